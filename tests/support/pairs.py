@@ -90,9 +90,10 @@ NOTHING = dict(
 
 
 @cache
-def pair_kernel(width: int, real):
-    """The kernel that computes the contact points of blocks of pairs."""
+def pair_kernel(width: int, real, program: str = "pair_points"):
+    """The kernel that computes the contact points of blocks of pairs by a program."""
     m = namespace(width, real, STEP_ROWS)
+    pair_points = getattr(m, program)
 
     @wp.kernel(module="unique", enable_backward=False, module_options={"cpu_compiler_flags": GENERAL_FLAGS})
     def kernel(
@@ -111,7 +112,7 @@ def pair_kernel(width: int, real):
         for b in range(shapes.shape[1]):
             for i in range(shapes.shape[0]):
                 m.put(mem, L.pair_shapes + i, 0, shapes[i, b])
-            m.pair_points(b, 0, kind, other, 0, count_a, count_a, count_b, T, P, L, mem)
+            pair_points(b, 0, kind, other, 0, count_a, count_a, count_b, T, P, L, mem)
             for i in range(points.shape[0]):
                 points[i, b] = m.get(mem, L.manifold + i, 0)
 
@@ -127,13 +128,16 @@ def _records(shapes: Shapes) -> np.ndarray:
     return record
 
 
-def contact_points(kind: int, other: int, a: Shapes, b: Shapes, real=wp.float64, width: int = 8) -> Points:
+def contact_points(
+    kind: int, other: int, a: Shapes, b: Shapes, real=wp.float64, width: int = 8, program: str = "pair_points"
+) -> Points:
     """Contact points of each shape of `a` with the shape of the same index of `b`.
 
     Args:
         kind, other: kinds of `kernels.collision.plane`, the lower one first.
         a, b: the shapes.
         real, width: the lanes that compute them.
+        program: the program that computes them.
     """
     assert kind <= other
     m = namespace(width, real, STEP_ROWS)
@@ -160,7 +164,7 @@ def contact_points(kind: int, other: int, a: Shapes, b: Shapes, real=wp.float64,
     memory = wp.zeros((layout["size"], 1), dtype=m.lane, device="cpu")
     inputs = [kind, other, len(hulls[0]), len(hulls[1]), m.Tree(), P, L, memory]
     inputs += [wp.array(lanes, dtype=m.lane, device="cpu"), points]
-    wp.launch(pair_kernel(width, real), dim=1, inputs=inputs, device="cpu")
+    wp.launch(pair_kernel(width, real, program), dim=1, inputs=inputs, device="cpu")
     found = points.numpy().reshape(POINTS_OF_A_PAIR, POINT, -1)[:, :, :n].transpose(2, 0, 1)
     return Points(
         found[:, :, PLACE : PLACE + 3], found[:, :, AWAY : AWAY + 3], found[:, :, DISTANCE], found[:, :, FEATURE]

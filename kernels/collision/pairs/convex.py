@@ -21,7 +21,8 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
     # Below NEAR the direction of a distance is improved by shots, below INSIDE it is rounding error; in units of the pair's size.
     NEAR = 1.0e-3 if single else 1.0e-6
     INSIDE = 2.0e-5 if single else 4.0e-12
-    INWARDS = 1.0e-3 if single else 1.0e-8
+    # the square of a sine or a ratio of lengths that is a rounding error
+    FLAT_SOLID = 1.0e-9 if single else 1.0e-20
     # by how much a search may end too far out, in units and as a share of the distance
     EXCESS = 3.0e-5 if single else 1.0e-8
     # how far outside the shots start
@@ -46,14 +47,69 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         return m.where3_lt(least, square, m.scale3(v, m.rcp(m.sqrt(m.larger(square, least)))), other)
 
     @m.func
-    def flat_normal(t, L, mem) -> m.Vec3:
-        """A unit vector normal to the simplex that a distance search left in a difference without interior."""
+    def any_normal(edge: m.Vec3) -> m.Vec3:
+        """A unit vector perpendicular to edge, or any one if edge is zero."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        x = m.magnitude(edge.x)
+        y = m.magnitude(edge.y)
+        z = m.magnitude(edge.z)
+        a = m.where3_lt(y, x, m.vec(zero, one, zero), m.vec(one, zero, zero))
+        a = m.where3_lt(z, m.smaller(x, y), m.vec(zero, zero, one), a)
+        return normalized(m.cross(edge, a), a)
+
+    @m.shared
+    def solid_simplex(
+        b, t, wanted: m.lane, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem
+    ) -> m.lane:
+        """Adds support points to a flat simplex that contains the origin, where `wanted` is one. Returns one where it became a
+        tetrahedron, and zero where the difference is flat or the simplex a point."""
+        zero = m.fill(real(0.0))
+        half = m.fill(real(0.5))
+        one = m.fill(real(1.0))
+        flat = m.fill(real(FLAT_SOLID))
         at = L.pair_work + SIMPLEX
         p = m.get3(mem, at, t)
-        e = m.sub3(m.get3(mem, at + CORNER, t), p)
-        f = m.sub3(m.get3(mem, at + 2 * CORNER, t), p)
-        axes = m.get9(mem, L.pair_work + SHAPES + AXES, t)
-        return normalized(m.cross(e, f), normalized(m.cross(e, m.column(axes, 0)), m.column(axes, 2)))
+        q = m.get3(mem, at + CORNER, t)
+        r = m.get3(mem, at + 2 * CORNER, t)
+        # the longest edge first: it contains the third corner if all are on a line
+        pq = m.sub3(q, p)
+        qr = m.sub3(r, q)
+        rp = m.sub3(p, r)
+        long_pq = m.dot(pq, pq)
+        long_qr = m.dot(qr, qr)
+        long_rp = m.dot(rp, rp)
+        is_qr = m.where_lt(m.larger(long_pq, long_rp), long_qr, one, zero)
+        is_rp = m.where_lt(m.larger(long_pq, long_qr), long_rp, one, zero)
+        c0 = m.where3_lt(half, is_qr, q, m.where3_lt(half, is_rp, r, p))
+        c1 = m.where3_lt(half, is_qr, r, m.where3_lt(half, is_rp, p, q))
+        c2 = m.where3_lt(half, is_qr, p, m.where3_lt(half, is_rp, q, r))
+        edge = m.sub3(c1, c0)
+        square = m.dot(edge, edge)
+        d = any_normal(edge)
+        for _side in range(int(2)):
+            f = m.sub3(c2, c0)
+            n = m.cross(edge, f)
+            g = m.difference(b, t, d, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+            c2 = m.where3_lt(m.dot(n, n), m.mul(flat, m.mul(square, square)), g.w, c2)
+            d = m.neg3(d)
+        n = normalized(m.cross(edge, m.sub3(c2, c0)), d)
+        c3 = c2
+        height = zero
+        for _side in range(int(2)):
+            g = m.difference(b, t, n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+            reach = m.dot(n, m.sub3(g.w, c0))
+            c3 = m.where3_lt(height, reach, g.w, c3)
+            height = m.larger(height, reach)
+            n = m.neg3(n)
+        m.put_vertex(t, 0, wanted, c0, c0, L, mem)
+        m.put_vertex(t, 1, wanted, c1, c1, L, mem)
+        m.put_vertex(t, 2, wanted, c2, c2, L, mem)
+        m.put_vertex(t, 3, wanted, c3, c3, L, mem)
+        n = m.cross(edge, m.sub3(c2, c0))
+        volume = m.dot(n, m.sub3(c3, c0))
+        least = m.mul(flat, m.mul(square, m.mul(square, square)))
+        return m.where_lt(m.larger(least, m.fill(real(SMALLEST))), m.mul(volume, volume), wanted, zero)
 
     @m.func
     def best_axis(
@@ -79,13 +135,12 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def shortest_way(
-        b, t, middle: m.Vec3, start: Touch, deep: m.lane, kind: int, other: int, hull_a: int, count_a: int, hull_b: int,
+        b, t, start: Touch, deep: m.lane, kind: int, other: int, hull_a: int, count_a: int, hull_b: int,
         count_b: int, T, P, L, mem,
     ) -> m.Vec3:  # fmt: skip
         """The direction of the shortest way out, up to the polytope's tolerance.
 
         Args:
-            middle: from the first to the second core, between points inside.
             start: the result of the distance search from the origin.
             deep: one where the origin is in the simplex.
         """
@@ -93,36 +148,23 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         one = m.fill(real(1.0))
         half = m.fill(real(0.5))
         n = start.n
-        # where the surfaces touch, the way out of a point slightly further inside is looked for
+        # the search ends with a triangle or an edge that contains the origin where the surfaces touch, and in planes of symmetry
         touching = m.where_lt(start.distance, m.fill(real(INSIDE)), m.sub(one, deep), zero)
-        o = m.zero3()
         if m.any_lt(zero, touching):
-            axes = m.get9(mem, L.pair_work + SHAPES + AXES, t)
-            into = normalized(m.neg3(middle), m.zero3())
-            # a point that is not in any plane of symmetry
-            aside = m.apply(axes, m.vec(m.fill(real(0.047)), m.fill(real(0.029)), m.fill(real(0.037))))
-            # the simplex is flat: the search starts on one side of it, and then on the other
-            side = flat_normal(t, L, mem)
-            n = m.where3_lt(half, touching, side, n)
-            visits = int(SEARCH)
-            for _side in range(int(2)):
-                shifted = m.scale3(m.add3(into, aside), m.fill(real(INWARDS)))
-                r = m.nearest(
-                    b, t, shifted, side, touching, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
-                )
-                o = m.where3_lt(half, r.inside, shifted, o)
-                deep = m.larger(deep, r.inside)
-                touching = m.mul(touching, m.sub(one, r.inside))
-                side = m.neg3(side)
-                aside = m.neg3(aside)
+            found = solid_simplex(b, t, touching, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+            deep = m.larger(deep, found)
+            touching = m.sub(touching, found)
         if m.any_lt(zero, touching):
-            n = m.where3_lt(
-                half, touching, best_axis(b, t, n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem), n
-            )
+            # across a flat difference, or along an axis
+            at = L.pair_work + SIMPLEX
+            p = m.get3(mem, at, t)
+            edge = m.cross(m.sub3(m.get3(mem, at + CORNER, t), p), m.sub3(m.get3(mem, at + 2 * CORNER, t), p))
+            axis = best_axis(b, t, normalized(edge, n), kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+            n = m.where3_lt(half, touching, axis, n)
         if m.any_lt(zero, deep):
             visits = int(VISITS)
-            found = m.way_out(b, t, o, deep, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
-            n = m.where3_lt(half, deep, normalized(found, n), n)
+            way = m.way_out(b, t, deep, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+            n = m.where3_lt(half, deep, normalized(way, n), n)
         return n
 
     @m.shared
@@ -150,7 +192,8 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
                 reach = m.dot(g.w, n)
                 if shot == 0:
                     first = g.first
-                better = m.where_lt(best, m.neg(reach), going, zero)
+                # a later shot has the closest point, not any point of the face that is farthest along the normal
+                better = m.where_lt(m.sub(best, m.fill(real(GAINED))), m.neg(reach), going, zero)
                 best = m.where_lt(half, better, m.neg(reach), best)
                 best_n = m.where3_lt(half, better, n, best_n)
                 best_first = m.where3_lt(half, better, first, best_first)
@@ -197,7 +240,7 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         most = m.fma(m.fill(real(EXCESS)), distance, m.fill(real(EXCESS)))
         near = m.where_lt(most, excess, one, near)
         if m.any_lt(zero, near):
-            n = shortest_way(b, t, middle, touch, r.inside, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+            n = shortest_way(b, t, touch, r.inside, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
             touch = Touch(n, touch.distance, touch.first)
             touch = improved(b, t, touch, near, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
         return touch

@@ -11,12 +11,14 @@ import math
 import types
 
 import warp as wp
-from newton_like.kernels.collision.pairs.patches import WIDTH
+from newton_like.kernels.collision.pairs.patches import SHORTEST, WIDTH
 from newton_like.kernels.collision.pairs.work import (
     CANDIDATE,
     CANDIDATE_AT,
     CANDIDATES,
     LINES,
+    MOST_NUMBERS,
+    NUMBERS,
     PATCH,
     PATCH_AT,
     PATCH_CORNERS,
@@ -36,8 +38,6 @@ COSINE, SINE = math.cos(TURN), math.sin(TURN)
 HALF_FAR = 0.5 * FAR
 # Two lines are parallel if the part of one that is along the other is longer, in units of the pair's size.
 CROSSING = 10.0 * WIDTH
-# The square of the length of an edge that is a corner of another one.
-SHORTEST = 1.0e-10
 
 
 def manifold_program(m: types.SimpleNamespace) -> dict:
@@ -45,8 +45,8 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
     real = m.real
     # Corners on an edge of the other patch are inside it.
     ON_EDGE = 1.0e-5 if real is wp.float32 else 1.0e-9
-    # Distances that differ by less are equal.
-    EXACT = 1.0e-5 if real is wp.float32 else 1.0e-9
+    # Candidates are as deep as the closest point if they are less deep by no more.
+    EXACT = 1.0e-5
 
     @m.func
     def frame_of(t, n: m.Vec3, L, mem) -> m.Frame:
@@ -65,29 +65,24 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def put_candidate_at(
-        t,
-        i: int,
-        exists: m.lane,
-        p: m.Vec3,
-        e: m.Vec3,
-        s: m.lane,
-        sign: m.lane,
-        other: m.Patch,
-        distance: m.lane,
-        L,
-        mem,
-    ):
-        """Stores the candidate at p + s e.
+        t, i: int, exists: m.lane, number: m.lane, p: m.Vec3, edge: m.Vec3, s: m.lane, sign: m.lane, other: m.Patch,
+        distance: m.lane, L, mem,
+    ):  # fmt: skip
+        """Stores the candidate at p + s edge.
 
         Args:
+            number: tells which corner or edge it is at.
             sign: 1 if the edge is of the first shape, -1 if of the second one; the other patch is that of the other shape.
             distance: that of both shapes.
         """
         half = m.fill(real(0.5))
         far = m.fill(real(FAR))
-        x = m.fma3(e, s, p)
+        x = m.fma3(edge, s, p)
         height = height_of(other, x.x, x.y)
-        gap = m.larger(m.mul(sign, m.sub(height, x.z)), distance)
+        gap = m.mul(sign, m.sub(height, x.z))
+        # patches of a hull that is round there are not closer than the shapes
+        exists = m.where_lt(m.add(gap, m.fill(real(TIE))), distance, m.fill(real(0.0)), exists)
+        gap = m.larger(gap, distance)
         near = m.add(distance, m.fill(real(SLACK)))
         gap = m.where_lt(gap, near, m.where_lt(half, exists, gap, far), far)
         at = L.pair_work + CANDIDATE_AT + CANDIDATE * i
@@ -95,6 +90,7 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at + 1, t, x.y)
         m.put(mem, at + 2, t, m.mul(half, m.add(x.z, height)))
         m.put(mem, at + 3, t, gap)
+        m.put(mem, at + 4, t, number)
 
     @m.shared
     def clip_edges(
@@ -130,7 +126,7 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         for k in range(corners):
             p = m.get3(mem, at + 3 * k, t)
             q = m.get3(mem, at + 3 * ((k + 1) % corners), t)
-            e = m.sub3(q, p)
+            edge = m.sub3(q, p)
             low = m.fill(real(-FAR))
             high = far
             for i in range(lines):
@@ -139,9 +135,9 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
                 room = m.sub(m.get(mem, bounds + 3 * i + 2, t), m.fma(a, p.x, m.mul(c, p.y)))
                 scale = m.sqrt(m.fma(a, a, m.mul(c, c)))
                 room = m.fma(m.fill(real(ON_EDGE)), scale, room)
-                towards = m.fma(a, e.x, m.mul(c, e.y))
+                towards = m.fma(a, edge.x, m.mul(c, edge.y))
                 # an edge along the line is inside or outside as a whole
-                along = m.mul(m.fill(real(1.0e-6)), m.mul(scale, m.larger(m.magnitude(e.x), m.magnitude(e.y))))
+                along = m.mul(m.fill(real(1.0e-6)), m.mul(scale, m.larger(m.magnitude(edge.x), m.magnitude(edge.y))))
                 inverse = m.rcp(m.where_lt(m.magnitude(towards), m.larger(along, m.fill(real(SMALLEST))), one, towards))
                 cut = m.mul(room, inverse)
                 up = m.where_lt(along, towards, one, zero)
@@ -154,7 +150,7 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
             finishes = m.where_lt(high, one, zero, one)
             low = m.larger(low, zero)
             high = m.smaller(high, one)
-            square = m.fma(e.x, e.x, m.mul(e.y, e.y))
+            square = m.fma(edge.x, edge.x, m.mul(edge.y, edge.y))
             exists = m.where_lt(m.fill(real(SHORTEST)), square, one, zero)
             if k > 0:
                 # a line has one edge
@@ -168,8 +164,11 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
             # where the edge ends at a corner, that corner belongs to the next one
             last = m.mul(exists, m.where_lt(half, finishes, m.mul(ends, own.line), cuts))
             i = 2 * PATCH_CORNERS * s + 2 * k
-            put_candidate_at(t, i, first, p, e, low, sign, other, distance, L, mem)
-            put_candidate_at(t, i + 1, last, p, e, high, sign, other, distance, L, mem)
+            number = m.add(m.get(mem, at + NUMBERS + k, t), m.get(mem, at + NUMBERS + k, t))
+            number = m.add(number, m.fill(real(2 * MOST_NUMBERS * s)))
+            put_candidate_at(t, i, first, number, p, edge, low, sign, other, distance, L, mem)
+            after = m.add(number, m.fill(real(1.0)))
+            put_candidate_at(t, i + 1, last, after, p, edge, high, sign, other, distance, L, mem)
 
     @m.struct
     class Best:
@@ -195,11 +194,14 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         y = m.gather(mem, at + 1, CANDIDATE, i, t)
         z = m.gather(mem, at + 2, CANDIDATE, i, t)
         gap = m.gather(mem, at + 3, CANDIDATE, i, t)
+        number = m.gather(mem, at + 4, CANDIDATE, i, t)
         far = m.fill(real(FAR))
+        distance = m.get(mem, at + CANDIDATE * (CANDIDATES - 1) + 3, t)
+        gap = m.where_lt(gap, m.add(distance, m.fill(real(EXACT))), distance, gap)
         gap = m.where_lt(gap, m.fill(real(HALF_FAR)), m.mul(gap, unit), far)
         gap = m.where_lt(half, exists, gap, far)
         place = m.fma3(frame.u, x, m.fma3(frame.v, y, m.scale3(frame.n, z)))
-        m.put_pair_point(t, to, m.scale3(place, unit), frame.n, gap, m.add(feature, i), L, mem)
+        m.put_pair_point(t, to, m.scale3(place, unit), frame.n, gap, m.add(feature, number), L, mem)
 
     @m.func
     def differ(a: m.lane, c: m.lane) -> m.lane:
@@ -234,7 +236,9 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
                 across = m.fnma(s, x, m.mul(c, y))
                 far = m.fill(real(HALF_FAR))
                 cost = m.mul(m.fill(real(DEPTH_FACTOR)), m.sub(gap, distance))
-                deepest = best_of(deepest, number, m.neg(gap))
+                deepest = Best(
+                    m.where_lt(deepest.score, m.neg(gap), number, deepest.i), m.larger(deepest.score, m.neg(gap))
+                )
                 cost = m.where_lt(gap, far, cost, m.fill(real(FAR)))
                 b0 = best_of(b0, number, m.sub(along, cost))
                 b1 = best_of(b1, number, m.sub(across, cost))
@@ -242,10 +246,10 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
                 b3 = best_of(b3, number, m.neg(m.add(across, cost)))
         # the deepest point is a contact: the closest one of both shapes if no candidate is as deep
         tie = m.fill(real(EXACT))
+        least = m.neg(deepest.score)
         shallow = m.smaller(m.gather(mem, at + 3, CANDIDATE, b0.i, t), m.gather(mem, at + 3, CANDIDATE, b1.i, t))
         shallow = m.smaller(shallow, m.gather(mem, at + 3, CANDIDATE, b2.i, t))
         shallow = m.smaller(shallow, m.gather(mem, at + 3, CANDIDATE, b3.i, t))
-        least = m.neg(deepest.score)
         i0 = m.where_lt(m.add(least, tie), shallow, deepest.i, b0.i)
         i0 = m.where_lt(m.add(distance, tie), m.smaller(least, shallow), m.fill(real(closest)), i0)
         # where there is no candidate, all numbers are that of the closest point
@@ -287,6 +291,7 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at + 1, t, place.y)
         m.put(mem, at + 2, t, m.fma(m.fill(real(0.5)), distance, place.z))
         m.put(mem, at + 3, t, distance)
+        m.put(mem, at + 4, t, m.fill(real(4 * MOST_NUMBERS)))
         if is_pointed(kind) or is_pointed(other):
             put_candidate_point(t, 0, m.fill(real(CANDIDATES - 1)), one, frame, unit, zero, L, mem)
         else:
@@ -300,7 +305,7 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
             clip_edges(t, 1, second, edges, c, a, both, both, distance, L, mem)
             line_only = m.mul(a.line, open_c)
             clip_edges(t, 0, edges, second, a, c, open_c, line_only, distance, L, mem)
-            feature = m.mul(m.fma(a.face, m.fill(real(8.0)), c.face), m.fill(real(64.0)))
+            feature = m.mul(m.fma(a.face, m.fill(real(8.0)), c.face), m.fill(real(8 * MOST_NUMBERS)))
             choose_points(t, edges, second, frame, unit, feature, L, mem)
 
     return locals()

@@ -21,7 +21,7 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
     CONVERGED = 1.0e-6 if single else 1.0e-12
     ROUNDED = 5.0e-7 if single else 2.0e-15
     # the square of the distance below which a point is in the difference, up to rounding
-    TOUCHING_SQUARE = 1.0e-10 if single else 1.0e-24
+    TOUCHING_SQUARE = 4.0e-12 if single else 1.0e-26
     # squares of sines of angles of triangles and tetrahedra that are flat
     FLAT_SIMPLEX = 1.0e-11 if single else 1.0e-26
 
@@ -54,9 +54,9 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
         )
 
     @m.func
-    def along_edge(w: m.Vec3, e: m.Vec3) -> m.lane:
-        """The share of the edge e from w on at which it is closest to the origin."""
-        s = m.div(m.neg(m.dot(w, e)), m.larger(m.dot(e, e), m.fill(real(SMALLEST))))
+    def along_edge(w: m.Vec3, edge: m.Vec3) -> m.lane:
+        """The share of the edge from w on at which it is closest to the origin."""
+        s = m.div(m.neg(m.dot(w, edge)), m.larger(m.dot(edge, edge), m.fill(real(SMALLEST))))
         return m.within(s, m.fill(real(0.0)), m.fill(real(1.0)))
 
     @m.struct
@@ -69,14 +69,14 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
         u: m.lane
 
     @m.func
-    def over_triangle(w: m.Vec3, e: m.Vec3, f: m.Vec3, normal: m.Vec3, usable: m.lane) -> Triangle:
-        """For the triangle of w, w + e and w + f."""
+    def over_triangle(w: m.Vec3, edge: m.Vec3, f: m.Vec3, normal: m.Vec3, usable: m.lane) -> Triangle:
+        """For the triangle of w, w + edge and w + f."""
         zero = m.fill(real(0.0))
         square = m.dot(normal, normal)
-        flat = m.fma(m.fill(real(FLAT_SIMPLEX)), m.mul(m.dot(e, e), m.dot(f, f)), m.fill(real(SMALLEST)))
+        flat = m.fma(m.fill(real(FLAT_SIMPLEX)), m.mul(m.dot(edge, edge), m.dot(f, f)), m.fill(real(SMALLEST)))
         inverse = m.rcp(m.larger(square, flat))
         s = m.mul(inverse, m.dot(normal, m.cross(f, w)))
-        u = m.mul(inverse, m.dot(normal, m.cross(w, e)))
+        u = m.mul(inverse, m.dot(normal, m.cross(w, edge)))
         rest = m.sub(m.sub(m.fill(real(1.0)), s), u)
         inside = m.where_lt(zero, m.smaller(rest, m.smaller(s, u)), usable, zero)
         y = m.scale3(normal, m.mul(inverse, m.dot(normal, w)))

@@ -9,7 +9,17 @@ import math
 import types
 
 from newton_like.kernels.collision.pairs.records import AXES, CENTRE, EXTENT, SHAPE
-from newton_like.kernels.collision.pairs.work import LINES, PATCH, PATCH_AT, PATCH_CORNERS, PER_UNIT, SHAPES, SMALLEST
+from newton_like.kernels.collision.pairs.work import (
+    LINES,
+    MOST_NUMBERS,
+    NUMBERS,
+    PATCH,
+    PATCH_AT,
+    PATCH_CORNERS,
+    PER_UNIT,
+    SHAPES,
+    SMALLEST,
+)
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, FAR, HULL
 
 # A cap's first corner is its lowest point if the sine of the angle between the axis and the normal is larger; else it is on the x axis.
@@ -20,6 +30,8 @@ SLAB = 1.0e-2
 THIN = 1.0e-2
 # Two lines are parallel where they are apart by no more, in units of the pair's size.
 WIDTH = 5.0e-3
+# The square of the length of an edge that is a point.
+SHORTEST = 1.0e-10
 DIAGONAL = math.sqrt(0.5)
 # The first direction in which a hull's patch has a corner, at an angle to which edges are not likely to be perpendicular.
 COSINE, SINE = math.cos(0.3), math.sin(0.3)
@@ -76,12 +88,12 @@ def patch_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def line_patch(p: m.Vec3, q: m.Vec3, face: m.lane) -> Patch:
         """The patch of the line from p to q, level across it."""
-        e = m.sub3(q, p)
-        square = m.fma(e.x, e.x, m.mul(e.y, e.y))
-        steep = m.fma(m.fill(real(0.05)), m.mul(e.z, e.z), m.fill(real(SMALLEST)))
-        s = m.where_lt(steep, square, m.div(e.z, m.larger(square, steep)), m.fill(real(0.0)))
-        x = m.mul(e.x, s)
-        y = m.mul(e.y, s)
+        edge = m.sub3(q, p)
+        square = m.fma(edge.x, edge.x, m.mul(edge.y, edge.y))
+        steep = m.fma(m.fill(real(0.05)), m.mul(edge.z, edge.z), m.fill(real(SMALLEST)))
+        s = m.where_lt(steep, square, m.div(edge.z, m.larger(square, steep)), m.fill(real(0.0)))
+        x = m.mul(edge.x, s)
+        y = m.mul(edge.y, s)
         return Patch(m.fnma(x, p.x, m.fnma(y, p.y, p.z)), x, y, m.fill(real(1.0)), face)
 
     @m.func
@@ -97,10 +109,12 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         )
 
     @m.func
-    def put_line_corners(t, at: int, where: m.lane, p: m.Vec3, q: m.Vec3, mem):
-        """Makes a line from p to q of the polygon of eight corners where `where` is one."""
+    def put_line_corners(t, at: int, where: m.lane, p: m.Vec3, q: m.Vec3, number: m.lane, last_number: m.lane, mem):
+        """Makes a line from p to q of the polygon of eight corners where `where` is one. The last arguments are the numbers of p and q."""
         h = m.fill(real(0.5))
         m.put3(mem, at, t, m.where3_lt(h, where, p, m.get3(mem, at, t)))
+        m.put(mem, at + NUMBERS, t, m.where_lt(h, where, number, m.get(mem, at + NUMBERS, t)))
+        m.put(mem, at + NUMBERS + 1, t, m.where_lt(h, where, last_number, m.get(mem, at + NUMBERS + 1, t)))
         last = int(PATCH_CORNERS)
         for k in range(1, last):
             m.put3(mem, at + 3 * k, t, m.where3_lt(h, where, q, m.get3(mem, at + 3 * k, t)))
@@ -172,9 +186,9 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         inverse = m.rcp(m.larger(round_part, m.fill(real(1.0e-12))))
         leaning = m.where_lt(m.larger(tilt, m.fill(real(1.0e-12))), round_part, one, zero)
         half = m.fill(real(0.5))
-        e = m.where3_lt(half, leaning, m.vec(m.mul(d.x, inverse), m.mul(d.y, inverse), zero), m.vec(one, zero, zero))
-        x = to_frame(f, m.scale3(e, size.x))
-        y = to_frame(f, m.vec(m.neg(m.mul(e.y, size.x)), m.mul(e.x, size.x), zero))
+        edge = m.where3_lt(half, leaning, m.vec(m.mul(d.x, inverse), m.mul(d.y, inverse), zero), m.vec(one, zero, zero))
+        x = to_frame(f, m.scale3(edge, size.x))
+        y = to_frame(f, m.vec(m.neg(m.mul(edge.y, size.x)), m.mul(edge.x, size.x), zero))
         axis = to_frame(f, m.vec(zero, zero, one))
         middle = m.scale3(axis, m.mul(up, size.y))
         put_octagon(t, at, middle, x, y, mem)
@@ -182,7 +196,7 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         q = m.scale3(axis, size.y)
         if kind == CYLINDER:
             q = m.add3(q, x)
-        put_line_corners(t, at, m.sub(one, flat), p, q, mem)
+        put_line_corners(t, at, m.sub(one, flat), p, q, zero, one, mem)
         face = m.where_lt(zero, up, one, zero)
         cap = plane_patch(middle, axis, zero, face)
         return other_patch(flat, cap, line_patch(p, q, m.fill(real(2.0))))
@@ -222,6 +236,8 @@ def patch_program(m: types.SimpleNamespace) -> dict:
                     reach = m.where_lt(slab, height, m.fma(c, p.x, m.mul(s, p.y)), m.fill(real(-FAR)))
                     m.put3(mem, at + 3 * k, t, m.where3_lt(best, reach, p, m.get3(mem, at + 3 * k, t)))
                     m.put(mem, at + LINES + k, t, m.larger(best, reach))
+                    vertex = m.fill(real(i % MOST_NUMBERS))
+                    m.put(mem, at + NUMBERS + k, t, m.where_lt(best, reach, vertex, m.get(mem, at + NUMBERS + k, t)))
                     turned = m.mul(m.fill(real(DIAGONAL)), m.sub(c, s))
                     s = m.mul(m.fill(real(DIAGONAL)), m.add(c, s))
                     c = turned
@@ -231,6 +247,8 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         longest = m.fill(real(-1.0))
         p = first
         q = first
+        number = zero
+        last_number = zero
         opposite = int(PATCH_CORNERS // 2)
         for k in range(corners):
             x = m.get3(mem, at + 3 * k, t)
@@ -239,14 +257,16 @@ def patch_program(m: types.SimpleNamespace) -> dict:
             normal = m.add3(normal, m.cross(m.sub3(x, first), m.sub3(y, first)))
             if k < opposite:
                 y = m.get3(mem, at + 3 * (k + opposite), t)
-                e = m.sub3(y, x)
-                square = m.dot(e, e)
+                edge = m.sub3(y, x)
+                square = m.dot(edge, edge)
                 p = m.where3_lt(longest, square, x, p)
                 q = m.where3_lt(longest, square, y, q)
+                number = m.where_lt(longest, square, m.get(mem, at + NUMBERS + k, t), number)
+                last_number = m.where_lt(longest, square, m.get(mem, at + NUMBERS + k + opposite, t), last_number)
                 longest = m.larger(longest, square)
         area = m.magnitude(normal.z)
         line = m.where_lt(m.mul(m.fill(real(THIN)), longest), area, zero, one)
-        put_line_corners(t, at, line, p, q, mem)
+        put_line_corners(t, at, line, p, q, number, last_number, mem)
         scale = m.rcp(m.sqrt(m.larger(m.dot(normal, normal), m.fill(real(SMALLEST)))))
         plane = plane_patch(top, m.scale3(normal, scale), zero, zero)
         return other_patch(line, line_patch(p, q, m.fill(real(2.0))), plane)
@@ -269,11 +289,11 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         ex = m.sub(second.x, first.x)
         ey = m.sub(second.y, first.y)
         square = m.fma(ex, ex, m.mul(ey, ey))
-        inverse = m.where_lt(
-            m.fill(real(SMALLEST)), square, m.rcp(m.sqrt(m.larger(square, m.fill(real(SMALLEST))))), zero
-        )
-        ex = m.mul(ex, inverse)
-        ey = m.mul(ey, inverse)
+        # a point has a square
+        point = m.fill(real(SHORTEST))
+        inverse = m.rcp(m.sqrt(m.larger(square, point)))
+        ex = m.where_lt(point, square, m.mul(ex, inverse), m.fill(real(1.0)))
+        ey = m.where_lt(point, square, m.mul(ey, inverse), zero)
         for k in range(corners):
             p = m.get3(mem, at + 3 * k, t)
             q = m.get3(mem, at + 3 * ((k + 1) % corners), t)
@@ -331,6 +351,8 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         zero = m.fill(real(0.0))
         patch = Patch(zero, zero, zero, zero, zero)
         corners = corners_of(kind)
+        for k in range(corners):
+            m.put(mem, at + NUMBERS + k, t, m.fill(real(k)))
         if kind == BOX:
             patch = box_patch(t, at, f, d, size, mem)
         elif kind == CAPSULE:

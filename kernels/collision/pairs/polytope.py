@@ -60,11 +60,11 @@ def polytope_program(m: types.SimpleNamespace) -> dict:
         vertices = L.pair_work + VERTEX_AT
         faces = L.pair_work + FACE_AT
         p = gather3(t, vertices, 3, k, mem)
-        e = m.sub3(gather3(t, vertices, 3, i, mem), p)
+        edge = m.sub3(gather3(t, vertices, 3, i, mem), p)
         f = m.sub3(gather3(t, vertices, 3, j, mem), p)
-        n = m.cross(e, f)
+        n = m.cross(edge, f)
         square = m.dot(n, n)
-        flat = m.fma(m.fill(real(FLAT_FACE)), m.mul(m.dot(e, e), m.dot(f, f)), m.fill(real(SMALLEST)))
+        flat = m.fma(m.fill(real(FLAT_FACE)), m.mul(m.dot(edge, edge), m.dot(f, f)), m.fill(real(SMALLEST)))
         n = m.scale3(n, m.rcp(m.sqrt(m.larger(square, flat))))
         offset = m.where_lt(flat, square, m.dot(n, p), m.fill(real(FAR)))
         scatter3(t, faces, FACE, slot, n, mem)
@@ -176,11 +176,11 @@ def polytope_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def way_out(
-        b, t, o: m.Vec3, wanted: m.lane, visits: int, kind: int, other: int, hull_a: int, count_a: int, hull_b: int,
+        b, t, wanted: m.lane, visits: int, kind: int, other: int, hull_a: int, count_a: int, hull_b: int,
         count_b: int, T, P, L, mem,
     ) -> m.Vec3:  # fmt: skip
-        """The unit vector along which o is least deep in the difference of both shapes, where `wanted` is one. There the simplex is a
-        tetrahedron with o inside."""
+        """The unit vector along which the origin is least deep in the difference of both shapes, where `wanted` is one. There the simplex
+        is a tetrahedron with the origin inside."""
         zero = m.fill(real(0.0))
         far = m.fill(real(FAR))
         going = wanted
@@ -201,7 +201,7 @@ def polytope_program(m: types.SimpleNamespace) -> dict:
                     least = m.smaller(offset, least)
                 normal = gather3(t, L.pair_work + FACE_AT, FACE, index, mem)
                 g = m.difference(b, t, normal, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
-                w = m.sub3(g.w, o)
+                w = g.w
                 reach = m.where_lt(least, far, m.dot(normal, w), far)
                 n = m.where3_lt(reach, depth, normal, n)
                 depth = m.smaller(reach, depth)

@@ -127,10 +127,12 @@ def support_program(m: types.SimpleNamespace) -> dict:
                 local = m.where3_lt(height, below, m.vec(rim.x, rim.y, m.neg(size.y)), m.vec(local.x, local.y, size.y))
             if kind == ELLIPSOID:
                 # A^2 d / |A d|, with A the semi-axes
-                e = m.vec(m.mul(size.x, d.x), m.mul(size.y, d.y), m.mul(size.z, d.z))
-                scale = m.rcp(m.sqrt(m.larger(m.dot(e, e), m.fill(real(SMALLEST)))))
+                edge = m.vec(m.mul(size.x, d.x), m.mul(size.y, d.y), m.mul(size.z, d.z))
+                scale = m.rcp(m.sqrt(m.larger(m.dot(edge, edge), m.fill(real(SMALLEST)))))
                 local = m.vec(
-                    m.mul(size.x, m.mul(e.x, scale)), m.mul(size.y, m.mul(e.y, scale)), m.mul(size.z, m.mul(e.z, scale))
+                    m.mul(size.x, m.mul(edge.x, scale)),
+                    m.mul(size.y, m.mul(edge.y, scale)),
+                    m.mul(size.z, m.mul(edge.z, scale)),
                 )
             if kind == HULL:
                 most = m.fill(real(-FAR))

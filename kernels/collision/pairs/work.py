@@ -31,16 +31,21 @@ EDGE_AT = HORIZON_AT + 2 * (3 * FACES + 1)
 EDGES = VERTICES * VERTICES
 
 # The part of the surface of each shape that faces the other one, its patch: corners of a polygon, with two coordinates in a plane
-# perpendicular to the normal and the height along the normal; and lines a x + b y = c with the polygon on the side where a x + b y is less.
+# perpendicular to the normal and the height along the normal; lines a x + b y = c with the polygon on the side where a x + b y is less;
+# and numbers of the corners, which stay the same while the shapes move.
 PATCH_CORNERS = 8
 PATCH_AT = EDGE_AT + EDGES + 1
 LINES = 3 * PATCH_CORNERS
-PATCH = 2 * LINES
+NUMBERS = 2 * LINES
+PATCH = NUMBERS + PATCH_CORNERS
 
-# A candidate for a contact point: its two coordinates in the plane, the height halfway between both surfaces, and their distance along the
-# normal, FAR where there is none. Every edge of a patch has two candidates; the last candidate is the closest point of both shapes.
-CANDIDATE = 4
+# A candidate for a contact point: its two coordinates in the plane, the height halfway between both surfaces, their distance along the
+# normal, FAR where there is none, and a number that tells which corner or edge it is at. Every edge of a patch has two candidates; the
+# last candidate is the closest point of both shapes.
+CANDIDATE = 5
 CANDIDATES = 4 * PATCH_CORNERS + 1
+MOST_NUMBERS = 1024
+"""Numbers of corners are below this one; of a hull with more vertices several have the same number."""
 CANDIDATE_AT = PATCH_AT + 2 * PATCH
 
 # Both shapes as in `kernels.collision.pairs.records`, last.

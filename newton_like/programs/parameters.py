@@ -494,6 +494,9 @@ class Parameters:
                 start, end = self._spans[group]
                 if differs[start:end].reshape(-1, _RECORDS[group])[:, places].any():
                     names.add(name)
+        start, end = self._spans["pair"]
+        if differs[start:end].any():
+            names.add(FLAGS)
         return names
 
     def _dof_limits(self, declared: frozenset[str]) -> np.ndarray:

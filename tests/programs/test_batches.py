@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from newton_like import ModelBuilder
+from newton_like import ModelBuilder, ShapeConfig
 from newton_like.programs.template import find_batches
 from newton_like.solvers import SolverFeatherstone
 from tests.support.mechanisms import quadruped
@@ -22,13 +22,17 @@ def two_robots_and_a_box() -> ModelBuilder:
     world.add_builder(quadruped())
     world.add_builder(quadruped(), xform=(2.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0))
     world.add_builder(box())
+    # they touch the ground, whose group is negative, and not each other
+    body = np.array(world.shape_body)
+    robot = np.searchsorted([len(quadruped().body_mass), 2 * len(quadruped().body_mass)], body, side="right")
+    world.shape_collision_group[:] = (1 + robot).tolist()
     return world
 
 
 def scene(worlds: int) -> ModelBuilder:
     builder = ModelBuilder()
     builder.replicate(two_robots_and_a_box(), worlds)
-    builder.add_ground_plane()
+    builder.add_ground_plane(cfg=ShapeConfig(collision_group=-1))
     return builder
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import ModelBuilder, ModelFlags, ShapeConfig, dynamics
+from newton_like import Mesh, ModelBuilder, ModelFlags, ShapeConfig, dynamics
 from newton_like.collision.ground import unsupported_pairs
 from newton_like.solvers import SolverFeatherstone
 from newton_like.types import BodyFlags, GeoType, ShapeFlags
@@ -130,13 +130,31 @@ def test_shapes_that_stop_colliding_fall_through(handed):
     np.testing.assert_allclose(after[2], 0.1, atol=1e-3)
 
 
+def test_bodies_touch_after_their_groups_were_edited():
+    builder = ModelBuilder(gravity=0.0)
+    for i in range(2):
+        body = builder.add_body(xform=(0.15 * i, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
+        builder.add_shape_sphere(body, radius=0.1, cfg=ShapeConfig(collision_group=1 + i))
+    model = builder.finalize("cpu")
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+    solver.step(state, state)
+    assert not state.joint_qd.numpy().any()
+    assert model.collide(state).rigid_contact_count.numpy()[0] == 0
+    model.shape_collision_group.fill_(1)
+    solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)
+    assert model.collide(state).rigid_contact_count.numpy()[0] == 1
+    solver.step(state, state)
+    speeds = state.joint_qd.numpy().reshape(2, 6)[:, 0]
+    assert speeds[0] < -1.0e-3
+    np.testing.assert_allclose(speeds[1], -speeds[0], rtol=1.0e-4)
+
+
 def test_pairs_that_edits_let_touch_are_refused():
     builder = ModelBuilder()
-    for _ in range(2):
-        builder.add_shape_sphere(
-            builder.add_body(mass=1.0, inertia=np.eye(3)), radius=0.1, cfg=ShapeConfig(collision_group=1)
-        )
-    builder.shape_collision_group[-1] = 2
+    builder.add_shape_sphere(
+        builder.add_body(mass=1.0, inertia=np.eye(3)), radius=0.1, cfg=ShapeConfig(collision_group=1)
+    )
+    builder.add_shape_mesh(-1, mesh=Mesh.create_box(1.0, 1.0, 0.1), cfg=ShapeConfig(collision_group=2))
     model = builder.finalize("cpu")
     solver = SolverFeatherstone(model, evaluator="general")
     state = model.state()

@@ -420,16 +420,24 @@ def two_balls(**kinds) -> ModelBuilder:
     return builder
 
 
-def test_contacts_of_kinematic_with_dynamic_bodies_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"'paddle' \(index 0.*kinematic.*'ball' \(index 1\)"):
-        Simulation(two_balls(paddle=True, ball=False))
-    simulation = Simulation(two_balls(paddle=True, other=True))
+def test_kinematic_bodies_push_bodies_that_become_dynamic():
+    simulation = Simulation(two_balls(paddle=True, other=True), dtype=wp.float64)
     model = simulation.model
+    model.gravity.zero_()
+    simulation.solver.notify_model_changed(ModelFlags.MODEL_PROPERTIES)
+    q = model.joint_q.numpy()
+    q[7] = 0.15
+    simulation.set_state(q)
+    simulation.run(DT)
+    assert not simulation.state.joint_qd.numpy().any(), "two kinematic bodies do not touch"
     flags = model.body_flags.numpy()
     flags[1] = D
     model.body_flags.assign(flags)
-    with pytest.raises(ValueError, match=r"'paddle'.*kinematic.*'other'"):
-        simulation.solver.notify_model_changed(ModelFlags.BODY_PROPERTIES)
+    simulation.solver.notify_model_changed(ModelFlags.BODY_PROPERTIES)
+    simulation.run(DT)
+    speeds = simulation.state.joint_qd.numpy().reshape(2, 6)[:, 0]
+    assert speeds[0] == 0.0
+    assert speeds[1] > 1.0e-3
 
 
 def test_edited_flags_are_checked():

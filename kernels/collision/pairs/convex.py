@@ -25,10 +25,10 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
     FLAT_SOLID = 1.0e-9 if single else 1.0e-20
     # by how much a search may end too far out, in units and as a share of the distance
     EXCESS = 3.0e-5 if single else 1.0e-8
-    # how far outside the shots start
-    OUTSIDE = 2.0e-2
+    # how far outside the shots start, in units
+    OUTSIDE = 6.0e-2
     # shots end when one changes the depth by no more
-    GAINED = 1.0e-6 if single else 1.0e-11
+    GAINED = 5.0e-6 if single else 1.0e-10
     SEARCH, SHOTS = 48, 8
 
     @m.struct

@@ -57,8 +57,8 @@ class MujocoBridge:
     Args:
         model: A finalized model; entities of other worlds and joints outside of articulations are left out.
         world: The world to convert; shapes of world -1 belong to every world.
-        contacts: Enable contacts between shapes of bodies and static shapes (not among bodies), with the shapes'
-            friction and softness.
+        contacts: Enable contacts between shapes of bodies and static shapes, with the shapes' friction and softness.
+        between_bodies: Enable contacts between shapes of different bodies, too.
         limits: Enforce joint limits.
         friction: Enforce dry friction of joints.
         drives: Add an actuator per axis of PRISMATIC, REVOLUTE and D6 joints: force ``ke (target_q - q) +
@@ -70,7 +70,9 @@ class MujocoBridge:
         data: A `mujoco.MjData` that the methods below use.
     """
 
-    def __init__(self, model, *, world: int = 0, contacts=False, limits=False, friction=False, drives=False):
+    def __init__(
+        self, model, *, world: int = 0, contacts=False, between_bodies=False, limits=False, friction=False, drives=False
+    ):
         self.tree = tree = Tree.from_model(model, world)
         self._options = {"limits": limits, "friction": friction}
         spec = mujoco.MjSpec()
@@ -85,7 +87,7 @@ class MujocoBridge:
         for j in tree.parents_first():
             placed[int(tree.joint_child[j])] = self._add_body(spec, placed, j)
         if contacts:
-            self._add_shapes(spec, model, placed, world)
+            self._add_shapes(spec, model, placed, world, between_bodies)
         if drives:
             self._add_drives(spec, model)
 
@@ -167,7 +169,7 @@ class MujocoBridge:
             if np.ptp(getattr(tree, f"joint_{name}")[dofs]) > 0.0:
                 raise ValueError(f"joint {j}: a MuJoCo ball joint has one {name} for its three directions")
 
-    def _add_shapes(self, spec, model, placed, world):
+    def _add_shapes(self, spec, model, placed, world, between_bodies):
         read = {
             name: getattr(model, f"shape_{name}").numpy() for name in ("type", "body", "transform", "scale", "world")
         }
@@ -193,7 +195,7 @@ class MujocoBridge:
                 solref=_solref(material["time_constant"][s], material["damping_ratio"][s]),
                 margin=float(margin[s]),
                 contype=0 if body < 0 else 1,
-                conaffinity=1 if body < 0 else 0,
+                conaffinity=1 if body < 0 or between_bodies else 0,
             )
             a, b, c = (float(x) for x in read["scale"][s])
             if kind in (MESH, CONVEX_MESH):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import JointType, ModelBuilder, ShapeConfig
+from newton_like import JointType, Mesh, ModelBuilder, ShapeConfig
 from newton_like.solvers import SolverFeatherstone
 from tests.support import reference
 from tests.support.random_trees import random_state, random_unit
@@ -209,3 +209,62 @@ def test_both_evaluators_give_the_same_bits(rng):
             solver.step(state, state)
         states.append(state.joint_q.numpy())
     np.testing.assert_array_equal(*states)
+
+
+def block(builder, place, half, density=1000.0) -> int:
+    body = builder.add_body(xform=(*place, 0.0, 0.0, 0.0, 1.0))
+    hx, hy, hz = half
+    builder.add_shape_box(body, hx=hx, hy=hy, hz=hz, cfg=ShapeConfig(density=density, mu=0.0))
+    return body
+
+
+def test_a_wedge_pushes_two_blocks_apart(rng):
+    """The blocks move with a tan(half angle), where a = F / (M + 2 m tan^2(half angle)) is the acceleration of the wedge."""
+    slopes, forces, builders = np.tan(rng.uniform(0.2, 0.4, 4)), rng.uniform(50.0, 500.0, 4), []
+    for slope in slopes:
+        builder = ModelBuilder(gravity=0.0)
+        builder.add_ground_plane(cfg=ShapeConfig(mu=0.0))
+        # flat blocks, which the wedge does not tip
+        for side in (-1.0, 1.0):
+            block(builder, (side * 0.62, 0.0, 0.1), (0.6, 0.3, 0.1))
+        points = [(x * slope, y, z) for y in (-0.2, 0.2) for x, z in ((0.0, 0.0), (1.0, 1.0), (-1.0, 1.0))]
+        triangles = [0, 1, 2, 3, 5, 4, 0, 2, 5, 0, 5, 3, 1, 4, 5, 1, 5, 2, 0, 3, 4, 0, 4, 1]
+        wedge = builder.add_body(xform=(0.0, 0.0, 0.2 - 0.02 / slope, 0.0, 0.0, 0.0, 1.0))
+        builder.add_shape_convex_hull(wedge, mesh=Mesh(np.array(points), np.array(triangles)), cfg=ShapeConfig(mu=0.0))
+        builders.append(builder)
+    simulation = Simulation(worlds_of(builders), 1.0 / 480.0, dtype=wp.float64)
+    mass = simulation.model.body_mass.numpy().reshape(4, 3).astype(np.float64)
+    wrench = np.zeros((4, 3, 6))
+    wrench[:, 2, 2] = -forces
+    simulation.push(wrench)
+    seconds = 0.1
+    simulation.run(seconds)
+    velocity = simulation.velocities[..., :3]
+    acceleration = forces / (mass[:, 2] + 2.0 * mass[:, 0] * slopes**2)
+    np.testing.assert_allclose(velocity[:, 2, 2], -acceleration * seconds, rtol=0.01)
+    np.testing.assert_allclose(velocity[:, 1, 0], acceleration * slopes * seconds, rtol=0.01)
+    # both sides are pushed alike, as far as the sweeps converge; momentum is exact
+    np.testing.assert_allclose(velocity[:, 0, 0], -velocity[:, 1, 0], rtol=1.0e-3)
+    momentum = mass * velocity[..., 0]
+    np.testing.assert_allclose(momentum.sum(axis=1), 0.0, atol=1.0e-9 * np.abs(momentum).max())
+
+
+def test_elastic_bounces_on_a_box_keep_energy(rng):
+    builders = []
+    for height in rng.uniform(0.2, 1.0, 4):
+        builder = ModelBuilder()
+        builder.add_shape_box(
+            -1, xform=(0.0, 0.0, -0.5, 0.0, 0.0, 0.0, 1.0), hx=1.0, hy=1.0, hz=0.5, cfg=ShapeConfig(restitution=1.0)
+        )
+        ball(builder, (0.0, 0.0, 0.1 + height), restitution=1.0)
+        builders.append(builder)
+    simulation = Simulation(worlds_of(builders), dtype=wp.float64)
+
+    def energy():
+        return GRAVITY * (simulation.poses[:, 0, 2] - 0.1) + 0.5 * (simulation.velocities[:, 0, :3] ** 2).sum(axis=1)
+
+    start = energy()
+    seen = simulation.run(3.0, lambda: (energy(), simulation.velocities[:, 0, 2]))
+    np.testing.assert_allclose(seen[:, 0], np.broadcast_to(start, seen[:, 0].shape), rtol=0.02)
+    # each of them flew up again
+    assert (seen[:, 1].max(axis=0) > 1.0).all()

@@ -1,0 +1,101 @@
+"""Bodies on bodies and on fixed boxes come to rest: stacks, cylinders, capsules, and MuJoCo's rest of a box on a box."""
+
+import numpy as np
+import pytest
+import warp as wp
+from scipy.spatial.transform import Rotation
+
+from newton_like import ModelBuilder, ShapeConfig
+from tests.support.simulate import GRAVITY, Simulation, worlds_of
+
+HALF = 0.1
+LYING = tuple(Rotation.from_euler("x", 90, degrees=True).as_quat())
+
+
+def stack(densities) -> ModelBuilder:
+    """Boxes on each other, on the ground."""
+    builder = ModelBuilder()
+    builder.add_ground_plane()
+    for i, density in enumerate(densities):
+        body = builder.add_body(xform=(0.0, 0.0, HALF * (1 + 2 * i), 0.0, 0.0, 0.0, 1.0))
+        builder.add_shape_box(body, hx=HALF, hy=HALF, hz=HALF, cfg=ShapeConfig(density=density))
+    return builder
+
+
+def test_a_stack_of_ten_boxes_stands():
+    simulation = Simulation(worlds_of([stack([1000.0] * 10)]), dtype=wp.float64)
+    start = simulation.poses[..., :3]
+    simulation.run(2.0)
+    assert np.abs(simulation.poses[..., :3] - start).max() < 1.0e-3
+    assert np.abs(simulation.velocities[..., :3]).max() < 5.0e-3
+    mass = simulation.model.body_mass.numpy()
+    moving = simulation.model.shape_body.numpy() >= 0
+    force = simulation.solver.contact_forces().numpy()[moving]
+    np.testing.assert_allclose(force[:, 2], GRAVITY * mass, rtol=0.05)
+
+
+def test_a_light_box_carries_a_heavy_one():
+    """1 kg below, 100 kg above: the penetration is a hundred times that of a box alone, and nothing moves."""
+    volume = (2.0 * HALF) ** 3
+    simulation = Simulation(worlds_of([stack([1.0 / volume, 100.0 / volume])]), dtype=wp.float64)
+    start = simulation.poses[..., :3]
+    simulation.run(2.0)
+    np.testing.assert_allclose(simulation.model.body_mass.numpy(), [1.0, 100.0], rtol=1.0e-6)
+    moved = simulation.poses[..., :3] - start
+    assert np.abs(moved[..., :2]).max() < 1.0e-3
+    # g T^2 for the mass of the light box, T = 1 ms, a hundred times over, at each of two faces
+    sag = 101.0 * GRAVITY * 1.0e-6
+    np.testing.assert_allclose(moved[0, :, 2], [-sag, -2.0 * sag], rtol=0.1)
+    assert np.abs(simulation.velocities[..., :3]).max() < 5.0e-3
+
+
+@pytest.mark.parametrize("pose", ["cap", "barrel"])
+def test_a_cylinder_rests_on_a_box(rng, pose):
+    """On its cap, and on its barrel, in any direction."""
+    builders = []
+    for yaw in rng.uniform(-np.pi, np.pi, 4):
+        builder = ModelBuilder()
+        turn = Rotation.from_euler("z", yaw)
+        builder.add_shape_box(-1, xform=(0.0, 0.0, -0.5, *turn.as_quat()), hx=1.0, hy=2.0, hz=0.5)
+        lying = Rotation.from_euler("z", rng.uniform(-np.pi, np.pi)) * Rotation.from_quat(LYING)
+        turn, height = (turn, 0.2) if pose == "cap" else (lying, HALF)
+        body = builder.add_body(xform=(0.0, 0.0, height, *turn.as_quat()))
+        builder.add_shape_cylinder(body, radius=HALF, half_height=0.2)
+        builders.append(builder)
+    at_rest(Simulation(worlds_of(builders), dtype=wp.float64))
+
+
+def at_rest(simulation: Simulation) -> None:
+    """Checks that nothing moves within a second, and that the forces of contacts carry the weights."""
+    start = simulation.poses
+    simulation.run(1.0)
+    np.testing.assert_allclose(simulation.poses, start, atol=1.0e-4)
+    np.testing.assert_allclose(simulation.velocities, 0.0, atol=1.0e-4)
+    force = simulation.solver.contact_forces().numpy()[simulation.model.shape_body.numpy() >= 0]
+    np.testing.assert_allclose(force[:, 2], GRAVITY * simulation.model.body_mass.numpy(), rtol=1.0e-3)
+    np.testing.assert_allclose(force[:, :2], 0.0, atol=1.0e-2)
+
+
+def test_a_capsule_rests_in_a_corner(rng):
+    """It lies on the floor and is pressed against a wall, which answers with the force that presses."""
+    builder = ModelBuilder()
+    builder.add_shape_box(
+        -1, xform=(0.0, 0.0, -0.5, 0.0, 0.0, 0.0, 1.0), hx=2.0, hy=2.0, hz=0.5, cfg=ShapeConfig(mu=0.0)
+    )
+    builder.add_shape_box(
+        -1, xform=(0.6, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), hx=0.5, hy=2.0, hz=1.0, cfg=ShapeConfig(mu=0.0)
+    )
+    body = builder.add_body(xform=(0.0, 0.0, HALF, *LYING))
+    builder.add_shape_capsule(body, radius=HALF, half_height=0.2, cfg=ShapeConfig(mu=0.0))
+    simulation = Simulation(worlds_of([builder] * 2), dtype=wp.float64)
+    start, press = simulation.poses, rng.uniform(10.0, 100.0, 2)
+    wrench = np.zeros((2, 1, 6))
+    wrench[:, 0, 0] = press
+    simulation.push(wrench)
+    simulation.run(2.0)
+    np.testing.assert_allclose(simulation.poses, start, atol=1.0e-4)
+    np.testing.assert_allclose(simulation.velocities, 0.0, atol=1.0e-4)
+    force = simulation.solver.contact_forces().numpy()[simulation.model.shape_body.numpy() >= 0]
+    weight = GRAVITY * simulation.model.body_mass.numpy()
+    expected = np.stack([-press, np.zeros(2), weight], axis=1)
+    np.testing.assert_allclose(force, expected, rtol=1.0e-3, atol=1.0e-3)

@@ -66,6 +66,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
 
     @m.func
     def begin_to_extrapolate(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
+        """Notes the impulses and z with which the first sweep starts."""
         for n in range(T.contact_rows * contacts + DOF_IMPULSES * limits + T.couplings):
             p = m.get(mem, impulse_at(n, contacts, limits, t, T, L, active), t)
             m.put(mem, L.start_impulse + n, t, p)
@@ -107,43 +108,46 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         first round after which that holds."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        all_impulses = T.contact_rows * T.candidates + T.couplings + T.limit_rows
+        count = T.contact_rows * contacts + DOF_IMPULSES * limits + T.couplings
         m.put(mem, L.settled, t, zero)
         more = o.iterations
-        for _ in range(ROUNDS):
+        for _round in range(ROUNDS):
             change = zero
             whole = zero
             for i in range(T.dofs):
                 z = m.get(mem, L.z + i, t)
                 d = m.sub(z, m.get(mem, L.swept_z + i, t))
                 change = m.fma(d, d, change)
-                e = m.sub(z, m.get(mem, L.free_z + i, t))
-                whole = m.fma(e, e, whole)
+                gain = m.sub(z, m.get(mem, L.free_z + i, t))
+                whole = m.fma(gain, gain, whole)
             bound = m.mul(m.fill(o.tolerance * o.tolerance), whole)
-            open = m.where_lt(bound, change, one, zero)
+            moving = m.where_lt(bound, change, one, zero)
             old = m.get(mem, L.settled, t)
-            if not m.any_lt(old, open):
+            if not m.any_lt(old, moving):
                 break
             # 1 for a world that settles now
-            now = m.mul(m.sub(one, old), m.sub(one, open))
+            now = m.mul(m.sub(one, old), m.sub(one, moving))
             for i in range(T.dofs):
                 kept = m.get(mem, L.settled_z + i, t)
                 m.put(mem, L.settled_z + i, t, m.where_lt(zero, now, m.get(mem, L.z + i, t), kept))
-            for i in range(all_impulses):
-                kept = m.get(mem, L.settled_impulse + i, t)
-                m.put(mem, L.settled_impulse + i, t, m.where_lt(zero, now, m.get(mem, L.impulse + i, t), kept))
+            for n in range(count):
+                p = m.get(mem, impulse_at(n, contacts, limits, t, T, L, active), t)
+                kept = m.get(mem, L.settled_impulse + n, t)
+                m.put(mem, L.settled_impulse + n, t, m.where_lt(zero, now, p, kept))
             m.put(mem, L.settled, t, m.add(old, now))
             for _sweep in range(more):
                 extrapolate(t, contacts, limits, T, L, mem, active)
                 sweep_once(b, t, contacts, limits, plain, o, T, P, L, mem, active)
             more = more + more
         old = m.get(mem, L.settled, t)
-        for i in range(T.dofs):
-            kept = m.get(mem, L.settled_z + i, t)
-            m.put(mem, L.z + i, t, m.where_lt(zero, old, kept, m.get(mem, L.z + i, t)))
-        for i in range(all_impulses):
-            kept = m.get(mem, L.settled_impulse + i, t)
-            m.put(mem, L.impulse + i, t, m.where_lt(zero, old, kept, m.get(mem, L.impulse + i, t)))
+        if m.any_lt(zero, old):
+            for i in range(T.dofs):
+                kept = m.get(mem, L.settled_z + i, t)
+                m.put(mem, L.z + i, t, m.where_lt(zero, old, kept, m.get(mem, L.z + i, t)))
+            for n in range(count):
+                at = impulse_at(n, contacts, limits, t, T, L, active)
+                kept = m.get(mem, L.settled_impulse + n, t)
+                m.put(mem, at, t, m.where_lt(zero, old, kept, m.get(mem, at, t)))
 
     @m.func
     def sweep_piles(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
@@ -153,8 +157,8 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         for _sweep in range(1, o.iterations):
             extrapolate(t, contacts, limits, T, L, mem, active)
             sweep_once(b, t, contacts, limits, plain, o, T, P, L, mem, active)
-        if contacts > 0:
-            settle(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+        # also without contacts, so that a world does not depend on those of its block
+        settle(b, t, contacts, limits, plain, o, T, P, L, mem, active)
 
     return sweep_piles
 

@@ -289,3 +289,16 @@ def test_closed_forms_have_the_same_distances(rng, kind, other):
     beyond = abs(searched.of_nearest("distance") - distance)
     assert (beyond <= np.where(distance < 0.0, 1.0e-4 * sizes(a, b) - 0.03 * distance, 1.0e-6)).all()
     assert np.quantile(beyond, 0.99) < 1.0e-7
+
+
+@pytest.mark.parametrize(("kind", "other"), [(BOX, CYLINDER), (CYLINDER, HULL), (CONE, ELLIPSOID)])
+def test_a_pair_that_is_not_a_number_stays_alone(rng, kind, other):
+    a, b = pair(rng, kind, other, 64, 0.3)
+    before = contact_points(kind, other, a, b)
+    lost = np.arange(0, 64, 5)
+    a.centre[lost[::2]] = np.nan
+    b.axes[lost[1::2]] = np.nan
+    after = contact_points(kind, other, a, b)
+    others = np.setdiff1d(np.arange(64), lost)
+    for name in ("place", "normal", "distance", "feature"):
+        np.testing.assert_array_equal(getattr(before, name)[others], getattr(after, name)[others])

@@ -27,7 +27,7 @@ def kinematics_program(m: types.SimpleNamespace) -> dict:
     def write_bodies(b, t, T, P, L, mem):
         """body_q, body_qd <- public poses and velocities, from the results of forward_kinematics."""
         for k in range(T.bodies):
-            m.write_pose(t, k, T.body_slot[k], L, mem)
+            m.write_pose(t, k, T.body_slot[k], T, L, mem)
 
     @m.func
     def eval_fk(b, t, T, P, L, mem):
@@ -35,7 +35,7 @@ def kinematics_program(m: types.SimpleNamespace) -> dict:
         m.set_origin(b, t, T, P, L, mem)
         for k in range(T.bodies):
             m.place_body(b, t, k, T, P, L, mem)
-            m.write_pose(t, k, T.body_slot[k], L, mem)
+            m.write_pose(t, k, T.body_slot[k], T, L, mem)
 
     @m.func
     def eval_ik(b, t, T, P, L, mem):

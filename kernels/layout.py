@@ -40,6 +40,14 @@ def _dofs(n) -> int:
     return n.dofs
 
 
+def _trees(n) -> int:
+    return n.trees
+
+
+def _impulses(n) -> int:
+    return n.contact_rows * n.candidates + n.couplings + n.limit_rows
+
+
 def _one(n) -> int:
     return 1
 
@@ -47,18 +55,23 @@ def _one(n) -> int:
 KINEMATICS = (
     Row("q", "joint coordinates", lambda n: n.coords, "kernel"),
     Row("v", "joint velocities", _dofs, "kernel"),
-    Row("origin", "reference point in the world", lambda n: 3, "hulls"),
-    Row("quat", "orientations of bodies and, last, of the world", lambda n: 4 * (n.bodies + 1), "hulls"),
-    Row("rot", "the same as matrices", lambda n: 9 * (n.bodies + 1), "hulls couplings"),
-    Row("pos", "places of link frames about the origin", lambda n: 3 * (n.bodies + 1), "hulls couplings"),
-    Row("com", "places of centres of mass about the origin", lambda n: 3 * (n.bodies + 1), "couplings"),
-    Row("subspace", "motion subspaces: six numbers a dof", lambda n: 6 * n.dofs, "couplings"),
-    Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + 1), "hulls"),
-    Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + 1)),
+    Row("origin", "reference points of trees in the world", lambda n: 3 * n.trees, "hulls pairs"),
+    Row(
+        "quat",
+        "orientations of bodies and, last, of the world as each tree has it",
+        lambda n: 4 * (n.bodies + n.trees),
+        "hulls pairs",
+    ),
+    Row("rot", "the same as matrices", lambda n: 9 * (n.bodies + n.trees), "hulls couplings pairs"),
+    Row("pos", "places of link frames about the origin", lambda n: 3 * (n.bodies + n.trees), "hulls couplings pairs"),
+    Row("com", "places of centres of mass about the origin", lambda n: 3 * (n.bodies + n.trees), "couplings"),
+    Row("subspace", "motion subspaces: six numbers a dof", lambda n: 6 * n.dofs, "couplings pairs"),
+    Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + n.trees), "hulls pairs"),
+    Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + n.trees)),
     Row("load", "wrenches on bodies and what they carry", lambda n: 6 * n.bodies),
     Row("composite", "inertias of bodies and what they carry", lambda n: 10 * n.bodies),
     # the kernel reads the same entries as the traced stage `predict`
-    Row("h", "joint-space inertia or its factor, a packed triangle", lambda n: n.entries, "couplings"),
+    Row("h", "joint-space inertia or its factor, a packed triangle", lambda n: n.entries, "couplings pairs"),
 )
 """Rows of every program."""
 
@@ -81,19 +94,20 @@ STEP = (
     Row("excess", "by how much that has to change", _dofs),
     Row("over", "positive where a limit was broken that no row enforced", _one, "kernel"),
     Row("bias", "bias forces", _dofs, "kernel", shared=True),
-    Row("bias_change", "change of the velocity by the last iteration for the bias, squared, over its square; positive: once more", _one,
-        "kernel"),
-    Row("bias_share", "share of the sum of old and new velocity that counts as the middle", _one, "kernel"),
+    Row("bias_change", "change of a tree's velocity by the last iteration for the bias, squared, over its square; positive: once more",
+        _trees, "kernel"),
+    Row("bias_share", "share of the sum of old and new velocity that counts as the middle", _trees, "kernel"),
+    Row("bias_size", "square of the velocity of a tree", _trees),
     Row("middle", "velocities at the middle of the step", _dofs),
     Row("trial", "forces at these velocities, or without constraints", _dofs),
     Row("tau", "forces without the bias", _dofs, shared=True),
     Row("u", "new velocities", _dofs, "kernel", shared=True),
     Row("z", "new velocities, whitened", _dofs, "couplings kernel", shared=True),
     # contacts: candidates have positions and forces, active contacts have constraint rows
-    Row("gap", "distances of candidates", lambda n: n.candidates, "hulls"),
+    Row("gap", "distances of candidates", lambda n: n.candidates, "hulls pairs"),
     Row("near", "negative where a candidate acts", lambda n: n.candidates, "kernel"),
     Row("clear", "negative where a collider may touch", lambda n: n.colliders, "kernel"),
-    Row("point", "contact points about the origin", lambda n: 3 * n.candidates, "hulls"),
+    Row("point", "contact points about the origin", lambda n: 3 * n.candidates, "hulls pairs"),
     # impulses are contiguous, so that they are scaled, copied and cleared together
     Row("impulse", "impulses of candidates, between steps forces", lambda n: n.contact_rows * n.candidates, "kernel",
         lambda n: n.contact_rows * n.candidates, shared=True),
@@ -101,12 +115,18 @@ STEP = (
     Row("dof_impulse", "the same of friction, velocity limit and position limit of dofs", lambda n: 3 * n.dofs, "kernel",
         lambda n: n.limit_rows),
     Row("contact", "coefficients of active contacts", lambda n: n.contact_numbers * n.candidates, "kernel", shared=True),
-    Row("contact_y", "whitened rows of active contacts", lambda n: n.reach * n.contact_rows * n.candidates, "carriers",
+    Row("contact_y", "whitened rows of active contacts", lambda n: n.reach * n.contact_rows * n.candidates,
+        "carriers pairs",
         shared=True),
-    Row("material", "material of a contact", lambda n: 6),
+    Row("material", "material of a contact", lambda n: 6, "pairs"),
     # a pair of shapes that is looked at
+    Row("shape_place", "places and bounds of shapes", lambda n: n.place_numbers * n.shapes, "pairs"),
     Row("pair_shapes", "places, axes and sizes of both shapes", lambda n: n.pair_numbers, "pairs"),
     Row("manifold", "their contact points", lambda n: n.manifold_numbers, "pairs"),
+    Row("normal", "normals of candidates of pairs", lambda n: 3 * (n.candidates - n.first_paired), "pairs"),
+    Row("feature", "what touches at these candidates", lambda n: n.candidates - n.first_paired, "kernel pairs",
+        lambda n: n.candidates if n.pairs else 0),
+    Row("matched", "impulses of a pair in the order of its new points", lambda n: n.matched_numbers, "pairs"),
     Row("pair_work", "what the search for them works with", lambda n: n.pair_work_numbers, "pairs"),
     Row("corners", "corners of the part that two faces share", lambda n: n.corner_numbers, "pairs"),
     Row("given", "contacts that are handed over", lambda n: n.given, "kernel"),
@@ -122,12 +142,20 @@ STEP = (
     # the search for impulses
     Row("warm_work", "what remembered impulses do along the targets of their rows", _one, "kernel"),
     Row("free_z", "z without impulses", _dofs, "kernel"),
+    Row("swept_z", "z after the last sweep, where bodies may touch each other", lambda n: n.dofs if n.pairs else 0, "kernel"),
+    Row("swept_impulse", "impulses of active rows after the last sweep", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
+    Row("start_impulse", "the same with which the next sweep starts", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
+    Row("pace", "how far impulses go on along their last change", _one, "kernel"),
+    Row("settled", "one for a world whose sweeps are done", _one, "kernel"),
+    Row("settled_z", "its z", lambda n: n.dofs if n.pairs else 0, "kernel"),
+    Row("settled_impulse", "its impulses", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
     Row("first_u", "its velocities", _dofs, "kernel"),
-    Row("first_impulse", "its impulses", lambda n: n.contact_rows * n.candidates + n.couplings + n.limit_rows, "kernel"),
+    Row("first_impulse", "its impulses", _impulses, "kernel"),
     # energy added by the time discretisation
-    Row("fastness", "how much the motion turns in a step, as `bias_change`", _one, "kernel"),
-    Row("account", "energy that was added and not taken back", _one, "kernel", _one),
-    Row("owed", "one where that cannot wait until the motion is fast again", _one, "kernel", _one),
+    Row("fastness", "how much the motion of a tree turns in a step, as `bias_change`", _trees, "kernel"),
+    Row("account", "energy that was added and not taken back", _trees, "kernel", _trees),
+    Row("owed", "one where that cannot wait until the motion is fast again", _trees, "kernel", _trees),
+    Row("ledger", "energies of a tree that are compared", lambda n: n.ledger_numbers * n.trees, "kernel"),
     # outputs
     Row("body_q", "poses of link frames", lambda n: 7 * n.bodies, "kernel", shared=True),
     Row("body_qd", "velocities of centres of mass and angular velocities", lambda n: 6 * n.bodies, "kernel", shared=True),
@@ -198,7 +226,7 @@ LIBRARY = (
     Row("ik_step", "a step of the dofs"),
     Row("ik_result", "the best joint positions, and what is known about them"),
     # orientations that are differentiated
-    Row("turn", "variations of orientations", lambda n: 3 * (n.bodies + 1)),
+    Row("turn", "variations of orientations", lambda n: 3 * (n.bodies + n.trees)),
 )
 """Further rows of programs of the dynamics library, which also use the shared rows of `STEP`."""
 
@@ -213,9 +241,9 @@ def sizes(rows: Iterable[Row], counts) -> dict[str, int]:
 
     Args:
         rows: rows with a `size`.
-        counts: a namespace with coords, dofs, bodies, entries (of `h`) and reach (the longest chain); for a step also candidates,
+        counts: a namespace with coords, dofs, bodies, trees, entries (of `h`) and reach (the longest chain); for a step also candidates,
             colliders, contact_rows, couplings, limit_rows and given, and the sizes of records: contact_numbers, dof_numbers,
-            coupling_numbers, pair_numbers, manifold_numbers, corner_numbers, pair_work_numbers.
+            coupling_numbers, ledger_numbers, those of `kernels.collision.pairs.records`; pairs, shapes and first_paired.
     """
     return {row.name: row.size(counts) for row in rows}
 

@@ -220,7 +220,10 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give3(G, lane, at + PARENT_POS, x_p)
             give4(G, lane, at + CHILD_QUAT_INVERSE, c, c_w)
             give3(G, lane, at + CHILD_POS, x_c)
-            give4(G, lane, at + HOME_QUAT, p_w * c + c_w * p + wp.cross(p, c), p_w * c_w - wp.dot(p, c))
+            home_w = p_w * c_w - wp.dot(p, c)
+            give4(G, lane, at + HOME_QUAT, p_w * c + c_w * p + wp.cross(p, c), home_w)
+            # a sum with all numbers of both anchors and of the axes
+            everything = home_w + x_p[0] + x_p[1] + x_p[2] + x_c[0] + x_c[1] + x_c[2]
             shortest = fetch(joint_min_distance, j)
             longest = fetch(joint_max_distance, j)
             if prescribed(whole(driver, k), body_start + body_stride * i, body_flags):
@@ -237,7 +240,10 @@ def parameter_kernels(real) -> types.SimpleNamespace:
                 half = p_w * axis + wp.cross(p, axis)
                 half_w = -wp.dot(p, axis)
                 turn = half_w * c + c_w * half + wp.cross(half, c)
-                give4(G, lane, to + HALF_TURN_QUAT, turn, half_w * c_w - wp.dot(half, c))
+                turn_w = half_w * c_w - wp.dot(half, c)
+                give4(G, lane, to + HALF_TURN_QUAT, turn, turn_w)
+                everything = everything + turn_w
+            watch(G, everything)
 
     @wp.kernel(module=module, enable_backward=False)
     def bodies(
@@ -496,6 +502,35 @@ def parameter_kernels(real) -> types.SimpleNamespace:
                 G.status[2] = True
 
     @wp.kernel(module=module, enable_backward=False)
+    def pairs(
+        G: Target,
+        pair_at: int,
+        # of each articulation and pair: whether the two may touch; and the bodies that move both shapes, as for colliders, -2 for none
+        allowed: wp.array2d[wp.bool],
+        driver_one: wp.array[int],
+        driver_two: wp.array[int],
+        body_start: int,
+        body_stride: int,
+        # Model:
+        body_flags: wp.array[int],
+    ):
+        at_lane, share = wp.tid()
+        i, lane = articulation(G, at_lane)
+        if i < 0:
+            return
+        for k in range(share, G.items, G.sharing):
+            first = body_start + body_stride * i
+            one = whole(driver_one, k)
+            two = whole(driver_two, k)
+            # no force moves either of the two
+            fixed = one == -2 or prescribed(one, first, body_flags)
+            fixed = fixed and (two == -2 or prescribed(two, first, body_flags))
+            shift = wp.float64(0.0)
+            if fixed or not allowed[i, k]:
+                shift = wp.float64(-FAR)
+            give(G, lane, pair_at + k, shift)
+
+    @wp.kernel(module=module, enable_backward=False)
     def planes(
         G: Target,
         plane_at: int,
@@ -555,5 +590,6 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give(G, lane, start + k, wp.float64(first[start + k]))
 
     return types.SimpleNamespace(
-        Target=Target, joints=joints, bodies=bodies, gains=gains, colliders=colliders, planes=planes, gravities=gravities, copies=copies
+        Target=Target, joints=joints, bodies=bodies, gains=gains, colliders=colliders, planes=planes, pairs=pairs, gravities=gravities,
+        copies=copies,
     )  # fmt: skip

@@ -8,6 +8,7 @@ from newton_like.kernels.collision.pairs.box import box_pairs
 from newton_like.kernels.collision.pairs.box_axes import box_axes_program
 from newton_like.kernels.collision.pairs.capsule_box import capsule_box_pair
 from newton_like.kernels.collision.pairs.convex import convex_pairs
+from newton_like.kernels.collision.pairs.detect import pair_detection
 from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
 from newton_like.kernels.collision.pairs.manifold import manifold_program
 from newton_like.kernels.collision.pairs.nearest import nearest_program
@@ -57,6 +58,7 @@ from newton_like.kernels.solvers.couplings import coupling_program
 from newton_like.kernels.solvers.dof_rows import dof_row_program
 from newton_like.kernels.solvers.drives import drive_program
 from newton_like.kernels.solvers.integrate import integrate_program
+from newton_like.kernels.spans import span_program
 from newton_like.kernels.spatial import spatial_algebra
 from newton_like.kernels.tree import tree_structs
 
@@ -73,6 +75,7 @@ LAYERS = (
     configuration_dispatch,
     kinematics_program,
     row_program,
+    span_program,
     # floor 4
     configuration_program,
     representation_program,
@@ -106,6 +109,7 @@ LAYERS = (
     box_axes_program,
     box_pairs,
     pair_dispatch,
+    pair_detection,
     # floor 5
     drive_program,
     dof_row_program,

@@ -169,11 +169,8 @@ def row_program(m: types.SimpleNamespace) -> dict:
         return m.larger(m.fill(real(0.0)), m.fnma(m.get(mem, at + SOFTNESS, t), old, m.sub(old, error)))
 
     @m.func
-    def gradient_step(t, leaf: int, y: int, w: int, T, mem) -> m.lane:
-        """1 / the largest eigenvalue of the response [[y.y, y.w], [y.w, w.w]] of two rows of one chain"""
-        a11 = row_product(t, leaf, y, y, T, mem)
-        a12 = row_product(t, leaf, y, w, T, mem)
-        a22 = row_product(t, leaf, w, w, T, mem)
+    def inverse_eigenvalue(a11: m.lane, a12: m.lane, a22: m.lane) -> m.lane:
+        """1 / the largest eigenvalue of [[a11, a12], [a12, a22]], which is positive semidefinite"""
         half = m.fill(real(0.5))
         mean = m.mul(half, m.add(a11, a22))
         d = m.mul(half, m.sub(a11, a22))

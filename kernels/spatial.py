@@ -404,4 +404,24 @@ def spatial_algebra(m: types.SimpleNamespace) -> dict:
         for i in range(n):
             m.put(mem, to + i, t, m.add(m.get(mem, a + i, t), m.get(mem, b + i, t)))
 
+    @m.func
+    def tangent(n: Vec3) -> Vec3:
+        """A unit vector across n, and with n x it a basis (Duff et al., Building an Orthonormal Basis, Revisited, 2017)."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        sign = m.where_lt(n.z, zero, m.neg(one), one)
+        f = m.neg(m.rcp(m.add(sign, n.z)))
+        g = m.mul(n.x, m.mul(n.y, f))
+        return vec(m.fma(sign, m.mul(n.x, m.mul(n.x, f)), one), m.mul(sign, g), m.neg(m.mul(sign, n.x)))
+
+    @m.func
+    def second_tangent(n: Vec3) -> Vec3:
+        """n x ``tangent``"""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        sign = m.where_lt(n.z, zero, m.neg(one), one)
+        f = m.neg(m.rcp(m.add(sign, n.z)))
+        g = m.mul(n.x, m.mul(n.y, f))
+        return vec(g, m.fma(n.y, m.mul(n.y, f), sign), m.neg(n.y))
+
     return locals()

@@ -4,7 +4,7 @@
 lane a world where they differ; functions such as `body_param` read both. `newton_like.programs.parameters` fills the parameter blocks
 below, `newton_like.collision.ground` those of colliders and planes.
 
-Bodies are numbered along the tree, parents first. Joint ``k`` moves body ``k``, and index ``T.bodies`` is the world.
+Bodies are numbered tree by tree, parents first. Joint ``k`` moves body ``k``, and index ``T.bodies + i`` is the world as tree i has it.
 Degrees of freedom are numbered along the bodies. The *chain* of a degree of freedom lists it and all its ancestors from the root
 down; ``depth`` is its place in that list. Row ``i`` of a packed triangular matrix has ``depth[i] + 1`` entries, one for each
 member of the chain.
@@ -76,13 +76,18 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
     @m.struct
     class Tree:
         bodies: int
+        trees: int
         dofs: int
         colliders: int
         candidates: int
         free_root: int
         # whether some degree of freedom is prescribed in some world
         prescribed: int
+        # per tree: its first body (and, last, the number of bodies), and whether its base floats
+        tree_at: wp.array[int]
+        floats: wp.array[int]
         # per body
+        tree: wp.array[int]
         parent: wp.array[int]
         kind: wp.array[int]
         q_at: wp.array[int]
@@ -111,6 +116,22 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         candidate_collider: wp.array[int]
         candidate_body: wp.array[int]
         plane_finite: wp.array[int]
+        # per shape that may touch another one: its body (-1: the world), its kind and its hull; and per pair of these: both shapes, the
+        # last dofs of the chains of the second and the first one's bodies (-1: none), the number of dofs that both chains have, and the
+        # first candidate. Candidates from first_paired on are those of pairs.
+        shapes: int
+        pairs: int
+        first_paired: int
+        shape_body: wp.array[int]
+        shape_kind: wp.array[int]
+        shape_hull_at: wp.array[int]
+        shape_hull_count: wp.array[int]
+        pair_one: wp.array[int]
+        pair_two: wp.array[int]
+        pair_leaf: wp.array[int]
+        pair_other: wp.array[int]
+        pair_shared: wp.array[int]
+        pair_candidate: wp.array[int]
         # contact points of colliders from first_guarded on are computed only if they are near; hulls, from first_hull on, come last
         first_guarded: int
         first_hull: int
@@ -174,6 +195,7 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         colliders_vary: int
         planes_vary: int
         gravity_vary: int
+        pairs_vary: int
         # first index of each group
         joint_at: int
         dof_at: int
@@ -183,6 +205,7 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         plane_at: int
         gravity_at: int
         hull_at: int
+        pair_at: int
 
     @m.struct
     class Options:
@@ -192,6 +215,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         drive_passes: int
         restitution_speed: m.real
         push_speed: m.real
+        # change of the velocities by a sweep, as a part of that by all impulses, below which the sweeps of clusters with pairs end
+        tolerance: m.real
         # factor on the angular velocity of floating bodies after a step
         spin_share: m.real
 
@@ -272,6 +297,11 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
     def collider_quat(P: Params, b: int, s: int, i: int) -> m.Quat:
         v = collider_vec(P, b, s, i)
         return m.quat(v.x, v.y, v.z, collider_param(P, b, s, i + 3))
+
+    @m.func
+    def pair_param(P: Params, b: int, p: int) -> m.lane:
+        """Zero, or far below zero where the shapes of pair p may not touch."""
+        return m.param(P.uniform, P.varying, P.pairs_vary, b, P.pair_at + p)
 
     @m.func
     def plane_param(P: Params, b: int, pl: int, i: int) -> m.lane:

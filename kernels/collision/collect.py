@@ -23,7 +23,8 @@ def detect_kernel(m):
 
     @wp.func
     def compute(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        m.put3(mem, L.origin, t, m.zero3())
+        for i in range(T.trees):
+            m.put3(mem, L.origin + 3 * i, t, m.zero3())
         for k in range(T.bodies):
             pose = L.body_q + 7 * T.body_slot[k]
             velocity = L.body_qd + 6 * T.body_slot[k]
@@ -38,6 +39,7 @@ def detect_kernel(m):
             m.put6(mem, L.twist + 6 * k, t, m.spatial(m.cross_plus(com, w, m.get3(mem, velocity, t)), w))
         for s in range(T.colliders):
             m.detect(b, t, s, m.fill(real(LOOKAHEAD)), T, P, L, mem)
+        m.look_at_pairs(b, t, m.fill(real(LOOKAHEAD)), T, P, L, mem)
 
     return batch_kernel(m, compute)
 
@@ -67,6 +69,10 @@ def collect_kernels(real):
         number: wp.array[int],
         shape: wp.array[int],
         plane: wp.array[int],
+        # the normals of candidates of pairs: of each articulation the first one, and how many candidates come before these
+        normals: wp.array[vec3],
+        first_normal: wp.array[int],
+        before_pairs: wp.array[int],
         starts: wp.array[int],
         # Model:
         shape_body: wp.array[int],
@@ -96,11 +102,20 @@ def collect_kernels(real):
                 up = wp.quat_rotate(
                     wp.transform_get_rotation(shape_transform[p]), vec3(real(0.0), real(0.0), real(1.0))
                 )
+                rank = c - start - before_pairs[a]
+                if rank >= 0:
+                    up = normals[first_normal[a] + rank]
                 half = real(0.5) * (gap[c] + shape_margin[s] + shape_margin[p])
                 shape0[n] = p
                 shape1[n] = s
-                point0[n] = x - up * half
-                point1[n] = wp.transform_point(wp.transform_inverse(body_q[shape_body[s]]), x + up * half)
+                one = x - up * half
+                two = x + up * half
+                if shape_body[p] >= 0:
+                    one = wp.transform_point(wp.transform_inverse(body_q[shape_body[p]]), one)
+                if shape_body[s] >= 0:
+                    two = wp.transform_point(wp.transform_inverse(body_q[shape_body[s]]), two)
+                point0[n] = one
+                point1[n] = two
                 normal[n] = up
                 margin0[n] = shape_margin[p]
                 margin1[n] = shape_margin[s]
@@ -209,16 +224,22 @@ def hand_over_kernels(real):
 
 @cache
 def force_kernel(real):
-    """Kernel over articulations: adds up the contact force on each shape from the forces that a step keeps for its warm start."""
+    """Kernel over clusters: adds up the contact force on each shape from the forces that a step keeps for its warm start."""
     vec3 = wp.types.vector(3, real)
     transform = wp.types.transformation(real)
 
     @wp.kernel(module="unique", enable_backward=False)
     def gather_forces(
         rows: int,
+        first_paired: int,
         candidate_collider: wp.array[int],
         shapes: wp.array2d[int],
         planes: wp.array2d[int],
+        pair_one: wp.array[int],
+        pair_two: wp.array[int],
+        pair_other: wp.array[int],
+        pair_leaf: wp.array[int],
+        pair_shapes: wp.array2d[int],
         shape_transform: wp.array[transform],
         kept_active: wp.array2d[int],
         kept: wp.array3d[real],
@@ -230,7 +251,19 @@ def force_kernel(real):
         b = a // width
         lane = a % width
         for n in range(kept_active[b, 0]):
-            s = candidate_collider[kept_active[b, 1 + n]]
+            c = kept_active[b, 1 + n]
+            s = candidate_collider[c]
+            if c >= first_paired:
+                # in world axes, from the first shape to the second one
+                f = vec3(kept[b, rows * n, lane], kept[b, rows * n + 1, lane], kept[b, rows * n + 2, lane])
+                one = pair_shapes[a, pair_one[s]]
+                two = pair_shapes[a, pair_two[s]]
+                # fixed shapes may be those of several clusters
+                if pair_other[s] >= 0:
+                    force[one] = force[one] - f
+                if pair_leaf[s] >= 0:
+                    force[two] = force[two] + f
+                continue
             q = wp.transform_get_rotation(shape_transform[planes[a, s]])
             f = vec3(kept[b, rows * n + 1, lane], kept[b, rows * n + 2, lane], kept[b, rows * n, lane])
             shape = shapes[a, s]

@@ -18,7 +18,8 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def bias_accelerations(b, t, vel: int, T, P, L, mem):
         """drift <- the acceleration of every body at zero qdd, with gravity."""
-        m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.neg3(m.gravity(P, b)), m.zero3()))
+        for i in range(T.trees):
+            m.put6(mem, L.drift + 6 * (T.bodies + i), t, m.spatial(m.neg3(m.gravity(P, b)), m.zero3()))
         for k in range(T.bodies):
             a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, vel, T, L, mem))
             m.put6(mem, L.drift + 6 * k, t, a)

@@ -26,22 +26,34 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def set_origin(b, t, T, P, L, mem):
-        """Stores the reference point, which is the root's anchor (of a floating base, the anchor on the base), and the pose and velocity of
-        the world, body T.bodies."""
+        """Stores the reference point of each tree, which is its root's anchor (of a floating base, the anchor on the base), and the pose
+        and velocity of the world as the tree has it, from body T.bodies on."""
         zero = m.zero3()
-        o = m.joint_vec(P, b, 0, PARENT_POS)
-        if T.free_root != 0:
-            o = m.apply_plus(m.quat_to_matrix(m.joint_quat(P, b, 0, PARENT_QUAT)), m.get3(mem, L.q, t), o)
-        m.put3(mem, L.origin, t, o)
         z = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        w = T.bodies
-        m.put4(mem, L.quat + 4 * w, t, m.quat(z, z, z, one))
-        m.put9(mem, L.rot + 9 * w, t, m.rows(m.vec(one, z, z), m.vec(z, one, z), m.vec(z, z, one)))
-        m.put3(mem, L.pos + 3 * w, t, m.neg3(o))
-        m.put6(mem, L.twist + 6 * w, t, m.spatial(zero, zero))
-        if varied:
-            m.put3(mem, L.turn + 3 * w, t, zero)
+        for i in range(T.trees):
+            k = T.tree_at[i]
+            o = m.joint_vec(P, b, k, PARENT_POS)
+            if T.floats[i] != 0:
+                q = m.get3(mem, L.q + T.q_at[k], t)
+                o = m.apply_plus(m.quat_to_matrix(m.joint_quat(P, b, k, PARENT_QUAT)), q, o)
+            m.put3(mem, L.origin + 3 * i, t, o)
+            w = T.bodies + i
+            m.put4(mem, L.quat + 4 * w, t, m.quat(z, z, z, one))
+            m.put9(mem, L.rot + 9 * w, t, m.rows(m.vec(one, z, z), m.vec(z, one, z), m.vec(z, z, one)))
+            m.put3(mem, L.pos + 3 * w, t, m.neg3(o))
+            m.put6(mem, L.twist + 6 * w, t, m.spatial(zero, zero))
+            if varied:
+                m.put3(mem, L.turn + 3 * w, t, zero)
+
+    @m.func
+    def is_base(k: int, T) -> int:
+        """1 for the base of a tree that floats."""
+        found = 0
+        if T.parent[k] >= T.bodies:
+            if k == T.tree_at[T.tree[k]] and T.floats[T.tree[k]] != 0:
+                found = 1
+        return found
 
     @m.func
     def put_pose(b, t, k: int, q: Quat, anchor: Vec3, P, L, mem):
@@ -143,7 +155,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
             if varied:
                 axes = m.varied_axes(t, k, axes, L, mem)
             anchor = m.apply_plus(axes, m.get3(mem, qi, t), anchor)
-            if k == 0 and T.free_root != 0:
+            if is_base(k, T) == 1:
                 # this anchor is the reference point: zero without rounding errors
                 anchor = m.zero3()
             turned = m.quat_multiply(frame, m.quat_normalize(m.get4(mem, qi + 3, t)))
@@ -235,7 +247,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
             n = T.linear[k] + T.angular[k]
             # the columns are fixed to the parent, or to the body if the velocity of a floating base is along its own axes
             v = m.get6(mem, L.twist + 6 * T.parent[k], t)
-            if k == 0 and T.free_root != 0 and T.base_repr == BODY_FIXED:
+            if is_base(k, T) == 1 and T.base_repr == BODY_FIXED:
                 v = m.get6(mem, L.twist, t)
             for i in range(n):
                 s = m.get6(mem, L.subspace + 6 * (dof + i), t)
@@ -309,10 +321,12 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
             m.put3(mem, at + dof + 3, t, n)
 
     @m.func
-    def write_pose(t, k: int, slot: int, L, mem):
+    def write_pose(t, k: int, slot: int, T, L, mem):
         """Stores at index `slot` the public pose of body k (link frame) and its velocity (of the centre of mass, and angular)."""
         v = m.get6(mem, L.twist + 6 * k, t)
-        m.put3(mem, L.body_q + 7 * slot, t, m.add3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.origin, t)))
+        m.put3(
+            mem, L.body_q + 7 * slot, t, m.add3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.origin + 3 * T.tree[k], t))
+        )
         m.put4(mem, L.body_q + 7 * slot + 3, t, m.get4(mem, L.quat + 4 * k, t))
         m.put3(mem, L.body_qd + 6 * slot, t, m.velocity_at(v, m.get3(mem, L.com + 3 * k, t)))
         m.put3(mem, L.body_qd + 6 * slot + 3, t, v.w)

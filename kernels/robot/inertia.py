@@ -6,10 +6,13 @@ and ``L.base_acceleration``. Gravity is an acceleration -g of the base link.
 
 import types
 
+REGULAR = 1.0e10
+"""Product of the traces of a matrix and its inverse, a bound on the ratio of its eigenvalues, up to which the inverse is used."""
+
 
 def robot_inertia_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``weighted_centre``, ``weighted_centre_jacobian``, ``total_inertia``, ``holding_forces``,
-    ``robot_inverse_dynamics`` and ``inverse_operational_inertia``."""
+    """For the namespace `m`: ``weighted_centre``, ``weighted_centre_jacobian``, ``total_inertia``, ``holding_forces``, ``lifting_forces``,
+    ``robot_inverse_dynamics`` and ``operational_inertia``."""
     real = m.real
 
     @m.func
@@ -120,6 +123,15 @@ def robot_inertia_program(m: types.SimpleNamespace) -> dict:
             put_forces(t, k, m.spatial(f, m.cross_plus(c, f, n)), T, L, mem)
 
     @m.func
+    def lifting_forces(b, t, T, P, L, mem):
+        """As holding_forces, bit by bit, for an acceleration without an angular part."""
+        a = m.get3(mem, L.base_acceleration + 3, t)
+        for i in range(T.bodies):
+            k = T.bodies - 1 - i
+            f = m.scale3(a, m.body_mass(P, b, k))
+            put_forces(t, k, m.spatial(f, m.cross_plus(m.get3(mem, L.com + 3 * k, t), f, m.zero3())), T, L, mem)
+
+    @m.func
     def robot_inverse_dynamics(b, t, T, P, L, mem):
         """matrix <- the joint forces for v, the accelerations at L.acceleration, and the motion of the base link."""
         m.put6(mem, L.twist + 6 * T.bodies, t, linear_first(L.base_twist, t, mem))
@@ -135,23 +147,86 @@ def robot_inertia_program(m: types.SimpleNamespace) -> dict:
             put_forces(t, k, m.own_load(b, t, k, P, L, mem), T, L, mem)
 
     @m.func
-    def inverse_operational_inertia(b, t, T, P, L, mem):
-        """operational <- J M^-1 J^T of the Jacobian of relative_jacobian, and the number of dofs without inertia, which do not move."""
+    def invert_symmetric(t, n: int, a: int, x: int, mem: m.memory) -> m.lane:
+        """Upper triangle of x <- that of the inverse of the symmetric n x n matrix a, whose lower triangle is read, by a = L D L^T. Returns
+        the least of 1 and the pivots, which are not all positive if this is not; the inverse is wrong then."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        least = one
+        # above the diagonal of x: L D; below: L, and then its inverse; on the diagonal: D^-1
+        for i in range(n):
+            for j in range(i):
+                y = m.get(mem, a + n * i + j, t)
+                for k in range(j):
+                    y = m.fnma(m.get(mem, x + n * k + i, t), m.get(mem, x + n * j + k, t), y)
+                m.put(mem, x + n * j + i, t, y)
+                m.put(mem, x + n * i + j, t, m.mul(y, m.get(mem, x + n * j + j, t)))
+            pivot = m.get(mem, a + n * i + i, t)
+            for k in range(i):
+                pivot = m.fnma(m.get(mem, x + n * k + i, t), m.get(mem, x + n * i + k, t), pivot)
+            least = m.smaller(least, pivot)
+            m.put(mem, x + n * i + i, t, m.rcp(m.where_lt(zero, pivot, pivot, one)))
+        for i in range(n):
+            for j in range(i):
+                y = m.get(mem, x + n * i + j, t)
+                for k in range(j + 1, i):
+                    y = m.fma(m.get(mem, x + n * i + k, t), m.get(mem, x + n * k + j, t), y)
+                m.put(mem, x + n * i + j, t, m.neg(y))
+        # row i of L^-T D^-1 needs the diagonal from i on
+        for i in range(n):
+            for j in range(i):
+                y = m.mul(m.get(mem, x + n * i + i, t), m.get(mem, x + n * i + j, t))
+                for k in range(i + 1, n):
+                    z = m.mul(m.get(mem, x + n * k + k, t), m.get(mem, x + n * k + i, t))
+                    y = m.fma(z, m.get(mem, x + n * k + j, t), y)
+                m.put(mem, x + n * j + i, t, y)
+            y = m.get(mem, x + n * i + i, t)
+            for k in range(i + 1, n):
+                z = m.get(mem, x + n * k + i, t)
+                y = m.fma(m.mul(m.get(mem, x + n * k + k, t), z), z, y)
+            m.put(mem, x + n * i + i, t, y)
+        return least
+
+    @m.func
+    def operational_inertia(b, t, T, P, L, mem):
+        """operational <- the inverse of A = J M^-1 J^T with the Jacobian of relative_jacobian; the number of dofs without inertia, which do
+        not move; and 1 if A is singular or nearly so, so that A is there instead of its inverse, else 0."""
         m.relative_jacobian(t, T, L, mem)
         m.joint_space_inertia(b, t, T, P, L, mem)
         m.factorize_apart(b, t, T, P, L, mem)
-        for i in range(6):
-            m.copy(t, L.vector, L.matrix + i * T.columns, T.dofs, mem)
-            m.solve(t, L.vector, T, L, mem)
-            for j in range(6):
-                x = m.fill(real(0.0))
-                for k in range(T.dofs):
-                    x = m.fma(m.get(mem, L.matrix + j * T.columns + k, t), m.get(mem, L.vector + k, t), x)
-                m.put(mem, L.operational + 6 * i + j, t, x)
+        n = int(6)
+        at = L.operational
         zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        # A = Y D^-1 Y^T with Y = J L^-1 for M = L^T D L
+        for i in range(n):
+            row = L.matrix + i * T.columns
+            m.transposed_solve(t, row, T, L, mem)
+            for j in range(i + 1):
+                x = zero
+                for k in range(T.dofs):
+                    y = m.mul(m.get(mem, L.pivot + k, t), m.get(mem, row + k, t))
+                    x = m.fma(y, m.get(mem, L.matrix + j * T.columns + k, t), x)
+                m.put(mem, at + n * i + j, t, x)
+        least = invert_symmetric(t, n, at, L.vector, mem)
+        size = zero
+        inverse_size = zero
+        for i in range(n):
+            size = m.add(size, m.get(mem, at + n * i + i, t))
+            inverse_size = m.add(inverse_size, m.get(mem, L.vector + n * i + i, t))
+        # the product of the traces bounds the ratio of the eigenvalues
+        limit = m.fill(real(REGULAR))
+        ratio = m.where_lt(zero, least, m.mul(size, inverse_size), limit)
+        for i in range(n):
+            for j in range(i + 1):
+                x = m.get(mem, L.vector + n * j + i, t)
+                x = m.where_lt(ratio, limit, x, m.get(mem, at + n * i + j, t))
+                m.put(mem, at + n * i + j, t, x)
+                m.put(mem, at + n * j + i, t, x)
         stuck = zero
         for k in range(T.dofs):
-            stuck = m.add(stuck, m.where_lt(zero, m.get(mem, L.pivot + k, t), zero, m.fill(real(1.0))))
-        m.put(mem, L.operational + 36, t, stuck)
+            stuck = m.add(stuck, m.where_lt(zero, m.get(mem, L.pivot + k, t), zero, one))
+        m.put(mem, at + n * n, t, stuck)
+        m.put(mem, at + n * n + 1, t, m.where_lt(ratio, limit, zero, one))
 
     return locals()

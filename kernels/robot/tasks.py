@@ -4,8 +4,8 @@ import types
 
 (
     FRAMES, POSE, JACOBIAN, VELOCITY, CENTRE, CENTRE_JACOBIAN, TOTAL_INERTIA, OPERATIONAL, MASS_MATRIX, HOLDING, INVERSE_DYNAMICS,
-    DISTANCES, DISTANCE_JACOBIAN,
-) = range(13)  # fmt: skip
+    DISTANCES, DISTANCE_JACOBIAN, LIFTING,
+) = range(14)  # fmt: skip
 FRESH = 64
 """Added to a task: the frames are computed first. Otherwise those in the memory are used."""
 
@@ -29,12 +29,14 @@ def robot_task_program(m: types.SimpleNamespace) -> dict:
         if task == TOTAL_INERTIA:
             m.total_inertia(b, t, T, P, L, mem)
         if task == OPERATIONAL:
-            m.inverse_operational_inertia(b, t, T, P, L, mem)
+            m.operational_inertia(b, t, T, P, L, mem)
         if task == MASS_MATRIX:
             m.joint_space_inertia(b, t, T, P, L, mem)
             m.unpack_rows(t, T, L, mem)
         if task == HOLDING:
             m.holding_forces(b, t, T, P, L, mem)
+        if task == LIFTING:
+            m.lifting_forces(b, t, T, P, L, mem)
         if task == INVERSE_DYNAMICS:
             m.robot_inverse_dynamics(b, t, T, P, L, mem)
         if task == DISTANCES:

@@ -57,6 +57,24 @@ def carrier_program(m: types.SimpleNamespace) -> dict:
         return work
 
     @m.shared
+    def carried_pair_work(b, t, pair: int, y: int, p: m.lane, T, P, L, mem) -> m.lane:
+        """The same for a row of a pair."""
+        work = m.fill(real(0.0))
+        leaf = T.pair_leaf[pair]
+        other = T.pair_other[pair]
+        if leaf >= 0:
+            work = carried_work(b, t, leaf, y, p, T, P, L, mem)
+        if other >= 0:
+            at = T.chain_at[other]
+            own = y + m.chain_size(leaf, T) - T.pair_shared[pair]
+            for d in range(T.pair_shared[pair], T.depth[other] + 1):
+                i = T.chain[at + d]
+                if T.dof_limits[i] & PRESCRIBED:
+                    speed = m.mul(m.get(mem, own + d, t), m.get(mem, L.z + i, t))
+                    work = m.where_prescribed(P, b, i, m.fma(p, speed, work), work)
+        return work
+
+    @m.shared
     def work_on_carriers(b, t, contacts: int, limits: int, T, P, L, mem, active: wp.array2d[int]) -> m.lane:
         """The work of all impulses on kinematic bodies. z does not have it: rounding removes impulses beside their velocities."""
         work = m.fill(real(0.0))
@@ -73,7 +91,10 @@ def carrier_program(m: types.SimpleNamespace) -> dict:
             for j in range(T.contact_rows):
                 p = m.get(mem, L.impulse + T.contact_rows * c + j, t)
                 y = L.contact_y + T.reach * (T.contact_rows * a + j)
-                work = m.add(work, carried_work(b, t, T.leaf[T.candidate_body[c]], y, p, T, P, L, mem))
+                if c < T.first_paired:
+                    work = m.add(work, carried_work(b, t, T.leaf[T.candidate_body[c]], y, p, T, P, L, mem))
+                else:
+                    work = m.add(work, carried_pair_work(b, t, T.candidate_collider[c], y, p, T, P, L, mem))
         return work
 
     return locals()

@@ -26,25 +26,29 @@ CONTACT = 12
 
 
 def contact_row_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``contact_build`` and ``contact_sweep``."""
+    """For the namespace `m`: ``contact_build`` and ``contact_sweep`` of contacts with the world, ``pair_build`` and ``pair_sweep``."""
     real = m.real
 
     @m.shared
-    def build_rows(t, a: int, c: int, k: int, material: int, n: m.Vec3, u1: m.Vec3, u2: m.Vec3, o, T, L, mem):
-        """The rows of candidate c of body k as active contact a, along (n, u1, u2), with the material at `material` in memory."""
+    def build_rows(
+        t, a: int, c: int, leaf: int, other: int, shared: int, material: int, x: m.Vec3, x2: m.Vec3, n: m.Vec3, u1: m.Vec3, u2: m.Vec3,
+        o, T, L, mem,
+    ):  # fmt: skip
+        """The rows of candidate c as active contact a, along (n, u1, u2), with the material at `material` in memory. The span of `leaf`,
+        `other` and `shared` has the dofs of the body that n points to and of the other one; the point is at x and x2 about the origins
+        of their trees."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         dt = m.fill(o.dt)
-        leaf = T.leaf[k]
-        x = m.get3(mem, L.point + 3 * c, t)
+        size = m.span_size(leaf, other, shared, T)
         gap = m.get(mem, L.gap + c, t)
         on = m.where_lt(m.get(mem, L.near + c, t), zero, one, zero)
         y = L.contact_y + T.reach * T.contact_rows * a
         y1 = y + T.reach
         y2 = y1 + T.reach
-        before = m.point_rows(t, k, y, x, n, u1, u2, T, L, mem)
+        before = m.span_point_rows(t, leaf, other, shared, y, x, x2, n, u1, u2, T, L, mem)
         tiny = m.fill(real(1.0e-12))
-        ann = m.larger(m.row_product(t, leaf, y, y, T, mem), tiny)
+        ann = m.larger(m.span_product(t, size, y, y, mem), tiny)
         soft = m.spring(gap, m.get(mem, material + OMEGA, t), m.get(mem, material + DAMPING_RATIO, t), dt)
         # the penetration is pushed out at no more than push_speed
         push = m.smaller(m.fill(o.push_speed), soft.push)
@@ -57,9 +61,9 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at + MASS, t, m.mul(on, m.mul(mass, m.rcp(ann))))
         m.put(mem, at + SOFTNESS, t, m.where_lt(calm, zero, zero, soft.softness))
         m.put(mem, at + TARGET, t, m.where_lt(calm, zero, bounce, target))
-        m.put(mem, at + NORMAL_SLIDE_1, t, m.row_product(t, leaf, y, y1, T, mem))
-        m.put(mem, at + NORMAL_SLIDE_2, t, m.row_product(t, leaf, y, y2, T, mem))
-        step = m.gradient_step(t, leaf, y1, y2, T, mem)
+        m.put(mem, at + NORMAL_SLIDE_1, t, m.span_product(t, size, y, y1, mem))
+        m.put(mem, at + NORMAL_SLIDE_2, t, m.span_product(t, size, y, y2, mem))
+        step = m.span_step(t, size, y1, y2, mem)
         m.put(mem, at + SLIDE_STEP, t, m.mul(on, step))
         m.put(mem, at + MU_SLIDE, t, m.get(mem, material + MU, t))
         m.put(mem, at + ON, t, on)
@@ -67,11 +71,11 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
             y3 = y2 + T.reach
             y4 = y3 + T.reach
             y5 = y4 + T.reach
-            m.angular_row(t, k, y3, n, T, L, mem)
-            m.angular_row(t, k, y4, u1, T, L, mem)
-            m.angular_row(t, k, y5, u2, T, L, mem)
-            m.put(mem, at + SPIN_MASS, t, m.mul(on, m.rcp(m.larger(m.row_product(t, leaf, y3, y3, T, mem), tiny))))
-            roll = m.gradient_step(t, leaf, y4, y5, T, mem)
+            m.span_angular(t, leaf, other, shared, y3, n, T, L, mem)
+            m.span_angular(t, leaf, other, shared, y4, u1, T, L, mem)
+            m.span_angular(t, leaf, other, shared, y5, u2, T, L, mem)
+            m.put(mem, at + SPIN_MASS, t, m.mul(on, m.rcp(m.larger(m.span_product(t, size, y3, y3, mem), tiny))))
+            roll = m.span_step(t, size, y4, y5, mem)
             m.put(mem, at + ROLL_STEP, t, m.mul(on, roll))
             m.put(mem, at + MU_SPIN, t, m.get(mem, material + MU_TORSIONAL, t))
             m.put(mem, at + MU_ROLL, t, m.get(mem, material + MU_ROLLING, t))
@@ -81,28 +85,17 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         for j in range(T.contact_rows):
             warm = m.mul(on, m.mul(dt, m.get(mem, p + j, t)))
             m.put(mem, p + j, t, warm)
-            m.chain_add(t, leaf, y + j * T.reach, warm, T, L, mem)
+            m.span_add(t, leaf, other, shared, y + j * T.reach, warm, T, L, mem)
 
     @m.func
-    def contact_build(b, t, a: int, c: int, s: int, k: int, pl: int, o, T, P, L, mem):
-        """The rows of candidate c (of collider s: body k against plane pl) as active contact a, warm-started."""
-        for i in range(6):
-            m.put(mem, L.material + i, t, m.collider_param(P, b, s, SURFACE + MU + i))
-        n = m.plane_vec(P, b, pl, NORMAL)
-        u1 = m.plane_vec(P, b, pl, TANGENT_1)
-        u2 = m.plane_vec(P, b, pl, TANGENT_2)
-        build_rows(t, a, c, k, L.material, n, u1, u2, o, T, L, mem)
-
-    @m.func
-    def contact_sweep(t, a: int, c: int, k: int, T, L, mem):
-        """One Gauss-Seidel visit of active contact a."""
-        leaf = T.leaf[k]
+    def visit_contact(t, a: int, c: int, leaf: int, other: int, shared: int, T, L, mem):
+        """One Gauss-Seidel visit of active contact a, candidate c, on a span."""
         reach = T.reach
         at = L.contact + CONTACT * a
         p = L.impulse + T.contact_rows * c
         y = L.contact_y + reach * T.contact_rows * a
         on = m.get(mem, at + ON, t)
-        u = m.point_velocity(t, leaf, y, T, L, mem)
+        u = m.span_velocity(t, leaf, other, shared, y, T, L, mem)
         old = m.get(mem, p, t)
         dn = m.mul(on, m.sub(m.unilateral(t, at, u.x, old, mem), old))
         pn = m.add(old, dn)
@@ -115,25 +108,59 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         m.disc(t, p + 1, m.fnma(u1, step, o1), m.fnma(u2, step, o2), m.mul(m.get(mem, at + MU_SLIDE, t), pn), on, mem)
         d1 = m.sub(m.get(mem, p + 1, t), o1)
         d2 = m.sub(m.get(mem, p + 2, t), o2)
-        m.point_add(t, leaf, y, m.vec(dn, d1, d2), T, L, mem)
+        m.span_point_add(t, leaf, other, shared, y, m.vec(dn, d1, d2), T, L, mem)
         if T.contact_rows == 6:
             y3 = y + 3 * reach
             spin = m.get(mem, p + 3, t)
             bound = m.mul(m.get(mem, at + MU_SPIN, t), pn)
-            goal = m.fnma(m.chain_dot(t, leaf, y3, T, L, mem), m.get(mem, at + SPIN_MASS, t), spin)
+            goal = m.fnma(m.span_dot(t, leaf, other, shared, y3, T, L, mem), m.get(mem, at + SPIN_MASS, t), spin)
             change = m.mul(on, m.sub(m.larger(m.neg(bound), m.smaller(bound, goal)), spin))
             m.put(mem, p + 3, t, m.add(spin, change))
-            m.chain_add(t, leaf, y3, change, T, L, mem)
+            m.span_add(t, leaf, other, shared, y3, change, T, L, mem)
             y4 = y3 + reach
             y5 = y4 + reach
             step = m.get(mem, at + ROLL_STEP, t)
             o1 = m.get(mem, p + 4, t)
             o2 = m.get(mem, p + 5, t)
-            w1 = m.fnma(m.chain_dot(t, leaf, y4, T, L, mem), step, o1)
-            w2 = m.fnma(m.chain_dot(t, leaf, y5, T, L, mem), step, o2)
+            w1 = m.fnma(m.span_dot(t, leaf, other, shared, y4, T, L, mem), step, o1)
+            w2 = m.fnma(m.span_dot(t, leaf, other, shared, y5, T, L, mem), step, o2)
             m.disc(t, p + 4, w1, w2, m.mul(m.get(mem, at + MU_ROLL, t), pn), on, mem)
-            m.chain_add(t, leaf, y4, m.sub(m.get(mem, p + 4, t), o1), T, L, mem)
-            m.chain_add(t, leaf, y5, m.sub(m.get(mem, p + 5, t), o2), T, L, mem)
+            m.span_add(t, leaf, other, shared, y4, m.sub(m.get(mem, p + 4, t), o1), T, L, mem)
+            m.span_add(t, leaf, other, shared, y5, m.sub(m.get(mem, p + 5, t), o2), T, L, mem)
+
+    @m.func
+    def contact_build(b, t, a: int, c: int, s: int, k: int, pl: int, o, T, P, L, mem):
+        """The rows of candidate c (of collider s: body k against plane pl) as active contact a, warm-started."""
+        for i in range(6):
+            m.put(mem, L.material + i, t, m.collider_param(P, b, s, SURFACE + MU + i))
+        n = m.plane_vec(P, b, pl, NORMAL)
+        u1 = m.plane_vec(P, b, pl, TANGENT_1)
+        u2 = m.plane_vec(P, b, pl, TANGENT_2)
+        x = m.get3(mem, L.point + 3 * c, t)
+        build_rows(t, a, c, T.leaf[k], -1, 0, L.material, x, x, n, u1, u2, o, T, L, mem)
+
+    @m.func
+    def contact_sweep(t, a: int, c: int, k: int, T, L, mem):
+        """One Gauss-Seidel visit of active contact a, candidate c of body k against the world."""
+        visit_contact(t, a, c, T.leaf[k], -1, 0, T, L, mem)
+
+    @m.func
+    def pair_build(b, t, a: int, c: int, p: int, o, T, P, L, mem):
+        """The rows of candidate c of the pair p as active contact a, warm-started."""
+        m.mix_materials(b, t, p, T, P, L, mem)
+        n = m.get3(mem, L.normal + 3 * (c - T.first_paired), t)
+        # about the origin of the first shape's tree, and about that of the second one's
+        one = m.get3(mem, L.point + 3 * c, t)
+        two = m.sub3(one, m.between_origins(t, T.shape_body[T.pair_one[p]], T.shape_body[T.pair_two[p]], T, L, mem))
+        build_rows(
+            t, a, c, T.pair_leaf[p], T.pair_other[p], T.pair_shared[p], L.material, two, one, n, m.tangent(n), m.second_tangent(n),
+            o, T, L, mem,
+        )  # fmt: skip
+
+    @m.shared
+    def pair_sweep(t, a: int, c: int, p: int, T, L, mem):
+        """One Gauss-Seidel visit of active contact a, candidate c of the pair p."""
+        visit_contact(t, a, c, T.pair_leaf[p], T.pair_other[p], T.pair_shared[p], T, L, mem)
 
     @m.func
     def given_candidate(b, t, c: int, k: int, dt: m.lane, T, L, mem):
@@ -142,7 +169,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         half = m.fill(real(0.5))
         rot = m.get9(mem, L.rot + 9 * k, t)
         x = m.apply_plus(rot, m.get3(mem, at + GIVEN_POINT, t), m.get3(mem, L.pos + 3 * k, t))
-        other = m.sub3(m.get3(mem, at + GIVEN_OTHER_POINT, t), m.get3(mem, L.origin, t))
+        other = m.sub3(m.get3(mem, at + GIVEN_OTHER_POINT, t), m.get3(mem, L.origin + 3 * T.tree[k], t))
         n = m.get3(mem, at + GIVEN_NORMAL, t)
         gap = m.sub(
             m.dot(n, m.sub3(x, other)), m.add(m.get(mem, at + GIVEN_MARGIN, t), m.get(mem, at + GIVEN_OTHER_MARGIN, t))
@@ -153,16 +180,12 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def given_build(t, a: int, c: int, k: int, o, T, L, mem):
-        """The rows of a contact that was handed over; its tangents by Duff et al., Building an Orthonormal Basis, Revisited (2017)."""
+        """The rows of a contact that was handed over."""
         at = L.given + GIVEN * c
-        zero = m.fill(real(0.0))
-        one = m.fill(real(1.0))
         n = m.get3(mem, at + GIVEN_NORMAL, t)
-        sign = m.where_lt(n.z, zero, m.neg(one), one)
-        f = m.neg(m.rcp(m.add(sign, n.z)))
-        g = m.mul(n.x, m.mul(n.y, f))
-        u1 = m.vec(m.fma(sign, m.mul(n.x, m.mul(n.x, f)), one), m.mul(sign, g), m.neg(m.mul(sign, n.x)))
-        u2 = m.vec(g, m.fma(n.y, m.mul(n.y, f), sign), m.neg(n.y))
-        build_rows(t, a, c, k, at + GIVEN_SURFACE, n, u1, u2, o, T, L, mem)
+        x = m.get3(mem, L.point + 3 * c, t)
+        build_rows(
+            t, a, c, T.leaf[k], -1, 0, at + GIVEN_SURFACE, x, x, n, m.tangent(n), m.second_tangent(n), o, T, L, mem
+        )
 
     return locals()

@@ -42,30 +42,33 @@ def integrate_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def centre_bias(b, t, dt: m.lane, T, P, L, mem):
-        """bias <- the bias forces at the middle of the velocities v and u, where ``bias_change`` is positive; ``bias_share`` of their
-        sum counts as the middle. ``bias_change`` <- by how much that changes the new velocity, squared, over its square, in the norm of
-        the kinetic energy (coupled terms left out)."""
+        """bias <- the bias forces at the middle of the velocities v and u, for trees whose ``bias_change`` is positive; ``bias_share``
+        of their sum counts as the middle. ``bias_change`` <- by how much that changes the new velocity, squared, over its square,
+        in the norm of the kinetic energy (coupled terms left out)."""
         zero = m.fill(m.real(0.0))
-        on = m.get(mem, L.bias_change, t)
-        share = m.get(mem, L.bias_share, t)
-        size = zero
-        for i in range(T.dofs):
-            middle = m.mul(share, m.add(m.get(mem, L.v + i, t), m.get(mem, L.u + i, t)))
-            m.put(mem, L.middle + i, t, m.where_lt(zero, on, middle, m.get(mem, L.middle + i, t)))
-            z = m.get(mem, L.z + i, t)
-            if T.dof_limits[i] & PRESCRIBED:
-                z = m.where_prescribed(P, b, i, zero, z)
-            size = m.fma(z, z, size)
+        for k in range(T.trees):
+            on = m.get(mem, L.bias_change + k, t)
+            share = m.get(mem, L.bias_share + k, t)
+            size = zero
+            for i in range(T.dof_at[T.tree_at[k]], T.dof_at[T.tree_at[k + 1]]):
+                middle = m.mul(share, m.add(m.get(mem, L.v + i, t), m.get(mem, L.u + i, t)))
+                m.put(mem, L.middle + i, t, m.where_lt(zero, on, middle, m.get(mem, L.middle + i, t)))
+                z = m.get(mem, L.z + i, t)
+                if T.dof_limits[i] & PRESCRIBED:
+                    z = m.where_prescribed(P, b, i, zero, z)
+                size = m.fma(z, z, size)
+            m.put(mem, L.bias_size + k, t, size)
         for k in range(T.bodies):
             m.move_body(t, k, L.middle, T, L, mem)
         m.bias_forces(b, t, L.middle, L.trial, T, P, L, mem)
-        change = zero
-        for i in range(T.dofs):
-            new = m.get(mem, L.trial + i, t)
-            x = m.mul(m.get(mem, L.root + i, t), m.sub(new, m.get(mem, L.bias + i, t)))
-            change = m.fma(x, x, change)
-            m.put(mem, L.bias + i, t, new)
-        ratio = m.div(m.mul(m.mul(dt, dt), change), m.larger(size, m.fill(m.real(1.0e-30))))
-        m.put(mem, L.bias_change, t, ratio)
+        for k in range(T.trees):
+            change = zero
+            for i in range(T.dof_at[T.tree_at[k]], T.dof_at[T.tree_at[k + 1]]):
+                new = m.get(mem, L.trial + i, t)
+                x = m.mul(m.get(mem, L.root + i, t), m.sub(new, m.get(mem, L.bias + i, t)))
+                change = m.fma(x, x, change)
+                m.put(mem, L.bias + i, t, new)
+            size = m.larger(m.get(mem, L.bias_size + k, t), m.fill(m.real(1.0e-30)))
+            m.put(mem, L.bias_change + k, t, m.div(m.mul(m.mul(dt, dt), change), size))
 
     return locals()

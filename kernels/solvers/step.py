@@ -12,6 +12,7 @@ from newton_like.kernels.rows import SOFTNESS
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY, SETTLED
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
+from newton_like.kernels.solvers.sweeps import sweep_functions
 from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION, PRESCRIBED, VELOCITY
 
 # Solutions of a step beside the first one, each with the impulses of the one before: the second one where any limit is broken, the
@@ -143,6 +144,7 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.write_bodies(b, t, T, P, L, mem)
 
     coupling_build, coupling_sweep, detect_hull = m.coupling_build, m.coupling_sweep, m.detect
+    find_pairs, pair_build, pair_sweep, release_pair = m.find_pairs, m.pair_build, m.pair_sweep, m.release_pair
     own = ("m", "real", "factor_inertia", "find_excess", "free_velocity")
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})
 
@@ -164,16 +166,28 @@ def step_kernel(
         options["optimization_level"] = level
     smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate
     recheck, finish, detect, detect_hull = stages.recheck, stages.finish, stages.detect, stages.detect_hull
-    coupling_build, coupling_sweep = stages.coupling_build, stages.coupling_sweep
-    contact_build, contact_sweep = stages.contact_build, stages.contact_sweep
-    dof_build, dof_sweep, friction_sweep = stages.dof_build, stages.dof_sweep, stages.friction_sweep
+    coupling_build, contact_build, pair_build, dof_build = (
+        stages.coupling_build,
+        stages.contact_build,
+        stages.pair_build,
+        stages.dof_build,
+    )
+    find_pairs, release_pair = stages.find_pairs, stages.release_pair
 
     @m.func
-    def plan_iterations(done: int, t, L, mem) -> int:
+    def any_above(bound: m.lane, at: int, t, T, mem) -> bool:
+        """Whether a number of the trees at `at` is above `bound` in some world."""
+        found = bool(False)
+        for i in range(T.trees):
+            if m.any_lt(bound, m.get(mem, at + i, t)):
+                found = bool(True)
+        return found
+
+    @m.func
+    def plan_iterations(done: int, t, T, L, mem) -> int:
         """How many iterations for centred bias forces there shall have been, and in which worlds; `done` where that is enough."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        change = m.get(mem, L.bias_change, t)
         enough = m.fill(real(ENOUGH))
         hopeless = one
         planned = int(3)
@@ -184,10 +198,12 @@ def step_kernel(
             enough = m.fill(real(UNSETTLED))
             hopeless = enough
             planned = 8
-        if done == 8 or not m.any_lt(enough, change):
+        if done == 8 or not any_above(enough, L.bias_change, t, T, mem):
             return done
-        m.put(mem, L.bias_change, t, m.where_lt(enough, change, one, zero))
-        m.put(mem, L.bias_share, t, m.where_lt(hopeless, change, zero, m.get(mem, L.bias_share, t)))
+        for i in range(T.trees):
+            change = m.get(mem, L.bias_change + i, t)
+            m.put(mem, L.bias_change + i, t, m.where_lt(enough, change, one, zero))
+            m.put(mem, L.bias_share + i, t, m.where_lt(hopeless, change, zero, m.get(mem, L.bias_share + i, t)))
         return planned
 
     @m.func
@@ -209,7 +225,7 @@ def step_kernel(
                     if m.any_lt(m.get(mem, L.near + c, t), zero):
                         active[n, t] = c
                         n = n + 1
-        return n
+        return find_pairs(b, t, n, m.fill(o.dt), T, P, L, mem, active)
 
     @m.func
     def take_contacts(b, t, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
@@ -228,7 +244,10 @@ def step_kernel(
     @m.func
     def build_found(b, t, a: int, c: int, o, T, P, L, mem):
         s = T.candidate_collider[c]
-        contact_build(b, t, a, c, s, T.candidate_body[c], T.collider_plane[s], o, T, P, L, mem)
+        if c < T.first_paired:
+            contact_build(b, t, a, c, s, T.candidate_body[c], T.collider_plane[s], o, T, P, L, mem)
+        else:
+            pair_build(b, t, a, c, s, o, T, P, L, mem)
 
     @m.func
     def build_given(b, t, a: int, c: int, o, T, P, L, mem):
@@ -326,9 +345,13 @@ def step_kernel(
                 m.put(mem, L.z + i, t, m.where_lt(s, one, scaled, m.get(mem, L.z + i, t)))
             scale_impulses(t, contacts, limits, s, T, L, mem, active)
 
+    sweeps = sweep_functions(m, stages)
+    sweep_once, settle = sweeps.sweep_once, sweeps.settle
+    begin_to_extrapolate, extrapolate = sweeps.begin_to_extrapolate, sweeps.extrapolate
+
     @m.func
     def constrain(b, t, contacts: int, limits: int, o, T, P, L, mem, active: wp.array2d[int]):
-        """Sets up all rows and sweeps them by projected Gauss-Seidel, always in the same order; contacts have the last word."""
+        """Sets up all rows and sweeps them by projected Gauss-Seidel."""
         m.put(mem, L.warm_work, t, m.fill(real(0.0)))
         m.copy(t, L.free_z, L.z, T.dofs, mem)
         if T.prescribed != 0:
@@ -348,18 +371,15 @@ def step_kernel(
         for n in range(limits):
             if active[T.candidates + n, t] % 2 == 1:
                 plain = bool(False)
-        for _ in range(o.iterations):
-            for e in range(T.couplings):
-                coupling_sweep(t, e, T, L, mem)
-            if plain:
-                friction_sweep(b, t, o, T, P, L, mem)
-            else:
-                for n in range(limits):
-                    i = active[T.candidates + n, t]
-                    dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
-            for a in range(contacts):
-                c = active[a, t]
-                contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
+        for k in range(o.iterations):
+            if T.pairs > 0:
+                if k == 0:
+                    begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
+                else:
+                    extrapolate(t, contacts, limits, T, L, mem, active)
+            sweep_once(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+        if T.pairs > 0 and contacts > 0:
+            settle(b, t, contacts, limits, plain, o, T, P, L, mem, active)
         calm_bounces(b, t, contacts, limits, T, P, L, mem, active)
 
     @m.func
@@ -431,11 +451,14 @@ def step_kernel(
         zero = m.fill(real(0.0))
         rows = T.contact_rows
         m.bring(b, t, B, 1, inputs, pieces_in, mem)
-        m.recall(mem, L.account, L.kept_account, t, kept, b, 1)
-        m.recall(mem, L.owed, L.kept_owed, t, kept, b, 1)
+        m.recall(mem, L.account, L.kept_account, t, kept, b, T.trees)
+        m.recall(mem, L.owed, L.kept_owed, t, kept, b, T.trees)
         remembered = kept_active[b, 0]
         for n in range(remembered):
-            m.recall(mem, L.impulse + rows * kept_active[b, 1 + n], L.kept_impulse + rows * n, t, kept, b, rows)
+            c = kept_active[b, 1 + n]
+            m.recall(mem, L.impulse + rows * c, L.kept_impulse + rows * n, t, kept, b, rows)
+            if c >= T.first_paired:
+                m.recall(mem, L.feature + c - T.first_paired, L.kept_feature + n, t, kept, b, 1)
         m.recall(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.couplings)
         for i in range(T.limit_rows):
             m.put(mem, L.dof_impulse + i, t, zero)
@@ -446,8 +469,9 @@ def step_kernel(
         if m.any_given(b, B, pieces_in, 0):
             m.bring(b, t, B, 0, 1, pieces_in, mem)
             wrenches(b, t, o, T, P, L, mem)
-        m.put(mem, L.bias_change, t, m.fill(real(1.0)))
-        m.put(mem, L.bias_share, t, m.fill(real(0.5)))
+        for i in range(T.trees):
+            m.put(mem, L.bias_change + i, t, m.fill(real(1.0)))
+            m.put(mem, L.bias_share + i, t, m.fill(real(0.5)))
         done = int(0)
         planned = int(1)
         while done < planned:
@@ -455,10 +479,11 @@ def step_kernel(
             done = done + 1
             if done == 1:
                 # what could not be taken back yet is asked for again
-                change = m.get(mem, L.bias_change, t)
-                m.put(mem, L.fastness, t, m.larger(change, m.get(mem, L.owed, t)))
+                for i in range(T.trees):
+                    change = m.get(mem, L.bias_change + i, t)
+                    m.put(mem, L.fastness + i, t, m.larger(change, m.get(mem, L.owed + i, t)))
             if done == planned:
-                planned = plan_iterations(done, t, L, mem)
+                planned = plan_iterations(done, t, T, L, mem)
         for _ in range(o.drive_passes):
             if m.any_lt(zero, m.get(mem, L.over, t)):
                 saturate(b, t, o, T, P, L, mem)
@@ -476,10 +501,17 @@ def step_kernel(
         for n in range(contacts):
             c = active[n, t]
             as_forces(t, L.impulse + rows * c, rows, o, mem)
+            if c >= T.first_paired:
+                release_pair(t, c, T, L, mem)
+                m.keep(mem, L.feature + c - T.first_paired, L.kept_feature + n, t, kept, b, 1)
+                m.put(mem, L.feature + c - T.first_paired, t, zero)
             m.keep(mem, L.impulse + rows * c, L.kept_impulse + rows * n, t, kept, b, rows)
             forget(t, c, T, L, mem)
         for n in range(remembered):
-            forget(t, kept_active[b, 1 + n], T, L, mem)
+            c = kept_active[b, 1 + n]
+            forget(t, c, T, L, mem)
+            if c >= T.first_paired:
+                m.put(mem, L.feature + c - T.first_paired, t, zero)
         for n in range(contacts):
             kept_active[b, 1 + n] = active[n, t]
         kept_active[b, 0] = contacts
@@ -490,10 +522,10 @@ def step_kernel(
             m.keep(mem, L.dof_impulse, L.kept_dof_impulse, t, kept, b, T.limit_rows)
         kept_active[b, T.candidates + 1] = limits
         fast = m.fill(real(FAST))
-        if m.any_lt(fast, m.get(mem, L.fastness, t)):
+        if any_above(fast, L.fastness, t, T, mem):
             m.balance(b, t, m.fill(o.dt), fast, T, P, L, mem)
-            m.keep(mem, L.account, L.kept_account, t, kept, b, 1)
-            m.keep(mem, L.owed, L.kept_owed, t, kept, b, 1)
+            m.keep(mem, L.account, L.kept_account, t, kept, b, T.trees)
+            m.keep(mem, L.owed, L.kept_owed, t, kept, b, T.trees)
             m.put(mem, L.speeding, t, m.speeding(b, t, m.fill(real(HELD)), T, P, L, mem))
         if m.any_lt(zero, m.get(mem, L.speeding, t)):
             m.slow_down(b, t, T, P, L, mem)

@@ -12,7 +12,7 @@ from newton_like.options import ANY, OneOf, check_option
 _SOFT = "there are no deformable bodies here"
 _PAIRS = "filter pairs of shapes by collision_group or shape_collision_filter_pairs"
 _MEMORY = "the result does not depend on it"
-_FOUND = "contacts of moving shapes with planes are found as they are; edit the list afterwards"
+_FOUND = "contacts are found as they are; edit the list afterwards"
 
 _NEWTON = {
     "reduce_contacts": (ANY, _MEMORY),
@@ -24,7 +24,7 @@ _NEWTON = {
     "soft_contact_gap": (None, _SOFT),
     "soft_contact_margin": (None, _SOFT),
     "enable_rigid_soft_full_surface_contact": (False, _SOFT),
-    "broad_phase": (OneOf((None, "nxn", "sap", "explicit")), "all pairs of a shape and a plane are looked at"),
+    "broad_phase": (OneOf((None, "nxn", "sap", "explicit")), "all pairs of a world are looked at"),
     "narrow_phase": (None, "model.collide computes the contacts"),
     "sdf_hydroelastic_config": (None, "contacts are points"),
     "shape_pairs_max": (ANY, _MEMORY),
@@ -45,7 +45,7 @@ _NEWTON = {
 class CollisionPipeline:
     """Finds the contacts of states of one model: :meth:`Model.collide`, with the interface of Newton.
 
-    Contacts of moving shapes with planes are found. A solver finds them itself if ``step`` gets ``contacts=None``, which is faster
+    A solver finds them itself if ``step`` gets ``contacts=None``, which is faster
     than to hand over a list.
 
     Attributes:
@@ -69,7 +69,7 @@ class CollisionPipeline:
             model: the model.
             rigid_contact_max: number of contacts to allocate; None: eight for every colliding shape on a body.
             requires_grad: whether the arrays of contacts have gradients; None: as the model. :meth:`collide` has no gradients.
-            unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are ignored.
+            unsupported_contacts: ``"error"``, or ``"ignore"``: pairs whose contacts are not found are ignored.
             newton_options: other options of Newton 1.8. Those that choose how Newton computes contacts, such as ``broad_phase``,
                 ``reduce_contacts`` or ``shape_pairs_max``, have no effect. Other options must have Newton's default.
 

@@ -12,7 +12,7 @@ from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.template import Batch
 from newton_like.types import BodyFlags, GeoType, ShapeFlags
 
-_KIND = {
+KIND = {
     GeoType.SPHERE: SPHERE,
     GeoType.CAPSULE: CAPSULE,
     GeoType.BOX: BOX,
@@ -42,7 +42,9 @@ class ContactTables:
         shapes, planes: model index of each collider's shape and plane in every articulation, ``[count, colliders]``.
         allowed: whether the two may touch there, ``[count, colliders]``.
         plane_of: model index of each plane in every articulation, ``[count, planes]``; None: contacts are handed over.
-        hull: vertices of the colliders' hulls, ``[n, 3]``.
+        hull: vertices of the hulls of colliders and of shapes of pairs, ``[n, 3]``.
+        pair_shapes: model index of each shape of pairs in every articulation, ``[count, shapes]``.
+        pair_allowed: whether the shapes of each pair may touch there, ``[count, pairs]``.
     """
 
     numbers: dict[str, int]
@@ -52,11 +54,40 @@ class ContactTables:
     allowed: np.ndarray | None = None
     plane_of: np.ndarray | None = None
     hull: np.ndarray | None = None
+    pair_shapes: np.ndarray | None = None
+    pair_allowed: np.ndarray | None = None
 
     @property
-    def sizes(self) -> tuple[int, int, int]:
-        """Numbers of colliders, of vertices and of planes that have parameters."""
-        return (0, 0, 0) if self.plane_of is None else (self.shapes.shape[1], len(self.hull), self.plane_of.shape[1])
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Numbers of records, of vertices, of planes and of pairs that have parameters."""
+        if self.plane_of is None:
+            return 0, 0, 0, 0
+        return self.records.shape[1], len(self.hull), self.plane_of.shape[1], self.pair_allowed.shape[1]
+
+    @property
+    def records(self) -> np.ndarray:
+        """Model index of the shape of each record: colliders, then shapes of pairs, ``[count, records]``."""
+        return np.concatenate([self.shapes, self.pair_shapes], axis=1)
+
+    @property
+    def partners(self) -> np.ndarray:
+        """Model index of what each shape is combined with: a collider's plane, and for a shape of pairs itself, ``[count, records]``."""
+        return np.concatenate([self.planes, self.pair_shapes], axis=1)
+
+    @property
+    def record_allowed(self) -> np.ndarray:
+        """Whether shape and partner may touch, ``[count, records]``."""
+        return np.concatenate([self.allowed, np.ones(self.pair_shapes.shape, dtype=bool)], axis=1)
+
+
+NO_PAIRS = {
+    name: np.zeros(0, dtype=int)
+    for name in (
+        "shape_body", "shape_kind", "shape_hull_at", "shape_hull_count", "pair_one", "pair_two", "pair_leaf", "pair_other",
+        "pair_shared", "pair_candidate",
+    )
+}  # fmt: skip
+"""The fields of the kernels' ``Tree`` of a batch without pairs."""
 
 
 def couplings_of(batch: Batch) -> dict[str, np.ndarray]:
@@ -81,7 +112,8 @@ def _tables(batch, body, kind, plane, points, hull_at, rows, hull_count=None, fi
         first_hull=int(hulls[0]) if len(hulls) else len(body),
         contact_rows=rows,
         couplings=len(couplings["coupling_kind"]),
-    )
+        shapes=0, pairs=0, first_paired=int(starts[-1]),
+    )  # fmt: skip
     arrays = dict(
         collider_body=body,
         collider_kind=kind,
@@ -92,12 +124,13 @@ def _tables(batch, body, kind, plane, points, hull_at, rows, hull_count=None, fi
         candidate_collider=of,
         candidate_body=np.asarray(body)[of],
         plane_finite=np.zeros(1, int) if finite is None else finite.astype(int),
+        **NO_PAIRS,
         **couplings,
     )
     return ContactTables(numbers, arrays)
 
 
-class _Shapes:
+class Shapes:
     """The shape arrays of a model, on the host."""
 
     def __init__(self, model):
@@ -123,14 +156,21 @@ class _Shapes:
         at = np.minimum(np.searchsorted(self.filter_codes, codes), len(self.filter_codes) - 1)
         return self.filter_codes[at] == codes
 
+    def filtered_among(self, members: np.ndarray) -> np.ndarray:
+        """The codes of the filter's pairs whose smaller shape is one of these, which are close together."""
+        if not len(members):
+            return np.zeros(0, dtype=np.int64)
+        low, high = int(members.min()) << 32, (int(members.max()) + 1) << 32
+        return self.filter_codes[np.searchsorted(self.filter_codes, low) : np.searchsorted(self.filter_codes, high)]
 
-def _grouped(keys: np.ndarray, members: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+
+def grouped(keys: np.ndarray, members: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Members in the order of their keys, which are below `count`, and where those of each key start."""
     order = members[np.argsort(keys[members], kind="stable")]
     return order, np.searchsorted(keys[order], np.arange(count + 1))
 
 
-def _rows_of(order: np.ndarray, starts: np.ndarray, keys: np.ndarray) -> np.ndarray | None:
+def rows_of(order: np.ndarray, starts: np.ndarray, keys: np.ndarray) -> np.ndarray | None:
     """The members of some keys ``[len(keys), n]``; None where keys have different numbers of them."""
     number = starts[keys + 1] - starts[keys]
     if (number != number[0]).any():
@@ -138,37 +178,37 @@ def _rows_of(order: np.ndarray, starts: np.ndarray, keys: np.ndarray) -> np.ndar
     return order[starts[keys][:, None] + np.arange(number[0])]
 
 
-def _shapes_of(model, batch: Batch, shapes: _Shapes) -> tuple[np.ndarray, list[int]]:
-    """The colliding shapes on the moving bodies of each articulation ``[count, n]``, and the local bodies ``[n]``."""
+def shapes_of(model, batch: Batch, shapes: Shapes, moving: bool = True) -> tuple[np.ndarray, list[int]]:
+    """The colliding shapes on the bodies of each articulation, on all or on moving ones, ``[count, n]``, and the local bodies ``[n]``."""
     template = batch.template
-    members = np.flatnonzero(shapes.collides & np.isin(shapes.type, list(_KIND)) & (shapes.body >= 0))
-    order, starts = _grouped(shapes.body, members, model.body_count)
+    members = np.flatnonzero(shapes.collides & np.isin(shapes.type, list(KIND)) & (shapes.body >= 0))
+    order, starts = grouped(shapes.body, members, model.body_count)
     found, bodies = [np.zeros((batch.count, 0), dtype=int)], []
-    for k in np.flatnonzero(template.leaf >= 0).tolist():
-        rows = _rows_of(order, starts, batch.body_start + template.body_slot[k])
+    for k in np.flatnonzero(template.leaf >= 0).tolist() if moving else range(template.bodies):
+        rows = rows_of(order, starts, batch.body_start + template.body_slot[k])
         if rows is None or any((x[rows] != x[rows[:1]]).any() for x in (shapes.type, shapes.hull_first)):
-            raise ValueError(_DIFFERENT)
+            raise ValueError(DIFFERENT)
         found.append(rows)
         bodies += [k] * rows.shape[1]
     return np.concatenate(found, axis=1), bodies
 
 
-def _planes_of(model, batch: Batch, shapes: _Shapes) -> np.ndarray:
+def _planes_of(model, batch: Batch, shapes: Shapes) -> np.ndarray:
     """The planes that each articulation may touch, ``[count, n]``: those of all worlds, then those of its own."""
     is_plane = shapes.collides & (shapes.body < 0) & (shapes.type == GeoType.PLANE)
     shared = np.flatnonzero(is_plane & (shapes.world < 0))
-    order, starts = _grouped(shapes.world, np.flatnonzero(is_plane & (shapes.world >= 0)), model.world_count)
+    order, starts = grouped(shapes.world, np.flatnonzero(is_plane & (shapes.world >= 0)), model.world_count)
     own = np.zeros((batch.count, 0), dtype=int)
     if len(order):
         # articulations of no world have no planes of their own
-        rows = _rows_of(order, np.append(starts, starts[-1]), np.where(batch.world < 0, model.world_count, batch.world))
+        rows = rows_of(order, np.append(starts, starts[-1]), np.where(batch.world < 0, model.world_count, batch.world))
         if rows is None:
-            raise ValueError(_DIFFERENT)
+            raise ValueError(DIFFERENT)
         own = rows
     return np.concatenate([np.broadcast_to(shared, (batch.count, len(shared))), own], axis=1)
 
 
-_DIFFERENT = "the articulations of a batch differ in their collision shapes; make batches by shape_kinds"
+DIFFERENT = "the articulations of a batch differ in their collision shapes; make batches by shape_kinds"
 
 
 def find_colliders(model, batch: Batch) -> ContactTables:
@@ -177,8 +217,8 @@ def find_colliders(model, batch: Batch) -> ContactTables:
     Raises:
         ValueError: articulations of the batch differ in their shapes.
     """
-    shapes = _Shapes(model)
-    shape_index, bodies = _shapes_of(model, batch, shapes)
+    shapes = Shapes(model)
+    shape_index, bodies = shapes_of(model, batch, shapes)
     plane_index = _planes_of(model, batch, shapes)
     rows = list(zip(bodies, shape_index[0].tolist(), strict=True))
     pairs = []
@@ -197,7 +237,7 @@ def find_colliders(model, batch: Batch) -> ContactTables:
 
 def shape_kinds(model) -> list[bytes]:
     """What the collision shapes of each articulation have in common with those of others that can share a batch with it."""
-    shapes = _Shapes(model)
+    shapes = Shapes(model)
     owner = np.full(model.body_count + 1, -1)
     first = np.zeros(model.body_count + 1, dtype=int)
     child, articulation = model.joint_child.numpy(), model.joint_articulation.numpy()
@@ -212,18 +252,24 @@ def shape_kinds(model) -> list[bytes]:
     planes = shapes.collides & (shapes.body < 0) & (shapes.type == GeoType.PLANE)
     own = np.bincount(shapes.world[planes & (shapes.world >= 0)], minlength=model.world_count)
     world = np.maximum(model.articulation_world.numpy(), 0)
+    convex = shapes.collides & (shapes.body < 0) & np.isin(shapes.type, list(KIND)) & (shapes.world >= 0)
+    static, at = grouped(shapes.world, np.flatnonzero(convex), model.world_count)
+    forms = np.stack([shapes.type[static], shapes.hull_first[static]], axis=1).astype(np.int32)
     rows = rows[order]
     return [
-        rows[cuts[a] : cuts[a + 1]].tobytes() + int(own[world[a]]).to_bytes(4, "little")
+        b"|".join((
+            rows[cuts[a] : cuts[a + 1]].tobytes(), int(own[world[a]]).to_bytes(4, "little"),
+            forms[at[world[a]] : at[world[a] + 1]].tobytes() if model.world_count else b"",
+        ))
         for a in range(model.articulation_count)
-    ]
+    ]  # fmt: skip
 
 
-def _kind(shapes: _Shapes, s: int) -> int:
-    return _KIND[GeoType(int(shapes.type[s]))]
+def _kind(shapes: Shapes, s: int) -> int:
+    return KIND[GeoType(int(shapes.type[s]))]
 
 
-def _collider_tables(batch, shapes: _Shapes, rows, shape_index, plane_index, pairs) -> ContactTables:
+def _collider_tables(batch, shapes: Shapes, rows, shape_index, plane_index, pairs) -> ContactTables:
     body = np.array([rows[i][0] for i, _, _ in pairs], dtype=int)
     kind = np.array([_kind(shapes, rows[i][1]) for i, _, _ in pairs], dtype=int)
     plane = np.array([j for _, j, _ in pairs], dtype=int)
@@ -249,10 +295,14 @@ def _collider_tables(batch, shapes: _Shapes, rows, shape_index, plane_index, pai
     tables = _tables(batch, body, kind, plane, number, hull_at, 6 if turning else 3, count, finite)
     tables.hull = np.concatenate(points) if points else np.zeros((0, 3))
     tables.shapes, tables.planes, tables.allowed, tables.plane_of = s, g, allowed, plane_index
+    tables.pair_shapes, tables.pair_allowed = (
+        np.zeros((batch.count, 0), dtype=int),
+        np.zeros((batch.count, 0), dtype=bool),
+    )
     return tables
 
 
-def unsupported_pairs(model, dynamic: bool = False) -> np.ndarray:
+def unsupported_pairs(model, dynamic: bool = False, known=None) -> np.ndarray:
     """Pairs of shapes that may touch although no program here resolves it: all but moving shapes with planes, ``[n, 2]``.
 
     Worlds are taken to be alike where they have the same shapes on bodies of the same order: one of each kind is looked at.
@@ -260,8 +310,10 @@ def unsupported_pairs(model, dynamic: bool = False) -> np.ndarray:
     Args:
         model: the model.
         dynamic: leave out pairs of two kinematic bodies, and of a kinematic body with a fixed shape: forces move neither.
+        known: called with the types of both shapes of pairs, and whether they are on no body: which pairs are resolved beside those
+            with planes; None: no others.
     """
-    shapes = _Shapes(model)
+    shapes = Shapes(model)
     moving = moving_shapes(model)
     pushed = moving_shapes(model, dynamic=True) if dynamic else moving
     candidates = shapes.collides & (shapes.type != GeoType.NONE)
@@ -295,12 +347,20 @@ def unsupported_pairs(model, dynamic: bool = False) -> np.ndarray:
             (shapes.type[b] == GeoType.PLANE) & moving[b]
         )
         keep = (pushed[a] | pushed[b]) & ~(plane & plane_is_static) & may_collide(shapes.group[a], shapes.group[b])
+        if known is not None:
+            keep &= ~known(shapes.type[a], shapes.type[b], shapes.body[a] < 0, shapes.body[b] < 0)
         pairs = np.stack([a[keep], b[keep]], axis=1)
         if len(pairs):
             codes = (pairs.min(axis=1).astype(np.int64) << 32) | pairs.max(axis=1)
             pairs = pairs[~shapes.is_filtered(codes)]
             found.append(pairs)
     return np.concatenate(found) if found else np.zeros((0, 2), dtype=int)
+
+
+def _kind_of(model, s: int) -> str:
+    """The type of a shape, and whether it is fixed, in words."""
+    fixed = "fixed" if model.shape_body.numpy()[s] < 0 else "moving"
+    return f"a {fixed} {GeoType(int(model.shape_type.numpy()[s])).name.lower().replace('_', ' ')}"
 
 
 def refuse_unsupported(model, pairs: np.ndarray, who: str) -> None:
@@ -312,9 +372,9 @@ def refuse_unsupported(model, pairs: np.ndarray, who: str) -> None:
             f"'{model.shape_label[s]}' (index {s}{', on a kinematic body' if kinematic[s] else ''})" for s in (a, b)
         ]
         raise ValueError(
-            f"shapes {names[0]} and {names[1]} may touch"
-            f" ({len(pairs)} such pairs), but {who} contacts of moving shapes with planes only; filter"
-            " them (collision_group, shape_collision_filter_pairs) or pass unsupported_contacts='ignore'"
+            f"shapes {names[0]} and {names[1]} may touch ({len(pairs)} such pairs), but {who} no contacts of"
+            f" {_kind_of(model, a)} with {_kind_of(model, b)}; use planes and convex shapes (convex meshes too), filter the pairs"
+            " (collision_group, shape_collision_filter_pairs) or pass unsupported_contacts='ignore'"
         )
 
 

@@ -17,8 +17,10 @@ from newton_like.collision.ground import (
     shape_kinds,
     unsupported_pairs,
 )  # fmt: skip
+from newton_like.collision.pairs import add_pairs, cluster_kinds, find_clusters, resolved
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.collision.collect import collect_kernels, detect_kernel, hand_over_kernels
+from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
 from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.tree import GIVEN
 from newton_like.model.arguments import arrays_of_state, check_choice, check_made_by
@@ -46,21 +48,25 @@ def _detect_kernel(width: int, real):
     return detect_kernel(namespace(width, real, STEP_ROWS))
 
 
+_OF_PAIRS = [ROWS[name] for name in ("shape_place", "pair_shapes", "manifold", "corners", "pair_work", "normal")]
+
+
 class _Part:
     """A batch with its colliders, and where :func:`collide` puts its candidates."""
 
     def __init__(self, model, batch, tables: ContactTables):
         self.batch, self.tables, self.candidates = batch, tables, tables.numbers["candidates"]
         width = lane_width(model.device, model.dtype)
-        count = self.candidates
-        self.fields = (
-            (Field("body_q", "bodies", 7), Field("body_qd", "bodies", 6)),
-            (Field("near", "batch", count), Field("gap", "batch", count), Field("point", "batch", 3 * count)),
-        )
-        rows = [*KINEMATICS, *(ROWS[field.row] for fields in self.fields for field in fields)]
+        count, self.before_pairs = self.candidates, tables.numbers["first_paired"]
+        results = [Field("near", "batch", count), Field("gap", "batch", count), Field("point", "batch", 3 * count)]
+        if count > self.before_pairs:
+            results.append(Field("normal", "batch", 3 * (count - self.before_pairs)))
+        self.fields = ((Field("body_q", "bodies", 7), Field("body_qd", "bodies", 6)), tuple(results))
+        rows = [*KINEMATICS, *(ROWS[field.row] for fields in self.fields for field in fields), *_OF_PAIRS]
         m = namespace(width, model.dtype, STEP_ROWS)
         work = Workspace(m, batch, Parameters(m, model, batch, tables), model.device)
-        sizes = row_sizes(batch.template, rows, candidates=count)
+        counts = {name: tables.numbers[name] for name in ("candidates", "first_paired", "shapes", "pairs")}
+        sizes = row_sizes(batch.template, dict.fromkeys(rows), **counts, **PAIR_COUNTS)
         self.work = work.with_memory(sizes, {**tables.numbers, **tables.arrays})
         self.kernel = Kernel(_detect_kernel(width, model.dtype), _LOOKING * count)
         self.recorded = Recordings(_RECORDED, model.device)
@@ -87,7 +93,9 @@ class _Finder:
     Attributes:
         first, count: first candidate of every articulation, and number of its candidates. Those of a batch follow each other.
         near, gap, point: what is known of candidates.
-        shape, plane: shape indices of candidates.
+        normal: normals of the candidates of pairs; first_normal, before_pairs: of every articulation the first one, and the number of
+            candidates that come before those of pairs.
+        shape, plane: shape indices of candidates; of a pair the second and the first one.
         counts, starts: number of contacts of every articulation, then 0; and how many those before it have.
         unsupported: pairs of shapes that may touch and that are not looked at, ``[n, 2]``.
         captured: whether graphs read its arrays.
@@ -95,25 +103,39 @@ class _Finder:
     """
 
     def __init__(self, model, earlier: _Finder | None = None):
-        self.version, self.watch, self.unsupported = model.version, ShapeWatch(model), unsupported_pairs(model)
+        self.version, self.watch, self.unsupported = (
+            model.version,
+            ShapeWatch(model),
+            unsupported_pairs(model, known=resolved),
+        )
         self.earlier = earlier if earlier is not None and (earlier.earlier or earlier.captured) else None
         self.captured = False
-        tables = [(batch, find_colliders(model, batch)) for batch in find_batches(model, shape_kinds(model))]
+        clusters = find_clusters(model)
+        batches = find_batches(model, cluster_kinds(shape_kinds(model), clusters), clusters)
+        tables = [(batch, add_pairs(model, batch, find_colliders(model, batch))) for batch in batches]
         self.parts = [_Part(model, batch, found) for batch, found in tables if found.numbers["candidates"]]
-        first, count = np.zeros((2, model.articulation_count), dtype=np.int32)
-        shape, plane, total, ends = [], [], 0, []
+        first, count, before, first_normal = np.zeros((4, model.articulation_count), dtype=np.int32)
+        shape, plane, total, ends, normals = [], [], 0, [], [0]
         for part in self.parts:
             n, members = part.candidates, part.batch.articulations
             first[members], count[members] = total + n * np.arange(len(members)), n
-            of = part.tables.arrays["candidate_collider"]
-            shape.append(part.tables.shapes[:, of].ravel())
-            plane.append(part.tables.planes[:, of].ravel())
+            paired = n - part.before_pairs
+            before[members] = part.before_pairs
+            first_normal[members] = normals[-1] + paired * np.arange(len(members))
+            normals.append(normals[-1] + paired * len(members))
+            found, of = part.tables, part.tables.arrays["candidate_collider"]
+            of, pair = of[: part.before_pairs], of[part.before_pairs :]
+            one, two = (found.pair_shapes[:, found.arrays[name][pair]] for name in ("pair_one", "pair_two"))
+            shape.append(np.concatenate([found.shapes[:, of], two], axis=1).ravel())
+            plane.append(np.concatenate([found.planes[:, of], one], axis=1).ravel())
             ends.append((total, total := total + n * len(members)))
         self.near, self.gap = (wp.zeros(total, dtype=model.dtype, device=model.device) for _ in range(2))
-        self.point = wp.zeros(total, dtype=warp_types(model.dtype).vec3, device=model.device)
+        vec3 = warp_types(model.dtype).vec3
+        self.point = wp.zeros(total, dtype=vec3, device=model.device)
+        self.normal = wp.zeros(normals[-1], dtype=vec3, device=model.device)
         shape, plane = (np.concatenate([*x, np.zeros(0, int)]) for x in (shape, plane))
-        self.first, self.count, self.shape, self.plane = (
-            wp.array(x, dtype=wp.int32, device=model.device) for x in (first, count, shape, plane)
+        self.first, self.count, self.shape, self.plane, self.first_normal, self.before_pairs = (
+            wp.array(x, dtype=wp.int32, device=model.device) for x in (first, count, shape, plane, first_normal, before)
         )
         self.counts, self.starts = (
             wp.zeros(model.articulation_count + 1, dtype=wp.int32, device=model.device) for _ in range(2)
@@ -121,6 +143,9 @@ class _Finder:
         self.results = [
             [flat(a[start:end], model.dtype) for a in (self.near, self.gap, self.point)] for start, end in ends
         ]
+        for results, start, end in zip(self.results, normals[:-1], normals[1:], strict=True):
+            if end > start:
+                results.append(flat(self.normal[start:end], model.dtype))
 
     def refresh(self, model) -> bool:
         """Takes over what was edited. Returns whether that is possible; else other candidates are needed."""
@@ -167,16 +192,19 @@ def check_contacts(model, contacts) -> None:
 
 
 def collide(model, state, contacts, unsupported_contacts: str = "error") -> None:
-    """Finds the contacts of moving shapes with planes, in the order of articulations and, within one, of its candidates.
+    """Finds the contacts of moving shapes with planes, with other moving shapes and with fixed convex shapes.
 
-    Shape 0 is the plane, shape 1 the moving shape. Where there is no room for all contacts, the last ones are dropped and
+    Contacts are in the order of clusters, see :mod:`newton_like.programs.template`, and within one those with planes come first. Shape 0
+    is the plane, shape 1 the moving shape; of two other shapes, shape 0 is that of the simpler kind. Normals point from shape 0 to shape 1.
+    Where there is no room for all contacts, the last ones are dropped and
     ``contacts.dropped`` tells how many.
 
     Args:
         model: the model.
         state: its ``body_q`` and ``body_qd`` are read.
         contacts: where the contacts go, from ``model.contacts()``.
-        unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are ignored.
+        unsupported_contacts: ``"error"``, or ``"ignore"``: pairs whose contacts are not found are ignored, such as those
+            with fixed meshes.
 
     Raises:
         TypeError: ``state`` is not a state, or of another scalar type; ``contacts`` are not a list of contacts.
@@ -206,7 +234,8 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         write,
         dim=total,
         inputs=[
-            finder.near, finder.gap, finder.point, finder.first, finder.count, finder.shape, finder.plane, starts,
+            finder.near, finder.gap, finder.point, finder.first, finder.count, finder.shape, finder.plane, finder.normal,
+            finder.first_normal, finder.before_pairs, starts,
             model.shape_body, model.shape_transform, model.shape_margin, body_q,
         ],
         outputs=[
@@ -238,7 +267,7 @@ def given_tables(model, batch) -> ContactTables:
     couplings = couplings_of(batch)
     numbers = dict(
         colliders=0, candidates=len(of), first_guarded=0, first_hull=0, contact_rows=6 if turning else 3,
-        couplings=len(couplings["coupling_kind"]), given=GIVEN * len(of),
+        couplings=len(couplings["coupling_kind"]), given=GIVEN * len(of), shapes=0, pairs=0, first_paired=len(of),
     )  # fmt: skip
     none = np.zeros(0, dtype=int)
     arrays = dict(

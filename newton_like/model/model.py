@@ -296,7 +296,7 @@ class Model(Fields):
         Args:
             state: poses of the bodies.
             contacts: where to put them; by default a new :class:`Contacts`.
-            unsupported_contacts: ``"error"`` (default), or ``"ignore"``: contacts of moving shapes with anything but planes are ignored.
+            unsupported_contacts: ``"error"`` (default), or ``"ignore"``: pairs whose contacts are not found are ignored.
             collision_pipeline: a :class:`newton_like.CollisionPipeline` of this model, whose settings hold for this call.
             enable_rigid_soft_full_surface_contact: must be False: there are no deformable bodies.
 

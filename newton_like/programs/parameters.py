@@ -51,17 +51,18 @@ _RECORDS = {
     "hull": 3,
     "plane": PLANE,
     "gravity": 3,
+    "pair": 1,
 }
 """How many numbers a record of each group has."""
 
 _READ = {
-    JOINTS: ("joint",), GAINS: ("gain",), BODIES: ("body",), SHAPES: ("collider", "plane"), GRAVITY: ("gravity",),
+    JOINTS: ("joint",), GAINS: ("gain",), BODIES: ("body",), SHAPES: ("collider", "plane", "pair"), GRAVITY: ("gravity",),
 }  # fmt: skip
 """The groups of parameters that come from a group of arrays."""
 
 _FLAGS = {
     "joints_vary": ("joint", "dof"), "bodies_vary": ("body",), "gains_vary": ("gain",), "colliders_vary": ("collider", "hull"),
-    "planes_vary": ("plane",), "gravity_vary": ("gravity",),
+    "planes_vary": ("plane",), "gravity_vary": ("gravity",), "pairs_vary": ("pair",),
 }  # fmt: skip
 
 
@@ -118,6 +119,7 @@ _KINEMATIC = {
     ],
     "body": [MASS, *_span(INERTIA, 6)],
     "collider": [SURFACE + GAP],
+    "pair": [0],
 }  # fmt: skip
 """The parameters that depend on whether a body is kinematic."""
 
@@ -156,10 +158,10 @@ class Parameters:
         self._drivers = _drivers(batch.template, contacts) if prescribed else {}
         self._kinds = model.body_flags.numpy().copy() if prescribed else None
         template = batch.template
-        colliders, hull, planes = (0, 0, 0) if contacts is None else contacts.sizes
+        colliders, hull, planes, pairs = (0, 0, 0, 0) if contacts is None else contacts.sizes
         counts = dict(
             joint=template.bodies, dof=template.dofs, body=template.bodies, gain=template.dofs, collider=colliders, hull=hull, plane=planes,
-            gravity=1,
+            gravity=1, pair=pairs,
         )  # fmt: skip
         ends = np.cumsum([0] + [n * _RECORDS[name] for name, n in counts.items()]).tolist()
         self.at, self.size, self._counts = dict(zip(counts, ends, strict=False)), ends[-1], counts
@@ -180,8 +182,7 @@ class Parameters:
             Whether launches have to be recorded again, and whether code that holds numbers has to be compiled again.
 
         Raises:
-            ValueError: numbers are not finite or out of range, see :func:`newton_like.model.edits.check_numbers`. Of anchors and axes
-                of joints that may vary, the kernel does not watch the numbers.
+            ValueError: numbers are not finite or out of range, see :func:`newton_like.model.edits.check_numbers`.
             TablesChanged: limits, rolling contacts or edges of planes are needed that the tables do not have.
         """
         edits, since = self._edits, self._since
@@ -393,10 +394,13 @@ class Parameters:
             launch("gains", counts["gain"], inputs, (self._binds,))
         elif group == SHAPES and "collider" in counts:
             turning = int(self.contacts.numbers["contact_rows"] > 3)
-            own = [t["shapes"], t["planes"], t["allowed"], turning, t["driver_of_collider"], *body]
+            own = [t["shapes"], t["partners"], t["allowed"], turning, t["driver_of_collider"], *body]
             launch("colliders", counts["collider"], [at["collider"], *own, kinds, *arrays])
         elif group == GRAVITY:
             launch("gravities", 1, [at["gravity"], t["gravity_world"], *arrays])
+        if group == SHAPES and "pair" in counts:
+            own = [t["pair_allowed"], t["driver_of_pair"], t["driver_of_second"], *body, kinds]
+            launch("pairs", counts["pair"], [at["pair"], *own])
         if group == SHAPES and "plane" in counts:
             launch("planes", counts["plane"], [at["plane"], t["plane_of"], t["finite"], *arrays[:2]])
         return launches, reads
@@ -451,10 +455,16 @@ class Parameters:
             tables["finite"] = contacts.arrays["plane_finite"]
         found = {name: wp.array(np.asarray(x), dtype=wp.int32, device=device) for name, x in tables.items()}
         if contacts is not None and contacts.shapes is not None and contacts.plane_of is not None:
-            for name in ("shapes", "planes", "plane_of"):
-                table = np.ascontiguousarray(getattr(contacts, name), dtype=np.int32)
-                found[name] = wp.array(table, dtype=wp.int32, device=device)
-            found["allowed"] = wp.array(np.ascontiguousarray(contacts.allowed), dtype=wp.bool, device=device)
+            for name, table in (
+                ("shapes", contacts.records),
+                ("partners", contacts.partners),
+                ("plane_of", contacts.plane_of),
+            ):
+                found[name] = wp.array(np.ascontiguousarray(table, dtype=np.int32), dtype=wp.int32, device=device)
+            for name, table in (("allowed", contacts.record_allowed), ("pair_allowed", contacts.pair_allowed)):
+                found[name] = wp.array(np.ascontiguousarray(table), dtype=wp.bool, device=device)
+            second = self._drivers.get("second", np.full(self._counts["pair"], -1))
+            found["driver_of_second"] = wp.array(np.asarray(second), dtype=wp.int32, device=device)
         return found
 
     # ------------------------------------------------------------------------------------------------ what varies
@@ -467,7 +477,10 @@ class Parameters:
                 start, end = self._spans[group]
                 rows = chosen[start:end].reshape(-1, _RECORDS[group])
                 if name == FLAGS:
-                    driven = np.flatnonzero(self._drivers[group] >= 0) if self._drivers else []
+                    drivers = self._drivers.get(group, np.zeros(0))
+                    if group == "pair" and self._drivers:
+                        drivers = np.maximum(drivers, self._drivers["second"])
+                    driven = np.flatnonzero(drivers >= 0)
                     rows[np.ix_(driven, places)] = True
                 else:
                     rows[:, places] = True
@@ -495,14 +508,25 @@ class Parameters:
         return bits.astype(np.int32)
 
 
+_NONE = np.zeros(0, dtype=int)
+
+
 def _drivers(template, contacts) -> dict[str, np.ndarray]:
     """The body whose flag a record depends on: its place in the articulation, for each record of each group of parameters. It is the body
     of the only joint with degrees of freedom between the record's body and the world; -1 if there is no such joint, or several."""
-    joint = np.where((template.parent == template.bodies) & (np.diff(template.dof_at) > 0), template.body_slot, -1)
+    joint = np.where((template.parent >= template.bodies) & (np.diff(template.dof_at) > 0), template.body_slot, -1)
     owner = np.repeat(np.arange(template.bodies), np.diff(template.dof_at))
     body = np.array([-1 if leaf < 0 else joint[owner[leaf]] for leaf in template.leaf], dtype=int)
-    collider = [] if contacts is None or contacts.plane_of is None else body[contacts.arrays["collider_body"]]
-    return dict(joint=joint, gain=joint[owner], body=body, collider=np.asarray(collider, dtype=int))
+    drivers = dict(joint=joint, gain=joint[owner], body=body, collider=_NONE, pair=_NONE, second=_NONE)
+    if contacts is not None and contacts.plane_of is not None:
+        arrays = contacts.arrays
+        # a pair of two shapes that no force moves is off; shapes as such never are
+        colliders = body[arrays["collider_body"]] if len(arrays["collider_body"]) else []
+        drivers["collider"] = np.concatenate([colliders, np.full(len(arrays["shape_body"]), -1)]).astype(int)
+        moves = np.append(template.leaf >= 0, False)
+        of = np.where(moves[arrays["shape_body"]], np.append(body, -1)[arrays["shape_body"]], -2)
+        drivers["pair"], drivers["second"] = of[arrays["pair_one"]], of[arrays["pair_two"]]
+    return drivers
 
 
 class TablesChanged(Exception):

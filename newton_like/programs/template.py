@@ -1,9 +1,10 @@
 """Templates and batches: which articulations of a model are copies of one robot, and where their numbers lie.
 
-A *template* is the shape of a kinematic tree: parents, joint types, numbers of coordinates. A *batch* is a run of articulations
-of one template whose places in the flat arrays advance by constant strides, which is what ``replicate`` makes; equal articulations of
-one world are told apart by their order there. Kernels run batch by batch: all control flow is the same for every articulation of a
-batch, only numbers differ.
+A *cluster* is a run of articulations of one world that are computed together, because they may act on each other; often it is a single
+articulation. A *template* is the shape of a cluster, a forest of kinematic trees with one tree for each articulation: parents, joint types,
+numbers of coordinates. A *batch* is a run of clusters of one template whose places in the flat arrays advance by constant strides, which
+is what ``replicate`` makes; equal clusters of one world are told apart by their order there. Kernels run batch by batch: all control flow
+is the same for every cluster of a batch, only numbers differ.
 """
 
 from __future__ import annotations
@@ -20,16 +21,19 @@ _WORLD = -(2**30)
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """The shape of a tree. Bodies are numbered as the joints that move them, parents first; all indices are local.
+    """The shape of a forest. Bodies are numbered as the joints that move them, parents first; all indices are local.
 
     Attributes:
         joint_type: ``JointType`` of every joint, ``[bodies]``.
         kind: joint kind of ``newton_like.kernels.tree``, ``[bodies]``.
-        parent: parent body, ``bodies`` for the world, ``[bodies]``.
+        parent: parent body, ``bodies + i`` for the world as tree i has it, ``[bodies]``.
         body_slot: place of body k among the articulation's entries of body arrays, ``[bodies]``.
         q_at, dof_at: first coordinate and dof of each joint and, last, their number, ``[bodies + 1]``.
         linear, angular: numbers of linear and angular dofs of each joint, ``[bodies]``.
         mimic: joint that each joint follows, -1 for none, ``[bodies]``.
+        tree_at: first body of each tree and, last, their number, ``[trees + 1]``.
+        tree: tree of each body, ``[bodies]``.
+        floats: 1 for a tree whose first joint is a floating base, whose anchor is then its reference point, ``[trees]``.
         depth, row, chain_at, chain: ancestors of every dof, see ``newton_like.kernels.tree``.
         leaf: last dof of each body's chain, -1 for a body that cannot move, ``[bodies]``.
     """
@@ -43,6 +47,9 @@ class Template:
     linear: np.ndarray
     angular: np.ndarray
     mimic: np.ndarray
+    tree_at: np.ndarray
+    tree: np.ndarray = field(init=False)
+    floats: np.ndarray = field(init=False)
     child_at: np.ndarray = field(init=False)
     child: np.ndarray = field(init=False)
     leaf: np.ndarray = field(init=False)
@@ -66,8 +73,12 @@ class Template:
                     dof_q[i] = self.q_at[k] + i - first
             leaf[k] = last - 1 if last > first else above
         lengths = np.array([len(c) for c in chains], dtype=np.int32)
+        roots = self.tree_at[:-1]
+        floats = [self.parent[k] >= self.bodies and JOINT_TYPES[self.joint_type[k]].floats for k in roots]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         for name, value in (
+            ("tree", np.repeat(np.arange(self.trees), np.diff(self.tree_at))),
+            ("floats", floats),
             ("child_at", np.concatenate([[0], np.cumsum([len(c) for c in children])])),
             ("child", np.concatenate(children) if children else []),
             ("leaf", leaf),
@@ -78,6 +89,11 @@ class Template:
             ("dof_q", dof_q),
         ):
             object.__setattr__(self, name, np.asarray(value, dtype=np.int32))
+
+    @property
+    def trees(self) -> int:
+        """Number of trees."""
+        return len(self.tree_at) - 1
 
     @property
     def bodies(self) -> int:
@@ -116,17 +132,17 @@ class Template:
 
     @property
     def free_root(self) -> bool:
-        """Whether the first joint is a floating base, whose anchor is then the reference point of the dynamics."""
-        return self.bodies > 0 and JOINT_TYPES[self.joint_type[0]].floats and self.parent[0] == self.bodies
+        """Whether the first tree floats."""
+        return bool(self.floats[:1].any())
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Articulations of one template, evenly spaced in all flat arrays.
+    """Clusters of one template, evenly spaced in all flat arrays.
 
     Attributes:
         template: their shape.
-        articulations: their indices, ``[count]``.
+        articulations: index of the first articulation of each, ``[count]``.
         joint_start, q_start, qd_start, body_start: first joint, coordinate, dof and body entry of each, ``[count]``.
         world: world of each, -1 for a scene without worlds, ``[count]``.
     """
@@ -141,7 +157,7 @@ class Batch:
 
     @property
     def count(self) -> int:
-        """Number of articulations."""
+        """Number of clusters."""
         return len(self.articulations)
 
     def stride(self, starts: np.ndarray) -> int:
@@ -149,12 +165,13 @@ class Batch:
         return int(starts[1] - starts[0]) if self.count > 1 else 0
 
 
-def find_batches(model, kinds: list[bytes] | None = None) -> list[Batch]:
+def find_batches(model, kinds: list[bytes] | None = None, clusters: list[range] | None = None) -> list[Batch]:
     """The batches of a model, in the order of their first articulations.
 
     Args:
         model: the model.
-        kinds: something of each articulation that must be equal in a batch too.
+        kinds: something of each cluster that must be equal in a batch too.
+        clusters: the articulations of each cluster; None: every articulation is a cluster of its own.
 
     Raises:
         ValueError: a joint comes before the joint of its parent body.
@@ -174,41 +191,44 @@ def find_batches(model, kinds: list[bytes] | None = None) -> list[Batch]:
     worlds = model.articulation_world.numpy()
     templates: dict[bytes, Template] = {}
     groups: dict[tuple[bytes, bytes], list[tuple[int, int]]] = {}
-    for a in range(model.articulation_count):
-        s, e = int(start[a]), int(end[a])
+    for i, members in enumerate(clusters or [range(a, a + 1) for a in range(model.articulation_count)]):
+        a = members[0]
+        s, e = int(start[a]), int(end[members[-1]])
         if e <= s:
             continue
         first = int(child[s:e].min())
         local_parent = np.where(parent[s:e] < 0, _WORLD, parent[s:e] - first)
         local_mimic = np.where(mimic[s:e] < 0, -1, mimic[s:e] - s)
+        tree_at = np.append(start[members.start : members.stop], e) - s
         parts = (
             joint_type[s:e], local_parent, child[s:e] - first, dims[s:e], q_start[s : e + 1] - q_start[s],
-            qd_start[s : e + 1] - qd_start[s], local_mimic,
+            qd_start[s : e + 1] - qd_start[s], local_mimic, tree_at,
         )  # fmt: skip
         key = b"|".join(np.ascontiguousarray(p, dtype=np.int32).tobytes() for p in parts)
         if key not in templates:
             templates[key] = _template(model, s, *parts)
-        groups.setdefault((key, kinds[a] if kinds else b""), []).append((a, first))
+        groups.setdefault((key, kinds[i] if kinds else b""), []).append((a, first))
     batches = []
-    for (key, _), members in groups.items():
-        index = np.array([a for a, _ in members])
+    for (key, _), found in groups.items():
+        index = np.array([a for a, _ in found])
         places = np.stack(
-            [start[index], q_start[start[index]], qd_start[start[index]], [f for _, f in members], index], axis=1
+            [start[index], q_start[start[index]], qd_start[start[index]], [f for _, f in found], index], axis=1
         )
         for run in _runs(places, worlds[index]):
             batches.append(Batch(templates[key], index[run], *places[run, :4].T, worlds[index[run]]))
     return sorted(batches, key=lambda batch: int(batch.articulations[0]))
 
 
-def _template(model, first_joint, joint_type, parent, slot, dims, q_at, dof_at, mimic) -> Template:
+def _template(model, first_joint, joint_type, parent, slot, dims, q_at, dof_at, mimic, tree_at) -> Template:
     order = {int(b): k for k, b in enumerate(slot)}
     n = len(parent)
-    parents = np.full(n, n, dtype=np.int32)
+    tree = np.repeat(np.arange(len(tree_at) - 1), np.diff(tree_at))
+    parents = (n + tree).astype(np.int32)
     for k, p in enumerate(parent):
         if p == _WORLD:
             continue
         label = model.joint_label[first_joint + k]
-        if int(p) not in order:
+        if int(p) not in order or tree[order[int(p)]] != tree[k]:
             raise ValueError(
                 f"joint '{label}' (index {first_joint + k}): its parent body belongs to another articulation; "
                 "list the joints of both in one articulation"
@@ -222,7 +242,7 @@ def _template(model, first_joint, joint_type, parent, slot, dims, q_at, dof_at, 
     dims = np.asarray(dims, dtype=np.int32).reshape(n, 2)
     kinds = [JOINT_TYPES[t].device_kind(*axes) for t, axes in zip(joint_type, dims.tolist(), strict=True)]
     kind = np.array(kinds, dtype=np.int32)
-    return Template(joint_type, kind, parents, slot, q_at, dof_at, dims[:, 0], dims[:, 1], mimic)
+    return Template(joint_type, kind, parents, slot, q_at, dof_at, dims[:, 0], dims[:, 1], mimic, tree_at)
 
 
 def _runs(places: np.ndarray, worlds: np.ndarray) -> list[np.ndarray]:

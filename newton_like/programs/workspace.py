@@ -162,5 +162,5 @@ def tree_fields(m, template, parameters) -> dict:
 
 def row_sizes(template, rows, **counts: int) -> dict[str, int]:
     """Sizes of rows of memory for a template; see :func:`newton_like.kernels.layout.sizes` for further `counts`."""
-    own = {name: getattr(template, name) for name in ("coords", "dofs", "bodies", "entries", "reach")}
-    return sizes(rows, SimpleNamespace(**own, **counts))
+    own = {name: getattr(template, name) for name in ("coords", "dofs", "bodies", "trees", "entries", "reach")}
+    return sizes(rows, SimpleNamespace(**{**own, **counts}))

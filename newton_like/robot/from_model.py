@@ -18,7 +18,7 @@ from newton_like.robot.screws import inverse, spatial_inertia
 from newton_like.robot.structure.collision import Collision, GeomCapsule
 from newton_like.robot.structure.configuration import RobotConfiguration
 from newton_like.robot.structure.joint import UNLIMITED, Joint
-from newton_like.robot.structure.link import Link
+from newton_like.robot.structure.link import Link, link_of_file
 from newton_like.types import MAXVAL, GeoType, ShapeFlags
 
 _LEFT_OUT = {
@@ -98,7 +98,7 @@ def _links(model, first: int, last: int, name: Callable[[str], str]) -> dict[int
     links = {}
     for body in model.joint_child.numpy()[first:last].tolist():
         G = spatial_inertia(mass[body], com[body], inertia[body])
-        links[body] = Link._of_file(name(model.body_label[body]), G)
+        links[body] = link_of_file(name(model.body_label[body]), G)
     return links
 
 

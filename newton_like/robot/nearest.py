@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from newton_like.kernels.robot import tasks
 from newton_like.kernels.robot.capsules import PAIR
+from newton_like.robot.core.calls import Calls
+from newton_like.robot.core.state import StateCore
+from newton_like.robot.core.tasks import Task, distance_tasks
 from newton_like.robot.errors import RobotIndexError
-from newton_like.robot.evaluation import Calls, Task
-from newton_like.robot.structure.collision import CollisionResult, GeomCapsule
+from newton_like.robot.structure.collision import CollisionResult, GeomCapsule, result_of_row
+from newton_like.robot.structure.link import collision_versions
 
 _BATCHES = 4
 """Batch sizes whose launches stay recorded."""
@@ -41,21 +42,20 @@ class Capsules:
     """The capsules of a robot and the pairs that its filter lets pass, in the order of a state's links.
 
     Args:
-        robot: the robot.
-        state: the state.
+        core: of the state.
     """
 
-    def __init__(self, robot, state):
-        self._machine, self._order, self._evaluator = robot._machine, state._order, robot._evaluator
-        self.stamp = stamp(robot)
+    def __init__(self, core: StateCore):
+        self._robot, self._order, links = core.robot.core, core.order, core.robot.core.links
+        self.versions = collision_versions(links)
         numbers, bodies, groups = [], [], []
-        for i, k in enumerate(state._bodies):
-            for collision in robot._links[k].collisions:
+        for i, k in enumerate(core.bodies):
+            for collision in links[k].collisions:
                 T = collision.origin
                 for geom in collision.geoms:
                     if not isinstance(geom, GeomCapsule):
                         raise NotImplementedError(
-                            f"collision {collision.name!r} of link {robot._links[k].name!r} has a geom without a shape; use GeomCapsule"
+                            f"collision {collision.name!r} of link {links[k].name!r} has a geom without a shape; use GeomCapsule"
                         )
                     ends = (T[:3, :3] @ x + T[:3, 3] for x in (geom.start_point, geom.end_point))
                     numbers.append([*next(ends), *next(ends), geom.radius])
@@ -65,34 +65,34 @@ class Capsules:
         link, kind, affinity = np.array(groups, dtype=np.int64).reshape(-1, 3).T
         passes = (kind[:, None] & affinity | affinity[:, None] & kind) != 0
         self.pairs = np.argwhere(passes & (link[:, None] < link))
-        self.names = [(state._link_names[link[i]], state._link_names[link[j]]) for i, j in self.pairs]
+        self.names = [(core.link_names[link[i]], core.link_names[link[j]]) for i, j in self.pairs]
         self.radii = self.numbers[:, 6]
-        self._reference = state._bodies[0]
+        self._reference = core.bodies[0]
         self._made: dict = {}
+        self._known: dict = {}
 
-    def evaluate(self, state, jacobian: bool, chosen: np.ndarray | None = None) -> Distances:
+    def evaluate(self, core: StateCore, jacobian: bool, chosen: np.ndarray | None = None) -> Distances:
         """Distances of all pairs, or of chosen ones, for the coordinates of a state."""
         pairs = self.pairs if chosen is None else self.pairs[chosen]
         names = self.names if chosen is None else [self.names[i] for i in chosen]
-        q, n = state._read["q"], len(self._order)
+        q, n = core.read["q"], len(self._order)
         count = q.shape[:-1]
         if not len(pairs):
-            found, rows = np.zeros((*count, 0, PAIR)), np.zeros((*count, 0, n))
+            results = [np.zeros((*count, 0, PAIR)), np.zeros((*count, 0, n))]
         else:
             calls = self._calls(count, len(pairs))
             first = 3 + len(self.numbers)
             calls.links[first:] = pairs.ravel()
             arrays = {"q": q, "capsules": self.numbers.ravel()}
-            links = (0, self._reference, 0)
-            task, slopes = self._tasks(len(pairs))
-            found = calls.evaluate(task, arrays, (len(pairs), PAIR), links)
-            rows = calls.evaluate(slopes, arrays, (len(pairs), n), links) if jacobian else None
+            shapes = [(len(pairs), PAIR), (len(pairs), n)][: 1 + jacobian]
+            task = self._tasks(len(pairs))[jacobian]
+            results = calls.evaluate(task, arrays, shapes, (0, self._reference, 0))
             if not count:
-                found, rows = found[0], None if rows is None else rows[0]
-        if jacobian and state._scale is not None:
-            rows = rows * state._scale
-        parts = (found[..., 0], found[..., 1:4], found[..., 4:7], found[..., 7:10])
-        return Distances(*parts, names, rows if jacobian else None)
+                results = [x[0] for x in results]
+        found, rows = results[0], results[1] if jacobian else None
+        if jacobian and core.scale is not None:
+            rows = rows * core.scale
+        return Distances(found[..., 0], found[..., 1:4], found[..., 4:7], found[..., 7:10], names, rows)
 
     def results(self, found: Distances, least: int) -> list:
         """Results for one configuration, or for each of a batch, nearest first: all contacts, and further pairs until there are `least`."""
@@ -114,7 +114,7 @@ class Capsules:
             into = results[row]
             # a tie may have chosen more
             if x <= 0.0 or len(into) < far:
-                into.append(CollisionResult._row(found.links[pair], x, points, at))
+                into.append(result_of_row(found.links[pair], x, points, at))
         return results if found.distance.ndim > 1 else results[0]
 
     def _calls(self, count: tuple[int, ...], pairs: int) -> Calls:
@@ -131,22 +131,15 @@ class Capsules:
             tree = {"points": capsules, "result_size": pairs, "point_body": bodies}
             if len(self._made) >= _BATCHES:
                 self._made.pop(next(iter(self._made)))
-            self._made[key] = Calls(self._machine, count[0] if count else 1, self._order, self._evaluator, rows, tree)
+            self._made[key] = Calls(
+                self._robot.machine, count[0] if count else 1, self._order, self._robot.evaluator, rows, tree
+            )
         return self._made[key]
 
     def _tasks(self, pairs: int) -> tuple[Task, Task]:
         if pairs not in self._known:
-            n = len(self._order)
-            distances = Task(tasks.DISTANCES, "pairs", PAIR * pairs, ("capsules",), traced="frames")
-            slopes = Task(
-                tasks.DISTANCE_JACOBIAN, "distance_rows", n * pairs, ("capsules",), columns=1, traced="frames"
-            )
-            self._known[pairs] = distances, slopes
+            self._known[pairs] = distance_tasks(pairs, len(self._order))
         return self._known[pairs]
-
-    @cached_property
-    def _known(self) -> dict:
-        return {}
 
 
 def chosen_pairs(capsules: Capsules, pairs) -> np.ndarray | None:
@@ -170,6 +163,8 @@ def chosen_pairs(capsules: Capsules, pairs) -> np.ndarray | None:
     return chosen
 
 
-def stamp(robot) -> tuple:
-    """What changes when capsules are added or moved."""
-    return tuple((id(c), c._version) for link in robot._links for c in link._collisions)
+def capsules_of(core: StateCore) -> Capsules:
+    """The capsules of a state as they are now."""
+    if core.capsules is None or core.capsules.versions != collision_versions(core.robot.core.links):
+        core.capsules = Capsules(core)
+    return core.capsules

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import overload
 
@@ -11,23 +10,21 @@ from numpy.typing import ArrayLike
 
 from newton_like.coercion import as_flag
 from newton_like.model import ModelBuilder
-from newton_like.robot import evaluation
 from newton_like.robot.arguments import one_form
+from newton_like.robot.core import tasks
+from newton_like.robot.core.robot import RobotCore
+from newton_like.robot.core.state import StateCore
 from newton_like.robot.errors import RobotError, ShapeError
-from newton_like.robot.evaluation import Calls, Machine
-from newton_like.robot.nearest import Capsules, Distances, chosen_pairs, stamp
-from newton_like.robot.screws import axis_of, symmetric_inverse
-from newton_like.robot.state import State
+from newton_like.robot.nearest import Distances, capsules_of, chosen_pairs
+from newton_like.robot.screws import symmetric_inverse
+from newton_like.robot.state import State, new_state
 from newton_like.robot.structure.collision import CollisionResult
 from newton_like.robot.structure.configuration import RobotConfiguration
 from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
-from newton_like.robot.structure.tree import count_joints, name_order, survey
-from newton_like.robot.to_model import edges_of, machine_model, robot_builder
+from newton_like.robot.structure.tree import count_joints, name_order
+from newton_like.robot.to_model import robot_builder
 from newton_like.robot.wheels import Wheels, mobility_of
-
-_BATCHES = 8
-"""Batches, by order of joints and size, whose launches stay recorded."""
 
 _REACHABLE = 1e-12
 """Eigenvalue of an operational inertia's inverse, as a part of the largest one, below which a direction counts as unreachable."""
@@ -65,59 +62,54 @@ class Robot:
             raise ValueError(f"evaluator={evaluator!r} must be 'auto', 'general' or 'specialised'")
         if robot_configuration.base_link is None:
             raise RobotError("the robot configuration has no base link; set its base_link")
-        self.configuration, self._evaluator = robot_configuration, evaluator
-        self._links, every = survey(robot_configuration.base_link)
-        self._edges = edges_of(self._links, every)
-        self._joints = [joint for joint in every if not joint.is_fixed()]
-        if self._dofs not in (None, len(self._joints)):
+        self.configuration = robot_configuration
+        # for the files of this package
+        self.core = RobotCore(robot_configuration.base_link, evaluator)
+        if self._dofs not in (None, self.dof):
             raise RobotError(
-                f"{type(self).__name__} has {self._dofs} joints that move, but this robot has {len(self._joints)}; use Robot"
+                f"{type(self).__name__} has {self._dofs} joints that move, but this robot has {self.dof}; use Robot"
             )
-        self._index = {link.name: i for i, link in enumerate(self._links)}
-        self._scale = np.array([axis_of(joint.S).scale for joint in self._joints], dtype=float)
-        self._masses = np.array([link.inertia[3, 3] for link in self._links])
-        self._machine = Machine(machine_model(self._links, self._edges))
-        self._batches: OrderedDict = OrderedDict()
+        self._index = {link.name: i for i, link in enumerate(self.core.links)}
         self._mobility = mobility_of(robot_configuration)
 
     def __repr__(self) -> str:
-        count, base = len(self._joints), self._links[0].name
-        return f"{type(self).__name__}(\n  DOF={count},\n  links={len(self._links)},\n  joints={count},\n  base={base!r}\n)"
+        n, links = self.dof, len(self.core.links)
+        return f"{type(self).__name__}(\n  DOF={n},\n  links={links},\n  joints={n},\n  base={self.base.name!r}\n)"
 
     def __str__(self) -> str:
-        return f"{type(self).__name__}(DOF={len(self._joints)}, joints={len(self._joints)}, base={self._links[0].name})"
+        return f"{type(self).__name__}(DOF={self.dof}, joints={self.dof}, base={self.base.name})"
 
     # ------------------------------------------------------------------------------------------------ structure
 
     @property
     def dof(self) -> int:
         """Number of joints that move."""
-        return len(self._joints)
+        return len(self.core.joints)
 
     @property
     def base(self) -> Link:
         """The base link."""
-        return self._links[0]
+        return self.core.links[0]
 
     @property
     def links(self) -> list[Link]:
         """All links, breadth-first."""
-        return list(self._links)
+        return list(self.core.links)
 
     @property
     def joints(self) -> list[Joint]:
         """The joints that move, breadth-first."""
-        return list(self._joints)
+        return list(self.core.joints)
 
     @property
     def link_names(self) -> list[str]:
         """Names of :attr:`links`."""
-        return [link.name for link in self._links]
+        return [link.name for link in self.core.links]
 
     @property
     def joint_names(self) -> list[str]:
         """Names of :attr:`joints`."""
-        return [joint.name for joint in self._joints]
+        return [joint.name for joint in self.core.joints]
 
     def get_base(self) -> Link:
         """:attr:`base`"""
@@ -152,11 +144,11 @@ class Robot:
         """
         given = one_form("get_link", (("name",), ("state", "index")), args, named)
         if "index" in given:
-            return self._links[self._own(given["state"])._link(given["index"])]
+            return self.core.links[core_of(self, given["state"]).body(given["index"])]
         if not isinstance(given["name"], str):
             raise TypeError(f"the name of a link must be a str, not {given['name']!r}; or give a state and an index")
         at = self._index.get(given["name"])
-        return None if at is None else self._links[at]
+        return None if at is None else self.core.links[at]
 
     @staticmethod
     def count_joints(base_link: Link, include_fixed: bool = False) -> int:
@@ -175,7 +167,7 @@ class Robot:
             TypeError: no list of names.
         """
         links = name_order(self.link_names, link_names, "link")
-        return self._state._made(self, links, name_order(self.joint_names, joint_names, "joint"))
+        return new_state(self._state, self, links, name_order(self.joint_names, joint_names, "joint"))
 
     def get_joint_property(self, state: State, getter: Callable[[Joint], float]) -> np.ndarray:
         """A number of each joint in the order of a state, ``[n]``.
@@ -185,7 +177,7 @@ class Robot:
         """
         if not callable(getter):
             raise _NotCallable(f"getter must be a function of a Joint, not {getter!r}")
-        joints = self._own(state)._joints
+        joints = core_of(self, state).joints
         found = [getter(joint) for joint in joints]
         for joint, x in zip(joints, found, strict=True):
             if not isinstance(x, int | float | np.number | np.bool_) or isinstance(x, np.complexfloating):
@@ -194,46 +186,46 @@ class Robot:
 
     def get_limit_q_lower(self, state: State) -> np.ndarray:
         """Lower limits of positions in the order of a state [rad or m], ``[n]``."""
-        return np.array([joint.get_limit_q_lower() for joint in self._own(state)._joints])
+        return np.array([joint.get_limit_q_lower() for joint in core_of(self, state).joints])
 
     def get_limit_q_upper(self, state: State) -> np.ndarray:
         """Upper limits of positions in the order of a state [rad or m], ``[n]``."""
-        return np.array([joint.get_limit_q_upper() for joint in self._own(state)._joints])
+        return np.array([joint.get_limit_q_upper() for joint in core_of(self, state).joints])
 
     def get_limit_qdot_lower(self, state: State) -> np.ndarray:
         """Lower limits of velocities in the order of a state [rad/s or m/s], ``[n]``."""
-        return np.array([joint.get_limit_qdot_lower() for joint in self._own(state)._joints])
+        return np.array([joint.get_limit_qdot_lower() for joint in core_of(self, state).joints])
 
     def get_limit_qdot_upper(self, state: State) -> np.ndarray:
         """Upper limits of velocities in the order of a state [rad/s or m/s], ``[n]``."""
-        return np.array([joint.get_limit_qdot_upper() for joint in self._own(state)._joints])
+        return np.array([joint.get_limit_qdot_upper() for joint in core_of(self, state).joints])
 
     def get_limit_qddot_lower(self, state: State) -> np.ndarray:
         """Lower limits of accelerations in the order of a state [rad/s^2 or m/s^2], ``[n]``."""
-        return np.array([joint.get_limit_qddot_lower() for joint in self._own(state)._joints])
+        return np.array([joint.get_limit_qddot_lower() for joint in core_of(self, state).joints])
 
     def get_limit_qddot_upper(self, state: State) -> np.ndarray:
         """Upper limits of accelerations in the order of a state [rad/s^2 or m/s^2], ``[n]``."""
-        return np.array([joint.get_limit_qddot_upper() for joint in self._own(state)._joints])
+        return np.array([joint.get_limit_qddot_upper() for joint in core_of(self, state).joints])
 
     def get_limit_torque(self, state: State) -> np.ndarray:
         """Limits of torques and forces in the order of a state [N m or N], ``[n]``."""
-        return np.array([joint.get_limit_torque() for joint in self._own(state)._joints])
+        return np.array([joint.get_limit_torque() for joint in core_of(self, state).joints])
 
     # ------------------------------------------------------------------------------------------------ kinematics
 
     def compute_forward_kinematics(self, state: State) -> None:
         """Computes the frames of all links, which other functions then use again. The call is not needed: functions compute frames that are
         not up to date. For a batch it does nothing."""
-        self._own(state)._place()
+        core_of(self, state).place()
 
     def compute_diff_forward_kinematics(self, state: State) -> None:
         """As :meth:`compute_forward_kinematics`; other functions compute velocities when they need them."""
-        self._own(state)._place()
+        core_of(self, state).place()
 
     def compute_2nd_diff_forward_kinematics(self, state: State) -> None:
         """As :meth:`compute_forward_kinematics`; other functions compute accelerations when they need them."""
-        self._own(state)._place()
+        core_of(self, state).place()
 
     def compute_transformation(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
         """Pose of the target link in the frame of the reference link, ``[4, 4]`` or ``[batch, 4, 4]``.
@@ -242,11 +234,8 @@ class Robot:
             ValueError, TypeError: a state of another robot.
             IndexError, TypeError: no index of a link.
         """
-        if state.__class__ is not self._state or state._robot is not self:
-            self._own(state)
-        return state._evaluate(
-            evaluation.POSE, (4, 4), state._link(target_link_index), state._link(reference_link_index)
-        )
+        core = core_of(self, state)
+        return core.evaluate(tasks.POSE, (4, 4), core.body(target_link_index), core.body(reference_link_index))
 
     def compute_space_jacobian(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
         """Jacobian of the target link's twist ``vee(dT/dt inverse(T))`` with its pose T in the frame of the reference link, ``[6, n]`` or
@@ -255,8 +244,9 @@ class Robot:
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
         """
-        ref = self._own(state)._link(reference_link_index)
-        return self._jacobian(state, state._link(target_link_index), ref, ref)
+        core = core_of(self, state)
+        ref = core.body(reference_link_index)
+        return self._jacobian(core, core.body(target_link_index), ref, ref)
 
     def compute_body_jacobian(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
         """Jacobian of the target link's twist relative to the reference link, ``vee(inverse(T) dT/dt)``, with the axes and the origin of
@@ -265,12 +255,14 @@ class Robot:
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
         """
-        target = self._own(state)._link(target_link_index)
-        return self._jacobian(state, target, state._link(reference_link_index), target)
+        core = core_of(self, state)
+        target = core.body(target_link_index)
+        return self._jacobian(core, target, core.body(reference_link_index), target)
 
-    def _jacobian(self, state: State, target: int, ref: int, seen: int) -> np.ndarray:
-        J = state._evaluate(evaluation.JACOBIAN, (6, len(self._joints)), target, ref, seen)
-        return J if state._scale is None else J * state._scale
+    @staticmethod
+    def _jacobian(core: StateCore, target: int, ref: int, seen: int) -> np.ndarray:
+        J = core.evaluate(tasks.JACOBIAN, (6, core.dofs), target, ref, seen)
+        return J if core.scale is None else J * core.scale
 
     def compute_body_velocity(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
         """Twist of the target link relative to the reference link in the target frame, ``[6]`` or ``[batch, 6]``: the body Jacobian times
@@ -279,8 +271,9 @@ class Robot:
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`; inputs are batches of different sizes.
         """
-        target = self._own(state)._link(target_link_index)
-        return state._evaluate(evaluation.VELOCITY, (6,), target, state._link(reference_link_index), target)
+        core = core_of(self, state)
+        target = core.body(target_link_index)
+        return core.evaluate(tasks.VELOCITY, (6,), target, core.body(reference_link_index), target)
 
     # ------------------------------------------------------------------------------------------------ masses
 
@@ -290,7 +283,7 @@ class Robot:
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
         """
-        return float(self._masses[self._own(state)._link(target_link_index)])
+        return float(self.core.masses[core_of(self, state).body(target_link_index)])
 
     def compute_center_of_mass(
         self, state: State, ref_link: int, target_link: int | Sequence[int] | None = None, *, target_links=None
@@ -306,11 +299,12 @@ class Robot:
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`; the links have no mass.
         """
-        ref = self._own(state)._link(ref_link)
+        core = core_of(self, state)
+        ref = core.body(ref_link)
         if target_link is not None and target_links is not None:
             raise TypeError("compute_center_of_mass takes target_link or target_links, not both")
-        self._weigh(state, target_link if target_links is None else target_links)
-        return state._evaluate(evaluation.CENTRE, (3,), 0, ref)
+        self._weigh(core, target_link if target_links is None else target_links)
+        return core.evaluate(tasks.CENTRE, (3,), 0, ref)
 
     def compute_center_of_mass_jacobian(
         self, state: State, ref_link: int, target_link: int | Sequence[int] | None = None
@@ -320,23 +314,24 @@ class Robot:
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_center_of_mass`.
         """
-        ref = self._own(state)._link(ref_link)
-        self._weigh(state, target_link)
-        J = state._evaluate(evaluation.CENTRE_JACOBIAN, (3, len(self._joints)), 0, ref)
-        return J if state._scale is None else J * state._scale
+        core = core_of(self, state)
+        ref = core.body(ref_link)
+        self._weigh(core, target_link)
+        J = core.evaluate(tasks.CENTRE_JACOBIAN, (3, core.dofs), 0, ref)
+        return J if core.scale is None else J * core.scale
 
-    def _weigh(self, state: State, links) -> None:
+    def _weigh(self, core: StateCore, links) -> None:
         """Selects links whose centre of mass is asked for."""
-        weights = state._read["weights"]
+        weights = core.read["weights"]
         if links is None:
             weights.fill(1.0)
         else:
             weights.fill(0.0)
             one = isinstance(links, str | bytes) or not hasattr(links, "__iter__")
             for i in [links] if one else links:
-                weights[state._link(i)] += 1.0
-        if not weights @ self._masses > 0.0:
-            names = [state._link_names[i] for i, k in enumerate(state._bodies) if weights[k]]
+                weights[core.body(i)] += 1.0
+        if not weights @ self.core.masses > 0.0:
+            names = [core.link_names[i] for i, k in enumerate(core.bodies) if weights[k]]
             raise RobotError(
                 f"there is no centre of mass: links {names} have no mass"
                 if names
@@ -350,8 +345,9 @@ class Robot:
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
         """
-        ref = self._own(state)._link(ref_link)
-        return state._evaluate(evaluation.TOTAL_INERTIA, (6, 6), 0, ref)
+        core = core_of(self, state)
+        ref = core.body(ref_link)
+        return core.evaluate(tasks.TOTAL_INERTIA, (6, 6), 0, ref)
 
     # ------------------------------------------------------------------------------------------------ dynamics
 
@@ -362,8 +358,8 @@ class Robot:
         Raises:
             ValueError, TypeError: a state of another robot.
         """
-        n, scale = len(self._joints), self._own(state)._scale
-        M = state._evaluate(evaluation.MASS_MATRIX, (n, n))
+        core = core_of(self, state)
+        M, scale = core.evaluate(tasks.MASS_MATRIX, (core.dofs, core.dofs)), core.scale
         return M if scale is None else M * (scale * scale[:, None])
 
     def compute_gravity_term(self, state: State) -> np.ndarray:
@@ -373,8 +369,11 @@ class Robot:
         Raises:
             ValueError, TypeError: a state of another robot.
         """
-        tau = self._own(state)._evaluate(evaluation.HOLDING, (len(self._joints),))
-        return tau if state._scale is None else tau * state._scale
+        core = core_of(self, state)
+        # a test of one configuration takes longer than what it saves
+        task = tasks.LIFTING if core.batched and not core.given["Vdot0"][..., :3].any() else tasks.HOLDING
+        tau = core.evaluate(task, (core.dofs,))
+        return tau if core.scale is None else tau * core.scale
 
     def compute_inverse_dynamics(self, state: State) -> None:
         """Writes to ``state.tau`` the joint torques and forces [N m or N] for q, qdot, qddot and the motion V0, Vdot0 of the base link, by
@@ -383,8 +382,9 @@ class Robot:
         Raises:
             ValueError, TypeError: a state of another robot; inputs are batches of different sizes.
         """
-        tau = self._own(state)._evaluate(evaluation.INVERSE_DYNAMICS, (len(self._joints),))
-        state._given["tau"] = tau if state._scale is None else tau * state._scale
+        core = core_of(self, state)
+        tau = core.evaluate(tasks.INVERSE_DYNAMICS, (core.dofs,))
+        core.given["tau"] = tau if core.scale is None else tau * core.scale
 
     def compute_reflective_inertia(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
         """Inertia that is felt at the target link, in its frame: ``pinv(J pinv(M) J^T)`` with the body Jacobian J, ``[6, 6]`` or
@@ -393,17 +393,21 @@ class Robot:
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
         """
-        target = self._own(state)._link(target_link_index)
-        ref = state._link(reference_link_index)
-        found = state._evaluate(evaluation.OPERATIONAL, (37,), target, ref, target)
-        A = found[..., :36].reshape(*found.shape[:-1], 6, 6)
-        stuck = found[..., 36] > 0.0
+        core = core_of(self, state)
+        target, ref = core.body(target_link_index), core.body(reference_link_index)
+        found = core.evaluate(tasks.OPERATIONAL, (38,), target, ref, target)
+        A = np.ascontiguousarray(found[..., :36]).reshape(*found.shape[:-1], 6, 6)
+        if not found[..., 36:].any():
+            return A
+        stuck, singular = found[..., 36] > 0.0, found[..., 37] > 0.0
         if stuck.any():
             # configurations in which some joints move no inertia
-            J = state._evaluate(evaluation.JACOBIAN, (6, len(self._joints)), target, ref, target)[stuck]
-            M = state._evaluate(evaluation.MASS_MATRIX, (len(self._joints),) * 2)[stuck]
+            J = core.evaluate(tasks.JACOBIAN, (6, core.dofs), target, ref, target)[stuck]
+            M = core.evaluate(tasks.MASS_MATRIX, (core.dofs, core.dofs))[stuck]
             A[stuck] = J @ symmetric_inverse(M, _REACHABLE) @ np.swapaxes(J, -1, -2)
-        return symmetric_inverse(A, _REACHABLE)
+        left = stuck | singular
+        A[left] = symmetric_inverse(A[left], _REACHABLE)
+        return A
 
     # ------------------------------------------------------------------------------------------------ collision
 
@@ -424,12 +428,13 @@ class Robot:
         Raises:
             ValueError, TypeError: a state of another robot; no count.
         """
-        capsules = self._capsules(state)
+        core = core_of(self, state)
+        capsules = capsules_of(core)
         if isinstance(collision_threshold, bool) or not isinstance(collision_threshold, int | np.integer):
             raise TypeError(f"collision_threshold must be an integer, not {collision_threshold!r}")
         if collision_threshold < 0:
             raise RobotError(f"collision_threshold is {collision_threshold}; give a count of results, 0 or more")
-        return capsules.results(capsules.evaluate(state, False), collision_threshold)
+        return capsules.results(capsules.evaluate(core, False), collision_threshold)
 
     def compute_distances(self, state: State, pairs=None, jacobian: bool = False) -> Distances:
         """Distances of pairs of capsules, with nearest points, as arrays.
@@ -443,15 +448,9 @@ class Robot:
             ValueError, TypeError: a state of another robot.
             IndexError: no such pair.
         """
-        capsules = self._capsules(state)
-        return capsules.evaluate(state, jacobian, chosen_pairs(capsules, pairs))
-
-    def _capsules(self, state: State) -> Capsules:
-        """The capsules as they are now."""
-        known = self._own(state)._capsules
-        if known is None or known.stamp != stamp(self):
-            known = state._capsules = Capsules(self, state)
-        return known
+        core = core_of(self, state)
+        capsules = capsules_of(core)
+        return capsules.evaluate(core, as_flag(jacobian, "jacobian"), chosen_pairs(capsules, pairs))
 
     # ------------------------------------------------------------------------------------------------ mobile base
 
@@ -462,7 +461,7 @@ class Robot:
         Raises:
             ValueError, TypeError: a state of another robot; a robot without wheels.
         """
-        return self._wheels(state).velocity(state._given["qdot"])
+        return self._wheels(core_of(self, state)).velocity(state.core.given["qdot"])
 
     @overload
     def compute_mobility_inverse_diff_kinematics(
@@ -479,19 +478,18 @@ class Robot:
         Raises:
             ValueError, TypeError: a state of another robot; a robot without wheels; a wrong shape.
         """
-        self._wheels(state).drive(state, args, named)
+        self._wheels(core_of(self, state)).drive(state.core, args, named)
 
-    def _wheels(self, state: State) -> Wheels:
+    def _wheels(self, core: StateCore) -> Wheels:
         """The wheels in the order of a state's joints."""
-        known = self._own(state)._wheels
-        if known is None:
+        if core.wheels is None:
             if self._mobility is None:
                 raise RobotError(
                     "the robot has no mobile base with wheels; set mobile_base of its configuration before it is made, or <mobile> of "
                     "its file"
                 )
-            known = state._wheels = Wheels(self._mobility, state._joint_names)
-        return known
+            core.wheels = Wheels(self._mobility, core.joint_names)
+        return core.wheels
 
     # ------------------------------------------------------------------------------------------------ models
 
@@ -500,8 +498,10 @@ class Robot:
     ) -> ModelBuilder:
         """A :class:`newton_like.ModelBuilder` with this robot, to simulate, record or draw it.
 
-        Bodies and joints have the names of links and joints. Joints have the limits of position, velocity and torque; models have no
-        limits of acceleration. Capsules become shapes without density. The mobile base is left out: its wheels are joints like all others.
+        Bodies and joints have the names of links and joints. The joint of the base link is ``{name of the robot}_base``, and the shapes
+        are ``{link}/{collision}_{index of the geom}``; such a label that another joint or shape has ends with a number, such as ``_2``.
+        Joints have the limits of position, velocity and torque; models have no limits of acceleration. Capsules become shapes without
+        density. The mobile base is left out: its wheels are joints like all others.
 
         Args:
             state: gives the initial positions of the joints; by default zero.
@@ -513,36 +513,27 @@ class Robot:
         """
         q: dict[str, float] = {}
         if state is not None:
-            values = self._own(state).q
+            values = core_of(self, state).given["q"]
             if values.ndim != 1:
                 raise ShapeError("the state has a batch of configurations; give one of a single configuration")
-            q = dict(zip(state._joint_names, values.tolist(), strict=True))
+            q = dict(zip(state.core.joint_names, values.tolist(), strict=True))
         flags = as_flag(floating, "floating"), as_flag(self_collisions, "self_collisions")
-        return robot_builder(self, *flags, q)
+        return robot_builder(self.core.links, self.core.edges, self.configuration.name or "robot", *flags, q)
 
-    # ------------------------------------------------------------------------------------------------ states
 
-    def _own(self, state: State) -> State:
-        """Checks that a state belongs to this robot."""
-        if state.__class__ is self._state and state._robot is self:
-            return state
-        if isinstance(state, State):
-            raise _ForeignState(
-                f"the state belongs to another robot ({state._robot}); use a state that make_state of this robot ({self}) made"
-            )
-        raise TypeError(f"state must be a {self._state.__name__}, as make_state makes it, not {type(state).__name__}")
+def core_of(robot: Robot, state: State) -> StateCore:
+    """The core of a state, which must belong to a robot.
 
-    def _calls_of(self, order: np.ndarray, count: int) -> Calls:
-        """The launches for batches of some size and order of joints."""
-        key = (order.tobytes(), count)
-        with self._machine.lock:
-            calls = self._batches.pop(key, None)
-            if calls is None:
-                calls = Calls(self._machine, count, order, self._evaluator)
-            self._batches[key] = calls
-            if len(self._batches) > _BATCHES:
-                self._batches.popitem(last=False)
-        return calls
+    Raises:
+        RobotError, TypeError: a state of another robot, or no state.
+    """
+    if state.__class__ is robot._state and state.core.robot is robot:
+        return state.core
+    if isinstance(state, State):
+        raise _ForeignState(
+            f"the state belongs to another robot ({state.core.robot}); use a state that make_state of this robot ({robot}) made"
+        )
+    raise TypeError(f"state must be a {robot._state.__name__}, as make_state makes it, not {type(state).__name__}")
 
 
 class _ForeignState(RobotError, TypeError):

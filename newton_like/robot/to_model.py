@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -82,34 +83,41 @@ def machine_model(links, edges: list[Edge]):
     return model
 
 
-def robot_builder(robot, floating: bool, self_collisions: bool, q: dict[str, float]) -> ModelBuilder:
+def robot_builder(
+    links, edges: list[Edge], name: str, floating: bool, self_collisions: bool, q: dict[str, float]
+) -> ModelBuilder:
     """See :meth:`newton_like.robot.Robot.to_builder`; `q`: coordinates by names of joints."""
     builder = ModelBuilder()
-    links, edges = robot._links, robot._edges
     bodies = _add_links(builder, links)
-    name = robot.configuration.name or "robot"
-    base = bodies[0]
+    label = _unused(f"{name}_base", {edge.joint.name for edge in edges})
     root = (
-        builder.add_joint_free(base, label=f"{name}_base")
+        builder.add_joint_free(bodies[0], label=label)
         if floating
-        else builder.add_joint_fixed(-1, base, label=f"{name}_base")
+        else builder.add_joint_fixed(-1, bodies[0], label=label)
     )
     joints = _add_joints(builder, edges, bodies, _limits)
     builder.add_articulation([root, *joints], label=name)
     for edge, joint in zip(edges, joints, strict=True):
         if edge.joint.name in q:
             builder.joint_q[builder.joint_q_start[joint]] = q[edge.joint.name]
-    shapes = []
+    shapes, labels = [], set()
     for link, body in zip(links, bodies, strict=True):
         for collision in link.collisions:
             for i, geom in enumerate(collision.geoms):
-                label = f"{link.name}/{collision.name or 'collision'}_{i}"
+                label = _unused(f"{link.name}/{collision.name or 'collision'}_{i}", labels)
+                labels.add(label)
                 shapes.append((_add_capsule(builder, body, collision, geom, label), geom))
     for i, (shape, geom) in enumerate(shapes):
         for other, other_geom in shapes[i + 1 :]:
             if not (self_collisions and geom.filter(other_geom)):
                 builder.shape_collision_filter_pairs.add((shape, other))
     return builder
+
+
+def _unused(label: str, used: set[str]) -> str:
+    """The label, or, if it is used, the label with the first number from 2 on that makes it unique."""
+    numbered = (f"{label}_{number}" for number in itertools.count(2))
+    return label if label not in used else next(each for each in numbered if each not in used)
 
 
 def _add_links(builder: ModelBuilder, links) -> list[int]:

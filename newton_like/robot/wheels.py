@@ -6,8 +6,8 @@ import numpy as np
 
 from newton_like.arrays import host_array
 from newton_like.robot.arguments import one_form
+from newton_like.robot.core.state import LARGE, StateCore
 from newton_like.robot.errors import RobotError, ShapeError
-from newton_like.robot.state import LARGE
 from newton_like.robot.structure.mobile_base import (
     MobileBaseType,
     velocity_matrix,
@@ -44,12 +44,12 @@ class Wheels:
         """Velocity of the base link for joint velocities."""
         return _product(self.to_base, qdot[..., self.places])
 
-    def drive(self, state, args: tuple, named: dict) -> None:
+    def drive(self, core: StateCore, args: tuple, named: dict) -> None:
         """Sets the velocities of the wheels, see :meth:`Robot.compute_mobility_inverse_diff_kinematics`."""
-        velocity, given = _velocity(args, named), state._given["qdot"]
+        velocity, given = _velocity(args, named), core.given["qdot"]
         if given.ndim == velocity.ndim == 1:
             given[self.places] = _product(self.to_wheels, velocity)
-            state._written("qdot")
+            core.written("qdot")
         else:
             if given.ndim == velocity.ndim and len(given) != len(velocity):
                 raise ShapeError(
@@ -58,7 +58,7 @@ class Wheels:
             batch = max(given.shape[:-1], velocity.shape[:-1])
             qdot = np.array(np.broadcast_to(given, (*batch, given.shape[-1])))
             qdot[..., self.places] = _product(self.to_wheels, velocity)
-            state.set_qdot(qdot)
+            core.set("qdot", qdot)
 
 
 def _product(matrix: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -29,9 +29,12 @@ def test_contacts_are_those_of_the_model(rng):
         np.testing.assert_array_equal(
             getattr(contacts, f"rigid_contact_{name}").numpy(), getattr(expected, f"rigid_contact_{name}").numpy()
         )
-    with pytest.raises(ValueError, match="unsupported_contacts"):
-        nl.CollisionPipeline(model).collide(state, contacts)
     assert pipeline.device == model.device
+    builder = on_ground(["s"])
+    builder.add_shape_mesh(-1, mesh=nl.Mesh.create_box(1.0, 1.0, 0.1))
+    model = builder.finalize("cpu")
+    with pytest.raises(ValueError, match="unsupported_contacts"):
+        nl.CollisionPipeline(model).collide(model.state(), model.contacts())
 
 
 def test_solvers_take_the_contacts(rng):

@@ -5,12 +5,16 @@ import pytest
 import warp as wp
 from scipy.spatial.transform import Rotation
 
-from newton_like import ModelBuilder, eval_fk
+from newton_like import ModelBuilder, ShapeConfig, eval_fk
 from tests.support.kinematic_cases import random_state
 from tests.support.random_trees import random_tree, random_unit
 
 BALL, BOX = 0.1, (0.2, 0.15, 0.1)
 CORNERS = np.array([[x, y, z] for x in (1, -1) for y in (1, -1) for z in (1, -1)]) * BOX  # as the list has them
+
+
+APART = ShapeConfig(collision_group=-1)
+"""Shapes of this group touch those of other groups alone: the ground."""
 
 
 def scene(order: str) -> ModelBuilder:
@@ -19,9 +23,9 @@ def scene(order: str) -> ModelBuilder:
     for kind in order:
         body = builder.add_body(mass=1.0, inertia=np.eye(3))
         if kind == "s":
-            builder.add_shape_sphere(body, radius=BALL)
+            builder.add_shape_sphere(body, radius=BALL, cfg=APART)
         if kind == "b":
-            builder.add_shape_box(body, hx=BOX[0], hy=BOX[1], hz=BOX[2])
+            builder.add_shape_box(body, hx=BOX[0], hy=BOX[1], hz=BOX[2], cfg=APART)
     return builder
 
 

@@ -19,7 +19,7 @@ MAX_LINES = 600
 FLOORS = {
     0: "checkout threads types coercion options arrays geometry compiler kernels.simd kernels.lanes kernels.layout kernels.spatial"
     " kernels.tree kernels.interpreter",
-    1: "model kernels.edits kernels.joints kernels.kinematics kernels.rows",
+    1: "model kernels.edits kernels.joints kernels.kinematics kernels.rows kernels.spans",
     2: "programs launch kinematics kernels.batched kernels.branches kernels.parameters kernels.pieces",
     3: "importers exporters urdf usd.export",
     4: "dynamics mechanism collision kernels.dynamics kernels.collision",
@@ -266,6 +266,28 @@ def test_files_stay_small():
     sizes = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in python_files()}
     assert sizes
     assert {p: n for p, n in sizes.items() if n > MAX_LINES} == {}
+
+
+def private_names_of_others(path: Path) -> list[str]:
+    """Uses of private names in a file that does not define them: as a function, or by an assignment to a name or an attribute."""
+    nodes = list(ast.walk(tree_of(path)))
+    own = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    own |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own |= {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+    # methods of named tuples, whose names are private so that they are not those of fields
+    own |= {"_replace", "_asdict", "_fields"}
+    return [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
+        for node in nodes
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
+        if ast.unparse(node.value) not in ("self", "cls") and node.attr not in own
+    ]
+
+
+def test_files_of_the_robot_package_share_no_private_names():
+    files = [MODULES[m] for m in MODULES if m.startswith("newton_like.robot")]
+    assert len(files) > 20
+    assert [use for path in files for use in private_names_of_others(path)] == []
 
 
 def test_kernels_use_no_atomics():

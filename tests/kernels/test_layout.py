@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
 from newton_like.kernels.layout import KEPT, KINEMATICS, LIBRARY, LIBRARY_ROWS, ROWS, STEP, STEP_ROWS, sizes, stack
 
 from tests.support.paths import ROOT
@@ -13,9 +14,8 @@ from tests.support.paths import ROOT
 KERNELS = ROOT / "kernels"
 COUNTS = dict(
     coords=7, dofs=6, bodies=2, entries=21, reach=6, candidates=3, colliders=2, contact_rows=3, couplings=1, limit_rows=18,
-    given=0, contact_numbers=12, dof_numbers=7, coupling_numbers=4, pair_numbers=30, manifold_numbers=32,
-    pair_work_numbers=100,
-    corner_numbers=48,
+    given=0, contact_numbers=12, dof_numbers=7, coupling_numbers=4, ledger_numbers=6, trees=1, pairs=0, shapes=0, first_paired=3,
+    **PAIR_COUNTS,
 )  # fmt: skip
 
 
@@ -74,6 +74,7 @@ def test_the_kernel_of_a_step_reads_what_the_table_says():
     ("reader", "entries"),
     [
         ("hulls", ["detect"]),
+        ("pairs", ["find_pairs", "pair_build", "pair_sweep", "release_pair"]),
         ("couplings", ["coupling_build", "coupling_sweep"]),
         ("carriers", ["set_aside", "bring_back", "work_on_carriers"]),
     ],

@@ -53,6 +53,22 @@ def test_inputs_that_a_batch_shares(rng, shared):
     check(rng, *made(rng, "general"), 9, shared)
 
 
+@pytest.mark.parametrize("evaluator", ["general", pytest.param("specialised", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("each", [False, True])
+def test_gravity_of_a_batch_is_that_of_its_configurations(rng, evaluator, each):
+    """Without an angular acceleration of the base link, batches have code of their own; also with one acceleration for each."""
+    robot, state = made(rng, evaluator, 5)
+    state.q = random_input(state, "q", rng, 9)
+    gravity = np.zeros((9, 6) if each else 6)
+    gravity[..., 3:] = rng.normal(size=(*gravity.shape[:-1], 3))
+    state.set_gravity(gravity)
+    found, one = robot.compute_gravity_term(state), robot.make_state(state.link_names, state.joint_names)
+    for i in range(9):
+        one.q = state.q[i]
+        one.set_gravity(gravity[i] if each else gravity)
+        np.testing.assert_array_equal(robot.compute_gravity_term(one), found[i])
+
+
 def test_the_batch_of_a_function_is_that_of_its_inputs(rng):
     """Functions of q have one result if only velocities are a batch."""
     robot, state = made(rng, "general")

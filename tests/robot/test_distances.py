@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from newton_like import robot as rd
+from newton_like.programs.recording import Recording
 from tests.support.random_robots import link_poses, random_pose, random_robot
 from tests.support.robot_calls import random_input, shuffled_state
 from tests.support.segments import segment_distance
@@ -92,6 +93,20 @@ def test_jacobian_is_the_derivative_of_the_distances(rng):
     smooth = (curvatures < 1e-4).all(axis=1)
     assert smooth.mean() > 0.8
     np.testing.assert_allclose(found.jacobian[smooth], slopes[smooth], atol=1e-6)
+
+
+@pytest.mark.parametrize("count", [None, 3])
+def test_distances_and_their_derivatives_take_one_launch(rng, count, monkeypatch):
+    robot, state = made(rng)
+    if count is not None:
+        state.q = rng.normal(size=(count, robot.dof))
+    launches, run_on = [], Recording.run_on
+    monkeypatch.setattr(Recording, "run_on", lambda *args: launches.append(1) or run_on(*args))
+    found = robot.compute_distances(state, jacobian=True)
+    assert len(launches) == 1
+    alone = robot.compute_distances(state)
+    for name in ("distance", "position1", "position2", "normal"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(alone, name))
 
 
 def test_distances_do_not_depend_on_the_first_link(rng):

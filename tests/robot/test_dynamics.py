@@ -144,8 +144,8 @@ def test_reflective_inertia(rng):
     assert compared == 4
 
 
-def test_reflective_inertia_of_six_joints(rng):
-    """A chain of six joints reaches all directions: J^T A J = M."""
+def six_joints(axes, offsets, rng):
+    """A chain of six joints, and a state of it."""
     links = [rd.Link("link0")]
     for i in range(6):
         links.append(
@@ -154,14 +154,45 @@ def test_reflective_inertia_of_six_joints(rng):
             )
         )
         T = np.eye(4)
-        T[:3, 3] = rng.normal(size=3)
-        rd.Joint.make_revolute(f"joint{i}", T, rng.normal(size=3)).connect_links(links[i], links[i + 1], T)
+        T[:3, 3] = offsets[i]
+        rd.Joint.make_revolute(f"joint{i}", T, axes[i]).connect_links(links[i], links[i + 1], T)
     robot = rd.Robot(rd.RobotConfiguration("", links[0]))
-    state = robot.make_state()
+    return robot, robot.make_state()
+
+
+def test_reflective_inertia_of_six_joints(rng):
+    """A chain of six joints reaches all directions: J^T A J = M."""
+    robot, state = six_joints(rng.normal(size=(6, 3)), rng.normal(size=(6, 3)), rng)
     state.q = rng.normal(size=6)
     J = robot.compute_body_jacobian(state, 0, 6)
     A = robot.compute_reflective_inertia(state, 0, 6)
     close(J.T @ A @ J, robot.compute_mass_matrix(state), 1e-9 + 1e-13 * reach(robot, state, 0, 6))
+
+
+def test_reflective_inertia_near_a_singular_configuration(rng):
+    """J^T A J = M of an arm whose wrist gets straight, from where the inverse is that of a factorisation to where it needs eigenvalues.
+    Straight, the lost direction has no inertia. A batch has all of these."""
+    z, y = [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]
+    robot, state = six_joints(
+        [z, y, y, z, y, z], [[0, 0, 0.3], [0.1, 0, 0], [0.4, 0, 0], [0, 0, 0.2], [0, 0, 0], [0, 0, 0]], rng
+    )
+    q = rng.uniform(0.5, 1.0, 6) + np.zeros((7, 1))
+    q[:, 4] = [1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 0.0]
+    ratios, found = [], []
+    for one in q:
+        state.q = one
+        J, M, A = (
+            robot.compute_body_jacobian(state, 0, 6), robot.compute_mass_matrix(state), robot.compute_reflective_inertia(state, 0, 6)
+        )  # fmt: skip
+        found.append(A)
+        if one[4]:
+            ratios.append(reach(robot, state, 0, 6))
+            close(J.T @ A @ J, M, 1e-9 + 1e-13 * ratios[-1])
+    assert ratios[0] < 1e6 and ratios[-1] > 1e10
+    lost = np.linalg.svd(J.T)[2][-1]
+    close(found[-1] @ lost, np.zeros(6), 1e-9 * np.abs(found[-1]).max())
+    state.q = q
+    np.testing.assert_array_equal(robot.compute_reflective_inertia(state, 0, 6), found)
 
 
 def test_unreachable_directions_have_no_reflective_inertia(rng):

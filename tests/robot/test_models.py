@@ -98,6 +98,22 @@ def test_there_and_back_is_the_same_robot(rng):
         assert found[pair] == pytest.approx(x, abs=1e-12)
 
 
+@pytest.mark.parametrize("floating", [False, True])
+def test_labels_are_unique(floating):
+    """Also with joints that are named like the joint of the base link, and with several collisions of one name."""
+    links = [rd.Link(name) for name in ("a", "b", "c")]
+    for parent, child, name in zip(links, links[1:], ("robot_base", "robot_base_2"), strict=False):
+        rd.Joint.make_revolute(name).connect_links(parent, child)
+        for _ in range(3):
+            collision = rd.Collision("shape")
+            collision.add_geom(rd.GeomCapsule(0.1, 0.1, 1, 1))
+            child.add_collision(collision)
+    builder = rd.Robot(rd.RobotConfiguration("robot", links[0]), evaluator="general").to_builder(floating=floating)
+    for labels, count in ((builder.joint_label, 3), (builder.shape_label, 6)):
+        assert len(set(labels)) == len(labels) == count
+    assert {"robot_base", "robot_base_2"} < set(builder.joint_label)
+
+
 def test_merged_links_are_links_again():
     def read(collapse: bool) -> rd.Robot:
         builder = nl.ModelBuilder()

@@ -74,7 +74,7 @@ def test_results_are_those_of_a_new_state(rng, unit):
     for i in range(160):
         k = rng.integers(len(states))
         state = states[k]
-        robot = state._robot
+        robot = state.core.robot
         for _ in range(rng.integers(3)):
             set_some(state, rng, int(usual[k]))
         if rng.integers(8) == 0:

@@ -83,6 +83,12 @@ class Points:
         return self.place - half, self.place + half
 
 
+NOTHING = dict(
+    coords=0, dofs=0, bodies=0, trees=0, entries=0, reach=0, candidates=0, contact_rows=0, couplings=0, first_paired=0, shapes=0, pairs=0,
+)  # fmt: skip
+"""Counts of a robot without anything."""
+
+
 @cache
 def pair_kernel(width: int, real, program: str = "pair_points"):
     """The kernel that computes the contact points of blocks of pairs by a program."""
@@ -145,7 +151,12 @@ def contact_points(
     )
     hulls = [np.zeros((0, 3)) if x.vertices is None else x.vertices for x in (a, b)]
     L, P = m.Layout(), m.Params()
-    layout = stack(sizes((row for row in STEP if "pairs" in row.read_by.split()), SimpleNamespace(**PAIR_COUNTS)))
+    layout = stack(
+        sizes(
+            (row for row in STEP if "pairs" in row.read_by.split()),
+            SimpleNamespace(**PAIR_COUNTS, **NOTHING),
+        )
+    )
     for name, at in layout.items():
         setattr(L, name, at)
     P.uniform = wp.array(np.append(np.concatenate(hulls).ravel(), 0.0), dtype=real, device="cpu")

@@ -8,19 +8,19 @@ are a corner and a corner or an edge of the other box have this point.
 
 import types
 
-from newton_like.kernels.collision.pairs.records import CORNER, CORNERS, HEIGHT, WEIGHT
+from newton_like.kernels.collision.pairs.records import FEATURE, HEIGHT, SHARED_CORNER, SHARED_CORNERS, WEIGHT
 from newton_like.kernels.collision.plane import FAR
 
 # An axis of the second box has to separate the boxes by this share of the smallest half side more than all axes of the first box, and a
 # pair of edges by as much more than these, so that boxes at rest keep their contact points.
 FACES_FIRST = 1.0e-3
-# Where the boxes are apart by a share x of the smallest half side, this preference is weaker by 1 / (1 + FADES x).
-FADES = 100.0
-# A corner above the deepest one by this share of the faces' size counts half when contact points are chosen.
-THICKNESS = 0.05
-# A corner comes after the one before unless it is lower by this share of the faces' size, or its score higher by LATER, so that rounding
-# does not decide.
-LOWER, LATER = 1.0e-6, 1.0e-5
+# Faces that are apart have contact points if their distance is larger than along the normal by at most this share.
+OBLIQUE = 1.0e-3
+# A corner above the lowest one by this share of the smaller face's size counts half when contact points are chosen, and each corner counts
+# less than the one before by a share LATER. So small motions at rest do not change the choice.
+THICKNESS, LATER = 0.04, 5.0e-3
+# The first choice is the farthest corner in this direction of the reference face.
+FIRST_WAY = (0.8, 0.6)
 # Features: faces from 1 on, edges and corners.
 EDGES, NEAREST = 1000.0, 1020.0
 
@@ -28,6 +28,7 @@ EDGES, NEAREST = 1000.0, 1020.0
 def box_pairs(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``box_box``."""
     real = m.real
+    right, up = FIRST_WAY
 
     @m.struct
     class Faces:
@@ -138,23 +139,26 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         )  # fmt: skip
 
     @m.func
-    def put_corner(t, i: int, x: m.Vec3, valid: m.lane, order: m.lane, best: Corner, L, mem) -> Corner:
-        """Stores corner i, FAR above the face where valid < 0. Returns the lower one of it and `best`; `order`: the least difference."""
-        number = m.fill(real(i))
+    def put_corner(t, i: int, x: m.Vec3, valid: m.lane, low: m.lane, L, mem) -> m.lane:
+        """Stores corner i, FAR above the face where valid < 0. Returns the lower one of its height and `low`."""
         height = m.where_lt(valid, m.fill(real(0.0)), m.fill(real(FAR)), x.x)
-        x = m.vec(height, x.y, x.z)
-        m.put3(mem, L.corners + CORNER * i + HEIGHT, t, x)
-        score = m.fnma(order, number, m.neg(height))
-        old = best.score
-        return Corner(
-            m.larger(old, score), m.where3_lt(old, score, x, best.x), m.where_lt(old, score, number, best.number)
-        )
+        m.put3(mem, L.corners + SHARED_CORNER * i + HEIGHT, t, m.vec(height, x.y, x.z))
+        return m.smaller(low, height)
 
     @m.func
     def put_edge(
-        t, i: int, whole: int, start: m.Vec3, along: m.Vec3, half: m.lane, f: Faces, slack: m.lane, order: m.lane,
-        best: Corner, L, mem,
-    ) -> Corner:  # fmt: skip
+        t,
+        i: int,
+        whole: int,
+        start: m.Vec3,
+        along: m.Vec3,
+        half: m.lane,
+        f: Faces,
+        slack: m.lane,
+        lowest: m.lane,
+        L,
+        mem,
+    ) -> m.lane:
         """Corners i and i + 1: the ends of the part of an edge of the incident face that is above the reference face. If not `whole`, only
         those that are not ends of the edge itself."""
         a = m.slab(start.y, along.y, m.add(f.width, slack))
@@ -168,13 +172,11 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
             none = m.fill(real(-1.0))
             first = m.where_lt(m.neg(half), low, valid, none)
             last = m.where_lt(high, half, valid, none)
-        best = put_corner(t, i, m.fma3(along, low, start), first, order, best, L, mem)
-        return put_corner(t, i + 1, m.fma3(along, high, start), last, order, best, L, mem)
+        lowest = put_corner(t, i, m.fma3(along, low, start), first, lowest, L, mem)
+        return put_corner(t, i + 1, m.fma3(along, high, start), last, lowest, L, mem)
 
     @m.func
-    def put_own_corner(
-        t, i: int, right: m.lane, up: m.lane, f: Faces, slack: m.lane, order: m.lane, best: Corner, L, mem
-    ) -> Corner:
+    def put_own_corner(t, i: int, right: m.lane, up: m.lane, f: Faces, slack: m.lane, lowest: m.lane, L, mem) -> m.lane:
         """Corner i: that of the reference face at (right, up) times its half sides, on the incident face."""
         y = m.mul(right, f.width)
         z = m.mul(up, f.depth)
@@ -185,26 +187,22 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         across = m.mul(r, m.fnma(dy, f.p.z, m.mul(dz, f.p.y)))
         inside = m.smaller(m.sub(f.length, m.magnitude(along)), m.sub(f.breadth, m.magnitude(across)))
         height = m.fma(f.p.x, along, m.fma(f.q.x, across, f.c.x))
-        return put_corner(t, i, m.vec(height, y, z), m.add(inside, slack), order, best, L, mem)
+        return put_corner(t, i, m.vec(height, y, z), m.add(inside, slack), lowest, L, mem)
 
     @m.func
-    def put_corners(t, f: Faces, slack: m.lane, order: m.lane, L, mem) -> Corner:
-        """corners <- those of the part that both faces share. Returns the lowest one."""
-        one = m.fill(real(1.0))
-        less = m.fill(real(-1.0))
+    def put_corners(t, f: Faces, slack: m.lane, L, mem) -> m.lane:
+        """corners <- those of the part that both faces share. Returns the height of the lowest one, FAR if there is none."""
         p = m.scale3(f.p, f.length)
         q = m.scale3(f.q, f.breadth)
-        # if they share nothing, the lowest corner of the incident face
-        lowest = m.fnma3(p, m.sign_of(p.x), m.fnma3(q, m.sign_of(q.x), f.c))
-        best = Corner(m.fill(real(-0.5 * FAR)), lowest, m.fill(real(CORNERS)))
-        best = put_edge(t, 0, 1, m.sub3(f.c, q), f.p, f.length, f, slack, order, best, L, mem)
-        best = put_edge(t, 2, 1, m.add3(f.c, q), f.p, f.length, f, slack, order, best, L, mem)
-        best = put_edge(t, 4, 0, m.sub3(f.c, p), f.q, f.breadth, f, slack, order, best, L, mem)
-        best = put_edge(t, 6, 0, m.add3(f.c, p), f.q, f.breadth, f, slack, order, best, L, mem)
-        best = put_own_corner(t, 8, one, one, f, slack, order, best, L, mem)
-        best = put_own_corner(t, 9, less, one, f, slack, order, best, L, mem)
-        best = put_own_corner(t, 10, less, less, f, slack, order, best, L, mem)
-        return put_own_corner(t, 11, one, less, f, slack, order, best, L, mem)
+        low = m.fill(real(FAR))
+        two = int(2)
+        for i in range(two):
+            side = m.fill(real(2 * i - 1))
+            low = put_edge(t, 2 * i, 1, m.fma3(q, side, f.c), f.p, f.length, f, slack, low, L, mem)
+            low = put_edge(t, 2 * i + 4, 0, m.fma3(p, side, f.c), f.q, f.breadth, f, slack, low, L, mem)
+            low = put_own_corner(t, 2 * i + 8, side, m.fill(real(1.0)), f, slack, low, L, mem)
+            low = put_own_corner(t, 2 * i + 9, side, m.fill(real(-1.0)), f, slack, low, L, mem)
+        return low
 
     @m.func
     def turn_of(a: m.Vec3, b: m.Vec3, c: m.Vec3) -> m.lane:
@@ -215,7 +213,7 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
     def better_corner(best: Corner, t, i: int, x: m.Vec3, score: m.lane, L, mem) -> Corner:
         """Corner i with its score times its weight, if that is larger than that of `best`."""
         number = m.fill(real(i))
-        score = m.mul(score, m.get(mem, L.corners + CORNER * i + WEIGHT, t))
+        score = m.mul(score, m.get(mem, L.corners + SHARED_CORNER * i + WEIGHT, t))
         old = best.score
         return Corner(
             m.larger(old, score), m.where3_lt(old, score, x, best.x), m.where_lt(old, score, number, best.number)
@@ -228,22 +226,39 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def corner_feature(f: Faces, x: Corner) -> m.lane:
-        return m.fma(m.fill(real(CORNERS + 1)), f.number, m.add(x.number, m.fill(real(1.0))))
+        return m.fma(m.fill(real(SHARED_CORNERS + 1)), f.number, m.add(x.number, m.fill(real(1.0))))
+
+    @m.struct
+    class NearestPoint:
+        """The place halfway between the nearest points of both boxes, the normal there, and the distance."""
+
+        place: m.Vec3
+        n: m.Vec3
+        distance: m.lane
 
     @m.func
     def put_face_point(
-        t, i: int, x: Corner, f: Faces, away: m.Vec3, axes: m.Mat33, shift: m.lane, found: m.lane, L, mem
-    ):
-        """Stores a corner as contact point i where found > 0."""
-        distance = m.where_lt(m.fill(real(0.0)), found, m.add(x.x.x, shift), m.fill(real(FAR)))
-        m.put_pair_point(t, i, m.apply(axes, between_faces(f, x.x)), away, distance, corner_feature(f, x), L, mem)
+        t, i: int, x: Corner, f: Faces, n: m.Vec3, shift: m.lane, found: m.lane, nearest: NearestPoint, instead: m.lane,
+        axes: m.Mat33, L, mem,
+    ):  # fmt: skip
+        """Stores a corner as contact point i where found > 0, with the normal n; where instead = i, the nearest point takes its place."""
+        half = m.fill(real(0.5))
+        away = m.magnitude(m.sub(instead, m.fill(real(i))))
+        place = m.apply(axes, m.where3_lt(away, half, nearest.place, between_faces(f, x.x)))
+        normal = m.apply(axes, m.where3_lt(away, half, nearest.n, n))
+        distance = m.where_lt(away, half, nearest.distance, m.add(x.x.x, shift))
+        distance = m.where_lt(m.fill(real(0.0)), found, distance, m.fill(real(FAR)))
+        m.put_pair_point(t, i, place, normal, distance, corner_feature(f, x), L, mem)
 
     @m.func
     def box_box(t, L, mem):
         """Up to four points of two faces, one of two edges or of a corner.
 
-        The smallest distance is that of the boxes where they are apart, and where they overlap that of the shortest way out, to within
-        FACES_FIRST of the smallest half side. Boxes with one centre leave along the first of their thinnest axes.
+        The smallest distance is that of the boxes: where they overlap, the length of the shortest way out. Where they are apart, the point
+        with this distance is halfway between the nearest points, and its normal is their direction; up to a distance of FACES_FIRST of
+        the smallest half side it may have the normal of a face. Where they overlap, the axis of the normal may be another one, whose
+        separation is less by up to that length, and all points are deeper by as much as a corner that was left out is lower than they are.
+        Boxes with one centre leave along the first of their thinnest axes.
         """
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -265,52 +280,68 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         chosen = m.where_lt(edged, zero, face, edges.over)
 
         f = faces_of(o, first, second, swapped)
-        size = m.add(m.add(f.width, f.depth), m.add(f.length, f.breadth))
+        # the smaller face bounds what both share
+        mine = m.add(f.width, f.depth)
+        other = m.add(f.length, f.breadth)
+        size = m.smaller(mine, other)
+        middle = m.where3_lt(other, mine, f.c, m.zero3())
         slack = m.mul(m.fill(real(4.0)), o.rounding)
-        a = put_corners(t, f, slack, m.mul(m.fill(real(LOWER)), size), L, mem)
+        low = put_corners(t, f, slack, L, mem)
+        none = m.fill(real(0.5 * FAR))
+        # if they share nothing, the lowest corner of the incident face stands in
+        p = m.scale3(f.p, f.length)
+        q = m.scale3(f.q, f.breadth)
+        spare = m.fnma3(p, m.sign_of(p.x), m.fnma3(q, m.sign_of(q.x), f.c))
+        # the nearest points where the boxes are apart, of two edges where they overlap
         nearest = m.nearest_on_edges(o, edges)
-        between = m.fma3(nearest.d, m.fill(real(0.5)), nearest.p)
-        # distances where the boxes are apart
-        apart = over
-        at = between
         away = edges.n
-        # positive where a corner is nearest
+        apart = over
+        # positive where the boxes are apart and no faces touch
         cornered = m.fill(real(-1.0))
+        # positive where the nearest points have a normal of their own
+        exact = m.fill(real(-1.0))
         if m.any_lt(zero, over):
-            nearest = m.nearest_corner(o, nearest)
-            between_corners = m.sqrt(nearest.square)
+            best = m.nearest_corner(o, nearest)
+            length = m.sqrt(best.square)
             # edges of parallel faces may cross at a corner of what these share only
-            shared = m.where_lt(a.number, m.fill(real(CORNERS)), m.magnitude(a.x.x), between_corners)
-            length = m.smaller(between_corners, shared)
-            # farther than the axis says, or the faces share no corner as near as that
-            share = m.mul(small, m.rcp(m.fma(m.fill(real(FADES)), m.larger(over, zero), m.add(small, o.rounding))))
-            allowed = m.fma(share, m.add(bias, bias), o.rounding)
-            beyond = m.sub(length, m.add(chosen, allowed))
-            beyond = m.larger(beyond, m.sub(m.magnitude(m.sub(a.x.x, length)), allowed))
-            beyond = m.where_lt(a.number, m.fill(real(CORNERS)), beyond, one)
+            shortest = m.smaller(length, m.magnitude(low))
+            allowed = m.fma(m.fill(real(OBLIQUE)), shortest, m.add(bias, bias))
+            beyond = m.sub(m.larger(shortest, m.magnitude(low)), m.add(chosen, allowed))
             cornered = m.where_lt(zero, over, beyond, cornered)
-            apart = m.where_lt(zero, over, m.larger(over, length), over)
-            apart = m.where_lt(zero, cornered, between_corners, apart)
-            at = m.where3_lt(zero, cornered, m.fma3(nearest.d, m.fill(real(0.5)), nearest.p), at)
-            away = m.where3_lt(zero, cornered, m.unit_or(nearest.d, between_corners, o.rounding, away), away)
+            exact = m.where_lt(zero, over, m.smaller(m.sub(length, bias), m.sub(slack, m.sub(length, shortest))), exact)
+            at = m.where3_lt(zero, over, best.p, nearest.p)
+            to = m.where3_lt(zero, over, best.d, nearest.d)
+            nearest = m.NearestPoints(best.square, at, to)
+            away = m.where3_lt(zero, exact, m.unit_or(to, length, o.rounding, away), away)
+            apart = m.where_lt(zero, over, m.larger(over, m.where_lt(zero, cornered, length, shortest)), over)
         single = m.larger(edged, cornered)
+        point = NearestPoint(m.fma3(nearest.d, m.fill(real(0.5)), nearest.p), away, apart)
 
-        # the farthest corner from the lowest one
-        thick = m.fma(m.fill(real(THICKNESS)), size, o.rounding)
-        least = m.mul(slack, slack)
-        twelve = int(CORNERS)
-        b = Corner(m.mul(m.fill(real(16.0)), least), a.x, zero)
+        # the farthest corner in one direction
+        low = m.where_lt(low, none, low, spare.x)
+        rcp_thick = m.rcp(m.fma(m.fill(real(THICKNESS)), size, o.rounding))
+        twelve = int(SHARED_CORNERS)
+        a = Corner(zero, spare, m.fill(real(SHARED_CORNERS)))
         for i in range(twelve):
-            x = m.get3(mem, L.corners + CORNER * i + HEIGHT, t)
-            # corners that do not exist have a weight of some 1e-10, and are left out by the smallest scores
-            weight = m.mul(thick, m.rcp(m.add(thick, m.magnitude(m.sub(x.x, a.x.x)))))
-            weight = m.where_lt(x.x, m.fill(real(0.5 * FAR)), weight, zero)
+            x = m.get3(mem, L.corners + SHARED_CORNER * i + HEIGHT, t)
+            above = m.mul(m.sub(x.x, low), rcp_thick)
+            weight = m.where_lt(x.x, none, m.rcp(m.fma(above, above, one)), zero)
             weight = m.fnma(weight, m.mul(m.fill(real(i)), m.fill(real(LATER))), weight)
-            m.put(mem, L.corners + CORNER * i + WEIGHT, t, weight)
+            m.put(mem, L.corners + SHARED_CORNER * i + WEIGHT, t, weight)
+            y = m.sub(x.y, middle.y)
+            z = m.sub(x.z, middle.z)
+            reach = m.fma(m.fill(real(right)), y, m.fma(m.fill(real(up)), z, m.mul(m.fill(real(2.0)), size)))
+            a = better_corner(a, t, i, x, reach, L, mem)
+        # the farthest one from it
+        least = m.mul(slack, slack)
+        nearby = m.mul(m.fill(real(16.0)), least)
+        b = Corner(nearby, a.x, zero)
+        for i in range(twelve):
+            x = m.get3(mem, L.corners + SHARED_CORNER * i + HEIGHT, t)
             y = m.sub(x.y, a.x.y)
             z = m.sub(x.z, a.x.z)
             b = better_corner(b, t, i, x, m.fma(y, y, m.mul(z, z)), L, mem)
-        found_b = m.sub(b.score, m.mul(m.fill(real(16.0)), least))
+        found_b = m.sub(b.score, nearby)
         # the farthest one from the line through both
         y = m.sub(b.x.y, a.x.y)
         z = m.sub(b.x.z, a.x.z)
@@ -318,34 +349,48 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         line = m.larger(line, least)
         c = Corner(line, a.x, zero)
         for i in range(twelve):
-            x = m.get3(mem, L.corners + CORNER * i + HEIGHT, t)
+            x = m.get3(mem, L.corners + SHARED_CORNER * i + HEIGHT, t)
             c = better_corner(c, t, i, x, m.magnitude(turn_of(a.x, b.x, x)), L, mem)
         found_c = m.smaller(found_b, m.sub(c.score, line))
         # the farthest one outside the triangle of these three
         g = Corner(line, a.x, zero)
         side = m.neg(m.sign_of(turn_of(a.x, b.x, c.x)))
         for i in range(twelve):
-            x = m.get3(mem, L.corners + CORNER * i + HEIGHT, t)
+            x = m.get3(mem, L.corners + SHARED_CORNER * i + HEIGHT, t)
             out = m.larger(m.mul(side, turn_of(b.x, c.x, x)), m.mul(side, turn_of(c.x, a.x, x)))
             out = m.larger(out, m.mul(side, turn_of(a.x, b.x, x)))
             g = better_corner(g, t, i, x, out, L, mem)
         found_g = m.smaller(found_c, m.sub(g.score, line))
 
-        # the lowest corner is made exact: it may be off by what prefers faces
-        shift = m.sub(apart, a.x.x)
+        # which of them is lowest
+        lowest = a.x.x
+        which = zero
+        which = m.where_lt(b.x.x, lowest, one, which)
+        lowest = m.smaller(lowest, b.x.x)
+        which = m.where_lt(c.x.x, lowest, m.fill(real(2.0)), which)
+        lowest = m.smaller(lowest, c.x.x)
+        which = m.where_lt(g.x.x, lowest, m.fill(real(3.0)), which)
+        lowest = m.smaller(lowest, g.x.x)
+        # boxes that are apart have their nearest point instead, unless that corner is it
+        differs = m.sub(m.larger(m.sub(apart, chosen), m.sub(lowest, apart)), slack)
+        exact = m.smaller(exact, differs)
+        instead = m.where_lt(zero, exact, which, m.fill(real(-1.0)))
+        instead = m.where_lt(zero, single, zero, instead)
+        # else the smallest distance is made exact: a lower corner may have been left out, and faces may have come before edges
+        shift = m.sub(apart, low)
         shift = m.where_lt(m.add(bias, bias), m.magnitude(shift), zero, shift)
-        n = m.apply(axes, m.where3_lt(swapped, zero, f.n, m.neg3(f.n)))
-        put_face_point(t, 1, b, f, n, axes, shift, m.where_lt(zero, single, zero, found_b), L, mem)
-        put_face_point(t, 2, c, f, n, axes, shift, m.where_lt(zero, single, zero, found_c), L, mem)
-        put_face_point(t, 3, g, f, n, axes, shift, m.where_lt(zero, single, zero, found_g), L, mem)
-        # the first point, of faces, edges or a corner
+        shift = m.where_lt(zero, exact, zero, m.add(shift, m.sub(low, lowest)))
+        n = m.where3_lt(swapped, zero, f.n, m.neg3(f.n))
+        put_face_point(t, 0, a, f, n, shift, one, point, instead, axes, L, mem)
+        put_face_point(t, 1, b, f, n, shift, m.where_lt(zero, single, zero, found_b), point, instead, axes, L, mem)
+        put_face_point(t, 2, c, f, n, shift, m.where_lt(zero, single, zero, found_c), point, instead, axes, L, mem)
+        put_face_point(t, 3, g, f, n, shift, m.where_lt(zero, single, zero, found_g), point, instead, axes, L, mem)
+        # the number of a single point
         mine = m.fma(m.fill(real(2.0)), edges.mine.z, edges.mine.y)
         other = m.fma(m.fill(real(2.0)), edges.other.z, edges.other.y)
         feature = m.add(m.fma(m.fill(real(3.0)), mine, other), m.fill(real(EDGES)))
         feature = m.where_lt(zero, cornered, m.fill(real(NEAREST)), feature)
         feature = m.where_lt(zero, single, feature, corner_feature(f, a))
-        distance = m.where_lt(zero, single, apart, m.add(a.x.x, shift))
-        place = m.apply(axes, m.where3_lt(zero, single, at, between_faces(f, a.x)))
-        m.put_pair_point(t, 0, place, m.where3_lt(zero, single, m.apply(axes, away), n), distance, feature, L, mem)
+        m.put(mem, L.manifold + FEATURE, t, feature)
 
     return locals()

@@ -146,9 +146,26 @@ def box_axes_program(m: types.SimpleNamespace) -> dict:
         x = m.vec(one, zero, zero)
         none = m.fill(real(-2.0 * FAR))
         best = EdgePair(none, none, x, x, x)
-        best = edges_of(best, p, x, p.x, p.y, p.z, p.b.y, p.b.z)
-        best = edges_of(best, p, m.vec(zero, one, zero), p.y, p.z, p.x, p.b.z, p.b.x)
-        best = edges_of(best, p, m.vec(zero, zero, one), p.z, p.x, p.y, p.b.x, p.b.y)
+        # the axes of the second box in turn
+        other = x
+        u = p.x
+        v = p.y
+        w = p.z
+        left = p.b.y
+        right = p.b.z
+        third = p.b.x
+        three = int(3)
+        for _ in range(three):
+            best = edges_of(best, p, other, u, v, w, left, right)
+            other = m.vec(other.z, other.x, other.y)
+            first = u
+            u = v
+            v = w
+            w = first
+            size = left
+            left = right
+            right = third
+            third = size
         n = best.n
         turned = m.mul(m.sign_of(m.dot(n, p.d)), m.rcp(m.sqrt(m.larger(m.dot(n, n), m.fill(real(1.0e-12))))))
         return EdgePair(best.over, best.sure, m.scale3(n, turned), best.mine, best.other)

@@ -18,11 +18,11 @@ CENTRE, AXES, EXTENT = 0, 3, 12
 POINT = 8
 PLACE, AWAY, DISTANCE, FEATURE = 0, 3, 6, 7
 
-# A corner of the part that two faces share, at L.corners + CORNER * i: its height above the reference face and its two coordinates in that
-# face, and its weight in the choice of contact points.
-CORNER = 4
+# A corner of the part that two faces share, at L.corners + SHARED_CORNER * i: its height above the reference face and its two coordinates
+# in that face, and its weight in the choice of contact points.
+SHARED_CORNER = 4
 HEIGHT, WEIGHT = 0, 3
-CORNERS = 12  # of two rectangles: four ends each of two pairs of edges, and four corners of the reference face
+SHARED_CORNERS = 12  # of two rectangles: four ends each of two pairs of edges, and four corners of the reference face
 
 POINTS_OF_A_PAIR = 4
 """Largest number of contact points of a pair."""
@@ -37,8 +37,15 @@ def points_of(kind: int, other: int) -> int:
     return POINTS_OF_A_PAIR
 
 
+# What is known of a shape in a step: its place about the origin of its tree, and the bound about it.
+SHAPE_PLACE = 4
+
 PAIR_COUNTS = dict(
-    pair_numbers=2 * SHAPE, manifold_numbers=POINTS_OF_A_PAIR * POINT, corner_numbers=CORNERS * CORNER,
+    pair_numbers=2 * SHAPE,
+    manifold_numbers=POINTS_OF_A_PAIR * POINT,
+    corner_numbers=SHARED_CORNERS * SHARED_CORNER,
+    place_numbers=SHAPE_PLACE,
     pair_work_numbers=SHAPES + 2 * SHAPE,
-)  # fmt: skip
+    matched_numbers=6 * POINTS_OF_A_PAIR,
+)
 """Sizes of these records, as counts of `kernels.layout`."""

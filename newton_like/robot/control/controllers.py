@@ -14,10 +14,12 @@ from numpy.typing import ArrayLike
 
 from newton_like.robot.control.arguments import as_gain, as_poses, as_vectors, batch_of
 from newton_like.robot.control.task_space import TaskMotion, pose_error, task_motion
+from newton_like.robot.core.state import StateCore
 from newton_like.robot.errors import RobotError, ShapeError
-from newton_like.robot.robot import Robot
+from newton_like.robot.robot import Robot, core_of
 from newton_like.robot.screws import symmetric_inverse
 from newton_like.robot.state import State
+from newton_like.robot.structure.link import least_moment
 
 _SINGULAR = 1e-8
 """Eigenvalue of an operational inertia's inverse, as a part of the largest one, below which a task direction counts as singular."""
@@ -60,14 +62,15 @@ def computed_torque(
     Raises:
         ValueError, TypeError: a state of another robot, wrong shapes, numbers that are not finite, or negative gains.
     """
-    n = len(robot._own(state)._joints)
+    core = core_of(robot, state)
+    n = core.dofs
     want = [as_vectors(x, n, name) for x, name in ((q_des, "q_des"), (qdot_des, "qdot_des"), (qddot_des, "qddot_des"))]
     kp, kd = as_gain(kp, n, "kp"), as_gain(kd, n, "kd")
-    given = {"state.q": state._given["q"], "state.qdot": state._given["qdot"]} | dict(
+    given = {"state.q": core.given["q"], "state.qdot": core.given["qdot"]} | dict(
         zip(("q_des", "qdot_des", "qddot_des"), want, strict=True)
     )
     batch_of(given, dict.fromkeys(given, 1))
-    a = want[2] + (want[1] - state._given["qdot"]) @ kd.T + (want[0] - state._given["q"]) @ kp.T
+    a = want[2] + (want[1] - core.given["qdot"]) @ kd.T + (want[0] - core.given["q"]) @ kp.T
     return _inverse_dynamics(robot, state, a)
 
 
@@ -111,22 +114,23 @@ def operational_space_control(
 
     Raises:
         ValueError, TypeError, IndexError: a state of another robot, no index of a link, wrong shapes, numbers that are not finite,
-            negative gains, or joints that move no inertia, so that M has no inverse.
+            negative gains, or joints that move no inertia or a negative one, so that M is not positive definite.
     """
-    n = len(robot._own(state)._joints)
+    core = core_of(robot, state)
+    n = core.dofs
     kp, kd = as_gain(kp, 6, "kp"), as_gain(kd, 6, "kd")
     rest_kp, rest_kd = as_gain(posture_kp, n, "posture_kp"), as_gain(posture_kd, n, "posture_kd")
-    rest = state._given["q"] if posture is None else as_vectors(posture, n, "posture")
+    rest = core.given["q"] if posture is None else as_vectors(posture, n, "posture")
     T, V, A = _desired(T_des, V_des, A_des)
     chosen = _directions(directions)
-    _same_batch(state, {"T_des": T, "V_des": V, "A_des": A, "posture": rest})
+    _same_batch(core, {"T_des": T, "V_des": V, "A_des": A, "posture": rest})
     now = _motion(robot, state, target_link, reference_link)
     a = A + (V - now.velocity) @ kd.T + pose_error(T, now.T) @ kp.T - now.drift
     a, J = a[..., chosen], now.J[..., chosen, :]
     M = robot.compute_mass_matrix(state)
-    _check_inertia(M, state)
+    _check_inertia(M, robot, state)
     h = _inverse_dynamics(robot, state, np.zeros(n))
-    null = ((rest - state._given["q"]) @ rest_kp.T - state._given["qdot"] @ rest_kd.T)[..., None]
+    null = ((rest - core.given["q"]) @ rest_kp.T - core.given["qdot"] @ rest_kd.T)[..., None]
     Jt = np.swapaxes(J, -1, -2)
     bar = np.linalg.solve(M, Jt)
     L = symmetric_inverse(J @ bar, _SINGULAR)
@@ -168,11 +172,12 @@ def task_space_impedance(
     Raises:
         ValueError, TypeError, IndexError: see :func:`operational_space_control`.
     """
-    n = len(robot._own(state)._joints)
+    core = core_of(robot, state)
+    n = core.dofs
     K, D = as_gain(stiffness, 6, "stiffness"), as_gain(damping, 6, "damping")
     T, V, _ = _desired(T_des, V_des, None)
     extra = np.zeros(6) if wrench is None else as_vectors(wrench, 6, "wrench")
-    _same_batch(state, {"T_des": T, "V_des": V, "wrench": extra})
+    _same_batch(core, {"T_des": T, "V_des": V, "wrench": extra})
     now = _motion(robot, state, target_link, reference_link)
     f = pose_error(T, now.T) @ K.T + (V - now.velocity) @ D.T + extra
     return (np.swapaxes(now.J, -1, -2) @ f[..., None])[..., 0] + _inverse_dynamics(robot, state, np.zeros(n))
@@ -194,17 +199,17 @@ def _directions(directions) -> np.ndarray:
     return chosen
 
 
-def _same_batch(state: State, given: dict[str, np.ndarray]) -> None:
-    given = {"state.q": state._given["q"], "state.qdot": state._given["qdot"], **given}
+def _same_batch(core: StateCore, given: dict[str, np.ndarray]) -> None:
+    given = {"state.q": core.given["q"], "state.qdot": core.given["qdot"], **given}
     batch_of(given, {name: 2 if name == "T_des" else 1 for name in given})
 
 
 def _motion(robot: Robot, state: State, target: int, ref: int | None) -> TaskMotion:
-    return task_motion(robot, state, target, state._base if ref is None else ref)
+    return task_motion(robot, state, target, state.base_link_idx if ref is None else ref)
 
 
-def _check_inertia(M: np.ndarray, state: State) -> None:
-    """Raises RobotError where a mass matrix, ``[n, n]`` or ``[batch, n, n]``, is singular."""
+def _check_inertia(M: np.ndarray, robot: Robot, state: State) -> None:
+    """Raises RobotError where a mass matrix, ``[n, n]`` or ``[batch, n, n]``, is not positive definite. The message has the cause."""
     diagonal = np.diagonal(M, axis1=-2, axis2=-1)
     if (diagonal > _MASSLESS * diagonal.max(axis=-1, keepdims=True, initial=0.0)).all():
         try:
@@ -214,28 +219,40 @@ def _check_inertia(M: np.ndarray, state: State) -> None:
                 return
         except np.linalg.LinAlgError:
             pass
-    names = [state._joint_names[i] for i in np.flatnonzero(_idle(M))]
+    negative, idle = ([state.joint_names[i] for i in np.flatnonzero(found)] for found in _without_inertia(M))
+    if negative:
+        links = [link.name for link in robot.links if _is_negative(link.inertia)]
+        raise RobotError(
+            f"the mass matrix is not positive definite: joints {negative} move a negative inertia, alone or together; correct the "
+            f"inertias of the links {links}, whose masses or principal moments of inertia are negative"
+        )
     raise RobotError(
-        f"joints {names} move no inertia, alone or together, so that their accelerations are not defined; give the links that they "
+        f"joints {idle} move no inertia, alone or together, so that their accelerations are not defined; give the links that they "
         "move a mass and an inertia"
     )
 
 
-def _idle(M: np.ndarray) -> np.ndarray:
-    """Which joints take part in motions without inertia, ``[n]``."""
+def _is_negative(G: np.ndarray) -> bool:
+    """Whether a spatial inertia has a negative mass or principal moment of inertia, beyond rounding."""
+    return min(G[3, 3], least_moment(G)) < -_DEPENDENT * np.abs(G).max()
+
+
+def _without_inertia(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which joints take part in motions with a negative inertia, and in motions without inertia, ``[n]`` each."""
     n = M.shape[-1]
-    found = np.zeros(n, dtype=bool)
+    negative, idle = np.zeros((2, n), dtype=bool)
     for one in M.reshape(-1, n, n):
-        diagonal = np.diagonal(one)
-        massless = diagonal <= _MASSLESS * diagonal.max()
-        found |= massless
+        size = np.abs(np.diagonal(one))
+        massless = size <= _MASSLESS * size.max()
+        idle |= massless
         rest = np.flatnonzero(~massless)
-        scale = 1.0 / np.sqrt(diagonal[rest])
-        values, vectors = np.linalg.eigh(one[np.ix_(rest, rest)] * scale * scale[:, None])
+        scale = 1.0 / np.sqrt(size[rest])
         # the least eigenvalue is at most the least pivot
-        parts = np.abs(vectors[:, values <= _DEPENDENT]).max(axis=1, initial=0.0)
-        found[rest] |= parts > 1e-3
-    return found
+        values, vectors = np.linalg.eigh(one[np.ix_(rest, rest)] * scale * scale[:, None])
+        moves = np.abs(vectors) > 1e-3
+        negative[rest] |= moves[:, values < -_DEPENDENT].any(axis=1)
+        idle[rest] |= moves[:, np.abs(values) <= _DEPENDENT].any(axis=1)
+    return negative, idle
 
 
 _OTHERS: WeakKeyDictionary = WeakKeyDictionary()
@@ -244,7 +261,7 @@ _OTHERS: WeakKeyDictionary = WeakKeyDictionary()
 
 def scratch(robot: Robot, state: State, qddot: np.ndarray) -> State:
     """Another state with the inputs q, qdot, V0 and Vdot0 of a state, and these accelerations of the joints."""
-    inputs = {name: state._given[name] for name in ("q", "qdot", "V0", "Vdot0")} | {"qddot": qddot}
+    inputs = {name: state.core.given[name] for name in ("q", "qdot", "V0", "Vdot0")} | {"qddot": qddot}
     # an input that changes its shape clears recorded launches
     batch = any(x.ndim > 1 for x in inputs.values())
     others = _OTHERS.setdefault(state, {})

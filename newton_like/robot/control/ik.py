@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -20,10 +21,12 @@ from scipy.spatial import cKDTree
 from newton_like.arrays import host_array
 from newton_like.kernels.robot.ik import COST, COUNT, DAMPING, GOAL, POSITION_ERROR, RESULT, ROTATION_ERROR
 from newton_like.robot.control.arguments import as_poses
-from newton_like.robot.control.task_space import path
+from newton_like.robot.core.calls import Calls
+from newton_like.robot.core.robot import RobotCore
+from newton_like.robot.core.state import StateCore
+from newton_like.robot.core.tasks import POSE, Result, Task
 from newton_like.robot.errors import RobotError, ShapeError
-from newton_like.robot.evaluation import POSE, Calls, Task
-from newton_like.robot.robot import Robot
+from newton_like.robot.robot import Robot, core_of
 from newton_like.robot.screws import axis_of
 from newton_like.robot.state import State
 from newton_like.robot.structure.joint import UNLIMITED
@@ -108,11 +111,11 @@ def solve_ik(
         ValueError, TypeError, IndexError: a state of another robot, no index of a link, no pose, or numbers of configurations that
             differ.
     """
-    robot._own(state)
+    core = core_of(robot, state)
     several = isinstance(target_link, Sequence) or (isinstance(target_link, np.ndarray) and target_link.ndim > 0)
-    targets, refs, goals = _goals(state, target_link, T_goal, reference_link, several)
-    weights = _weights(weights, len(targets), several)
-    tolerance = _pair(tolerance, "tolerance")
+    targets, refs, goals = _goals(core, target_link, T_goal, reference_link, several)
+    weights = (_known_weights if _is_plain(weights) else _weights)(weights, len(targets), several)
+    tolerance = (_known_pair if _is_plain(tolerance) else _pair)(tolerance, "tolerance")
     for value, name in ((iterations, "iterations"), (starts, "starts")):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise RobotError(f"{name} is {value!r}; give a count of at least 1")
@@ -120,26 +123,25 @@ def solve_ik(
         raise RobotError(f"starts is {starts}; give {_TABLE + 1} at most")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise RobotError(f"seed is {seed!r}; give an integer of at least 0")
-    q = state._read["q"]
+    q = core.read["q"]
     counts = {a.shape[0] for a in (q, *goals) if a.ndim == (2 if a is q else 3)}
     if len(counts) > 1:
         raise ShapeError(
             f"state.q and T_goal have {' and '.join(map(str, sorted(counts)))} configurations; give the same number, or one"
         )
     count = counts.pop() if counts else None
-    q = np.broadcast_to(np.atleast_2d(q), (count or 1, len(state._joints)))
-    order = state._order
+    q = np.broadcast_to(np.atleast_2d(q), (count or 1, core.dofs))
+    order = core.order
     poses = np.empty((len(q), len(goals), GOAL))
     for i, T in enumerate(goals):
         poses[:, i] = _numbers(T)
-    lower, upper = _limits(robot)
-    settings = (lower, upper, weights, tolerance, int(iterations), int(starts), seed)
+    settings = (weights, tolerance, int(iterations), int(starts), seed)
     # threads share solvers and their memory
-    with robot._machine.lock:
+    with robot.core.machine.lock:
         found = _solver(robot, tuple(targets), tuple(refs)).solve(poses, q[:, order], *settings)
     q = found.q[:, np.argsort(order)]
-    if state._scale is not None:
-        q /= state._scale
+    if core.scale is not None:
+        q /= core.scale
         # division rounds
         np.clip(q, robot.get_limit_q_lower(state), robot.get_limit_q_upper(state), out=q)
     found = found._replace(q=q)
@@ -147,20 +149,20 @@ def solve_ik(
 
 
 def _goals(
-    state: State, target_link, T_goal, reference_link, several: bool
+    core: StateCore, target_link, T_goal, reference_link, several: bool
 ) -> tuple[list[int], list[int], list[np.ndarray]]:
     """Bodies of targets and reference links, and their poses."""
     if not several:
         target_link, T_goal = [target_link], [T_goal]
-    targets = [state._link(i) for i in target_link]
+    targets = [core.body(i) for i in target_link]
     if not targets:
         raise RobotError("target_link is an empty list; name a link")
     if reference_link is None:
-        refs = [state._bodies[state._base]] * len(targets)
+        refs = [0] * len(targets)
     elif several and isinstance(reference_link, Sequence | np.ndarray):
-        refs = [state._link(i) for i in reference_link]
+        refs = [core.body(i) for i in reference_link]
     else:
-        refs = [state._link(reference_link)] * len(targets)
+        refs = [core.body(reference_link)] * len(targets)
     if len(refs) != len(targets):
         raise ShapeError(
             f"reference_link lists {len(refs)} links for {len(targets)} targets; give one for each, or one for all"
@@ -193,25 +195,38 @@ def _weights(value, count: int, several: bool) -> np.ndarray:
     return weights / weights.max()
 
 
-def _limits(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
+def _is_plain(value) -> bool:
+    """Whether a value is a tuple of two floats, as the defaults are. What becomes of these is kept."""
+    return type(value) is tuple and len(value) == 2 and type(value[0]) is type(value[1]) is float
+
+
+_known_pair, _known_weights = lru_cache(16)(_pair), lru_cache(16)(_weights)
+
+
+class _Bounds:
     """Limits of all dofs in units of motion [rad or m]; those that are missing are infinite.
+
+    Attributes:
+        limits: those of the joints.
+        free: rotations without limits.
 
     Raises:
         RobotError: a lower limit above the upper one.
     """
-    lower, upper = (
-        np.array([get(j) for j in robot._joints], dtype=float)
-        for get in (lambda j: j.get_limit_q_lower(), lambda j: j.get_limit_q_upper())
-    )
-    if (lower > upper).any():
-        i = int(np.argmax(lower > upper))
-        raise RobotError(
-            f"joint {robot._joints[i].name!r} has a lower limit {lower[i]:g} above its upper limit {upper[i]:g}"
-        )
-    lower[lower <= -UNLIMITED], upper[upper >= UNLIMITED] = -np.inf, np.inf
-    # limits in units of motion may be infinite where those of coordinates are not
-    with np.errstate(over="ignore"):
-        return lower * robot._scale, upper * robot._scale
+
+    def __init__(self, core: RobotCore, limits: list[tuple[float, float]], turns: np.ndarray):
+        self.limits = limits
+        lower, upper = np.array(limits, dtype=float).reshape(-1, 2).T
+        if (lower > upper).any():
+            i = int(np.argmax(lower > upper))
+            raise RobotError(
+                f"joint {core.joints[i].name!r} has a lower limit {lower[i]:g} above its upper limit {upper[i]:g}"
+            )
+        # limits in units of motion may be infinite where those of coordinates are not
+        with np.errstate(over="ignore"):
+            self.lower = np.where(lower <= -UNLIMITED, -np.inf, lower) * core.scale
+            self.upper = np.where(upper >= UNLIMITED, np.inf, upper) * core.scale
+        self.free = turns & np.isinf(self.lower) & np.isinf(self.upper)
 
 
 class _Solver:
@@ -224,26 +239,33 @@ class _Solver:
 
     def __init__(self, robot: Robot, targets: tuple[int, ...], refs: tuple[int, ...]):
         # a solver is kept as long as the robot, and does not keep it
-        self._machine, self._evaluator = robot._machine, robot._evaluator
+        self._core = core = robot.core
         self._targets, self._refs = targets, refs
-        axes = [axis_of(joint.S) for joint in robot._joints]
+        axes = [axis_of(joint.S) for joint in core.joints]
         self._rotates = np.array([axis.rotates for axis in axes], dtype=bool)
         self._turns = np.array([axis.rotates and axis.pitch == 0.0 for axis in axes], dtype=bool)
-        signs = np.zeros((len(targets), len(robot._joints)), dtype=np.int32)
+        signs = np.zeros((len(targets), len(core.joints)), dtype=np.int32)
         for row, target, ref in zip(signs, targets, refs, strict=True):
-            up, down = path(robot, target, ref)
+            up, down = core.path(target, ref)
             row[up], row[down] = -1, 1
         moved = np.flatnonzero(signs.any(axis=0))
         self._moves = signs.any(axis=0)
         self._count, self._columns = len(signs), len(moved)
         pairs = np.ravel(list(zip(targets, refs, strict=True)))
         self._bodies = np.concatenate([[0, 0, 0], pairs, moved, signs[:, moved].ravel()]).astype(np.int32)
-        self._dofs = len(robot._joints)
-        self._task = Task(
-            0, "ik_result", self._dofs + RESULT, ("goals", "ik_settings"), traced="loop", program="eval_robot_ik"
-        )
+        self._dofs = len(core.joints)
+        found = Result("ik_result", self._dofs + RESULT)
+        self._task = Task(0, (found,), ("goals", "ik_settings"), traced="loop", program="eval_robot_ik")
         self._made: dict = {}
         self._tables: OrderedDict = OrderedDict()
+        self._known_bounds: _Bounds | None = None
+
+    def _bounds(self) -> _Bounds:
+        """The limits as they are now."""
+        limits = [joint.limit_q for joint in self._core.joints]
+        if self._known_bounds is None or self._known_bounds.limits != limits:
+            self._known_bounds = _Bounds(self._core, limits, self._turns)
+        return self._known_bounds
 
     def _calls(self, count: int) -> Calls:
         if count not in self._made:
@@ -254,7 +276,7 @@ class _Solver:
                 "ik_gram": rows * (rows + 1) // 2, "ik_force": rows, "ik_step": self._columns, "ik_result": n + RESULT,
             }  # fmt: skip
             tree = {"points": self._count, "result_size": self._columns, "point_body": self._bodies}
-            self._made[count] = Calls(self._machine, count, np.arange(n), self._evaluator, sizes, tree)
+            self._made[count] = Calls(self._core.machine, count, np.arange(n), self._core.evaluator, sizes, tree)
         return self._made[count]
 
     def _run(self, q: np.ndarray, goals: np.ndarray, damping, settings: np.ndarray) -> np.ndarray:
@@ -266,11 +288,15 @@ class _Solver:
         wanted[:count, :-2] = goals.reshape(count, -1)
         wanted[:count, -2], wanted[:count, -1] = damping, 1.0
         arrays = {"q": start, "goals": wanted, "ik_settings": settings}
-        return self._calls(size).evaluate(self._task, arrays, (self._dofs + RESULT,), (0, 0, 0))[:count]
+        (found,) = self._calls(size).evaluate(self._task, arrays, [(self._dofs + RESULT,)], (0, 0, 0))
+        return found[:count]
 
-    def solve(self, goals, q, lower, upper, weights, tolerance, iterations: int, starts: int, seed) -> IKResult:
+    def solve(self, goals, q, weights, tolerance, iterations: int, starts: int, seed) -> IKResult:
         """See :func:`solve_ik`; goals as positions and rotation matrices, ``[count, targets, GOAL]``."""
         n, count, first = self._dofs, len(q), q
+        bounds = self._bounds()
+        lower, upper = bounds.lower, bounds.upper
+        settings = np.concatenate([lower, upper, weights.ravel(), tolerance, [0.0, _LONGEST]])
         best, cost = q.copy(), np.full(count, np.inf)
         rotation, position, steps = np.full(count, np.inf), np.full(count, np.inf), np.zeros(count, dtype=np.int64)
         success, todo, start = np.zeros(count, dtype=bool), np.arange(count), q
@@ -283,7 +309,7 @@ class _Solver:
             active, q, damping, used = todo, start, 1.0, 0
             while len(active) and used < iterations:
                 limit = min(_SLICE, iterations - used)
-                settings = np.concatenate([lower, upper, weights.ravel(), tolerance, [limit, _LONGEST]])
+                settings[-2] = limit
                 found = self._run(q, goals[active], damping, settings)
                 now = found[:, n:]
                 steps[active] += now[:, COUNT].astype(np.int64)
@@ -298,7 +324,7 @@ class _Solver:
             todo = todo[~success[todo]]
             if not len(todo):
                 break
-        free = self._turns & np.isinf(lower) & np.isinf(upper)
+        free = bounds.free
         if free.any():
             best[:, free] -= math.tau * np.rint((best - first)[:, free] / math.tau)
         return IKResult(best, success, position, rotation, steps)
@@ -314,9 +340,10 @@ class _Solver:
             # not the numbers that others draw from the same seed
             table = np.random.default_rng([seed, _STREAM]).uniform(low, high, (_TABLE, self._dofs))
             poses = np.empty((_TABLE, self._count, GOAL))
-            calls = Calls(self._machine, _TABLE, np.arange(self._dofs), "general")
+            calls = Calls(self._core.machine, _TABLE, np.arange(self._dofs), "general")
             for i, (target, ref) in enumerate(zip(self._targets, self._refs, strict=True)):
-                poses[:, i] = _numbers(calls.evaluate(POSE, {"q": table}, (4, 4), (target, ref, 0)))
+                (T,) = calls.evaluate(POSE, {"q": table}, [(4, 4)], (target, ref, 0))
+                poses[:, i] = _numbers(T)
             self._tables[key] = table, cKDTree(_features(poses, weights))
             if len(self._tables) > 2:
                 self._tables.popitem(last=False)

@@ -16,7 +16,8 @@ from newton_like.coercion import as_list, as_number
 from newton_like.robot.control.arguments import as_poses, as_vectors
 from newton_like.robot.control.task_space import pose_error, task_jacobian
 from newton_like.robot.errors import RobotError, ShapeError
-from newton_like.robot.robot import Robot
+from newton_like.robot.nearest import Distances
+from newton_like.robot.robot import Robot, core_of
 from newton_like.robot.state import State
 
 _INFINITE = 1e30
@@ -147,38 +148,11 @@ def solve_qp_step(
         ImportError: the solver is not installed.
         ValueError, TypeError, IndexError: a state of another robot or a batch, no index of a link, or wrong shapes and numbers.
     """
-    solve = _solver()
-    n = len(robot._own(state)._joints)
-    q = state._given["q"]
-    if q.ndim != 1:
-        raise ShapeError(f"state.q has {len(q)} configurations; quadratic programs take one. For a batch, see solve_ik")
-    H = np.diag(np.full(n, _number(damping, "damping", above=True) ** 2))
-    f = np.zeros(n)
-    for task in _tasks(tasks):
-        J, e, gain = _rows(robot, state, task)
-        H += J.T @ J
-        f -= J.T @ (gain * e)
-    if posture is not None:
-        w = _number(posture_weight, "posture_weight") ** 2
-        wanted = as_vectors(posture, n, "posture")
-        if wanted.ndim != 1:
-            raise ShapeError(f"posture has shape {wanted.shape}; give [{n}]")
-        H[np.diag_indices(n)] += w
-        f -= w * (wanted - q)
-    low, high = robot.get_limit_q_lower(state) - q, robot.get_limit_q_upper(state) - q
-    if dt is not None:
-        dt = _number(dt, "dt", above=True)
-        slow, fast = dt * robot.get_limit_qdot_lower(state), dt * robot.get_limit_qdot_upper(state)
-        low, high = np.clip(low, slow, fast), np.clip(high, slow, fast)
-    G, least = _separation(robot, state, n, safe_distance, pairs, nearest, approach)
-    lower = np.concatenate([np.maximum(low, -_INFINITE), least])
-    upper = np.concatenate([np.minimum(high, _INFINITE), np.full(len(least), _INFINITE)])
-    dq, _, flag, _ = solve(H, f, G, upper, lower, primal_tol=1e-10)
-    status = _STATUS.get(flag, f"exit flag {flag}")
-    if status != "optimal" or not np.isfinite(dq).all():
-        return QPStep(np.zeros(n), False, status if status != "optimal" else "not finite")
-    # the solver keeps bounds to its tolerance
-    return QPStep(np.clip(dq, low, high), True, status)
+    program = _Program(
+        robot, state, tasks, dt=dt, damping=damping, posture=posture, posture_weight=posture_weight, safe_distance=safe_distance,
+        pairs=pairs, nearest=nearest, approach=approach,
+    )  # fmt: skip
+    return program.step(state.get_q(), program.measured(state), program.distances(state))
 
 
 def solve_ik_qp(
@@ -210,24 +184,26 @@ def solve_ik_qp(
     Raises:
         ImportError, ValueError, TypeError, IndexError: see :func:`solve_qp_step`.
     """
-    tasks = _tasks(tasks)
+    unknown = options.keys() - solve_qp_step.__kwdefaults__.keys()
+    if unknown:
+        raise TypeError(
+            f"solve_ik_qp has no argument {min(unknown)!r}; options are {', '.join(solve_qp_step.__kwdefaults__)}"
+        )
+    program = _Program(robot, state, tasks, **(solve_qp_step.__kwdefaults__ | options))
     tolerance = as_vectors(tolerance, 2, "tolerance")
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         raise RobotError(f"steps is {steps!r}; give a count of at least 1")
     longest_step = _number(longest_step, "longest_step", above=True)
-    if robot._own(state)._given["q"].ndim != 1:
-        raise ShapeError("state.q is a batch; quadratic programs take one configuration. For a batch, see solve_ik")
-    now = robot.make_state(state.link_names, state.joint_names)
-    now.set_q(state._given["q"])
-    between = robot.make_state(state.link_names, state.joint_names)
-    path, status = [now.get_q()], "steps"
+    now, between = (robot.make_state(state.link_names, state.joint_names) for _ in range(2))
+    q = state.get_q()
+    now.set_q(q)
+    measured = program.measured(now)
+    path, status = [q], "steps"
     least, since = np.inf, 0
-    safe, pairs = options.get("safe_distance"), options.get("pairs")
-    low, high = robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)
+    low, high, safe, pairs = program.low, program.high, program.safe, options.get("pairs")
     for _ in range(int(steps)):
-        q = now.get_q()
         bound = np.clip(q, low, high)
-        errors, beyond = _errors(robot, now, tasks), float(np.abs(q - bound).max(initial=0.0))
+        errors, beyond = program.errors(measured), float(np.abs(q - bound).max(initial=0.0))
         if not beyond and _reached(errors, tolerance):
             break
         size = beyond + sum(errors)
@@ -237,7 +213,8 @@ def solve_ik_qp(
             status = "stalled"
             break
         since += 1
-        step = solve_qp_step(robot, now, tasks, **options)
+        near = program.distances(now)
+        step = program.step(q, measured, near)
         if not step.success:
             status = step.status
             break
@@ -247,29 +224,128 @@ def solve_ik_qp(
             break
         inside = q == bound
         dq = step.dq * (longest_step / max(largest, longest_step))
-        if safe is not None:
-            # links that do not move against each other may be nearer; their distances have rounding
-            least_distance = np.minimum(robot.compute_distances(now, pairs).distance - _EVEN, safe - _SLACK)
         for _ in range(_HALVINGS):
             bound = np.clip(q + dq, low, high)
             at_limit = np.abs(q + dq - bound) <= _ROUNDING * np.maximum(1.0, np.abs(bound))
-            now.set_q(np.where(inside | at_limit, bound, q + dq))
-            if safe is None:
+            following = np.where(inside | at_limit, bound, q + dq)
+            if near is None:
                 break
-            between.set_q(q + _WAY[:, None] * (now._given["q"] - q))
-            if (robot.compute_distances(between, pairs).distance >= least_distance).all():
+            between.set_q(q + _WAY[:, None] * (following - q))
+            # links that do not move against each other may be nearer; their distances have rounding
+            if (
+                robot.compute_distances(between, pairs).distance >= np.minimum(near.distance - _EVEN, safe - _SLACK)
+            ).all():
                 break
             # the distances of the step are linearised
             dq *= 0.5
         else:
-            now.set_q(q)
             status = "stalled"
             break
-        path.append(now.get_q())
-    errors = _errors(robot, now, tasks)
-    q = path[-1]
+        q = following
+        now.set_q(q)
+        measured = program.measured(now)
+        path.append(q)
+    errors = program.errors(measured)
     success = bool(((q >= low) & (q <= high)).all()) and _reached(errors, tolerance)
     return QPPath(np.array(path), success, "reached" if success else status, *errors)
+
+
+class _Program:
+    """The quadratic programs of some goals and limits.
+
+    Attributes:
+        low, high: limits of positions.
+        safe: least distance of capsules; None: distances are not looked at.
+
+    Args:
+        robot, state, ...: see :func:`solve_qp_step`; limits are read once.
+    """
+
+    def __init__(
+        self, robot: Robot, state: State, tasks, *, dt, damping, posture, posture_weight, safe_distance, pairs, nearest, approach
+    ):  # fmt: skip
+        self._solve, self._robot = _solver(), robot
+        core = core_of(robot, state)
+        n, q = core.dofs, core.given["q"]
+        if q.ndim != 1:
+            raise ShapeError(
+                f"state.q has {len(q)} configurations; quadratic programs take one. For a batch, see solve_ik"
+            )
+        self._goals = [(task, _goal(task)) for task in _tasks(tasks)]
+        self._damping = _number(damping, "damping", above=True) ** 2
+        self._posture = None
+        if posture is not None:
+            self._posture_weight = _number(posture_weight, "posture_weight") ** 2
+            self._posture = as_vectors(posture, n, "posture")
+            if self._posture.ndim != 1:
+                raise ShapeError(f"posture has shape {self._posture.shape}; give [{n}]")
+        self.low, self.high = robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)
+        self._speeds = None
+        if dt is not None:
+            dt = _number(dt, "dt", above=True)
+            self._speeds = dt * robot.get_limit_qdot_lower(state), dt * robot.get_limit_qdot_upper(state)
+        self.safe = None
+        if safe_distance is not None:
+            self.safe, self._pairs, self._nearest = _number(safe_distance, "safe_distance"), pairs, nearest
+            self._approach = _number(approach, "approach", above=True)
+            if self._approach > 1.0:
+                raise RobotError(f"approach {approach:g} must be at most 1")
+            if isinstance(nearest, bool) or not isinstance(nearest, int | np.integer) or nearest < 1:
+                raise RobotError(f"nearest is {nearest!r}; give a count of at least 1")
+
+    def measured(self, state: State) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Jacobians and pose errors of the goals."""
+        found = []
+        for task, goal in self._goals:
+            ref = state.base_link_idx if task.reference is None else task.reference
+            T, J = task_jacobian(self._robot, state, task.link, ref)
+            found.append((J, pose_error(goal, T)))
+        return found
+
+    def errors(self, measured) -> tuple[float, float]:
+        """The largest errors of rotation and position."""
+        rotation = position = 0.0
+        for (task, _), (_, e) in zip(self._goals, measured, strict=True):
+            rotation = max(rotation, float(np.linalg.norm(e[:3])) if task.rotation_weight else 0.0)
+            position = max(position, float(np.linalg.norm(e[3:])) if task.position_weight else 0.0)
+        return rotation, position
+
+    def distances(self, state: State) -> Distances | None:
+        """Distances of capsules, and their derivatives; None if they are not looked at."""
+        return None if self.safe is None else self._robot.compute_distances(state, self._pairs, jacobian=True)
+
+    def step(self, q: np.ndarray, measured, near: Distances | None) -> QPStep:
+        """The step from positions q with these :meth:`measured` errors and :meth:`distances`."""
+        H = np.diag(np.full(len(q), self._damping))
+        f = np.zeros(len(q))
+        for (task, _), (J, e) in zip(self._goals, measured, strict=True):
+            w = np.repeat([float(task.rotation_weight), float(task.position_weight)], 3)
+            J, e = w[:, None] * J, w * e
+            H += J.T @ J
+            f -= J.T @ (task.gain * e)
+        if self._posture is not None:
+            H[np.diag_indices(len(q))] += self._posture_weight
+            f -= self._posture_weight * (self._posture - q)
+        low, high = self.low - q, self.high - q
+        if self._speeds is not None:
+            low, high = np.clip(low, *self._speeds), np.clip(high, *self._speeds)
+        G, least = self._separation(near, len(q))
+        lower = np.concatenate([np.maximum(low, -_INFINITE), least])
+        upper = np.concatenate([np.minimum(high, _INFINITE), np.full(len(least), _INFINITE)])
+        dq, _, flag, _ = self._solve(H, f, G, upper, lower, primal_tol=1e-10)
+        status = _STATUS.get(flag, f"exit flag {flag}")
+        if status != "optimal" or not np.isfinite(dq).all():
+            return QPStep(np.zeros(len(q)), False, status if status != "optimal" else "not finite")
+        # the solver keeps bounds to its tolerance
+        return QPStep(np.clip(dq, low, high), True, status)
+
+    def _separation(self, near: Distances | None, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Derivatives of the distances that constrain a step, and the least products of these and dq."""
+        if near is None:
+            return np.zeros((0, n)), np.zeros(0)
+        moves = np.flatnonzero(np.abs(near.jacobian).max(axis=1, initial=0.0) > _STILL)
+        chosen = moves[np.argsort(near.distance[moves], kind="stable")[: self._nearest]]
+        return np.ascontiguousarray(near.jacobian[chosen]), self._approach * (self.safe - near.distance[chosen])
 
 
 def _solver():
@@ -304,46 +380,12 @@ def _tasks(tasks) -> list[PoseTask]:
     return tasks
 
 
-def _measured(robot: Robot, state: State, task: PoseTask) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobian and pose error of a task."""
+def _goal(task: PoseTask) -> np.ndarray:
     goal = as_poses(task.pose, "pose of a task")
     if goal.ndim != 2:
         raise ShapeError(f"pose of a task has shape {goal.shape}; give [4, 4]")
-    T, J = task_jacobian(robot, state, task.link, state._base if task.reference is None else task.reference)
-    return J, pose_error(goal, T)
-
-
-def _rows(robot: Robot, state: State, task: PoseTask) -> tuple[np.ndarray, np.ndarray, float]:
-    J, e = _measured(robot, state, task)
-    w = np.repeat([float(task.rotation_weight), float(task.position_weight)], 3)
-    return w[:, None] * J, w * e, task.gain
-
-
-def _errors(robot: Robot, state: State, tasks: list[PoseTask]) -> tuple[float, float]:
-    """The largest errors of rotation and position."""
-    rotation = position = 0.0
-    for task in tasks:
-        _, e = _measured(robot, state, task)
-        rotation = max(rotation, float(np.linalg.norm(e[:3])) if task.rotation_weight else 0.0)
-        position = max(position, float(np.linalg.norm(e[3:])) if task.position_weight else 0.0)
-    return rotation, position
+    return goal
 
 
 def _reached(errors: tuple[float, float], tolerance: np.ndarray) -> bool:
     return errors[0] <= tolerance[0] and errors[1] <= tolerance[1]
-
-
-def _separation(robot, state, n: int, safe_distance, pairs, nearest, approach) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of distances, and the least products of these and dq."""
-    if safe_distance is None:
-        return np.zeros((0, n)), np.zeros(0)
-    safe = _number(safe_distance, "safe_distance")
-    share = _number(approach, "approach", above=True)
-    if share > 1.0:
-        raise RobotError(f"approach {share:g} must be at most 1")
-    if isinstance(nearest, bool) or not isinstance(nearest, int | np.integer) or nearest < 1:
-        raise RobotError(f"nearest is {nearest!r}; give a count of at least 1")
-    every = robot.compute_distances(state, pairs, jacobian=True)
-    moves = np.flatnonzero(np.abs(every.jacobian).max(axis=1, initial=0.0) > _STILL)
-    chosen = moves[np.argsort(every.distance[moves], kind="stable")[:nearest]]
-    return np.ascontiguousarray(every.jacobian[chosen]), share * (safe - every.distance[chosen])

@@ -28,25 +28,6 @@ class TaskMotion(NamedTuple):
     drift: np.ndarray
 
 
-def ancestors(robot, body: int) -> list[int]:
-    """The dofs that move a body, from the body to the base link, as indices of ``robot.joints``."""
-    # the tree of the robot; the joints may be connected to other links by now
-    tree = robot._machine.batch.template
-    dofs: list[int] = []
-    while body:
-        dofs += range(int(tree.dof_at[body]), int(tree.dof_at[body + 1]))
-        body = int(tree.parent[body])
-    return dofs
-
-
-def path(robot, target: int, ref: int) -> tuple[list[int], list[int]]:
-    """The dofs between two bodies: those that move the reference link only, from that link up; and those that move the target link only,
-    from the base link down."""
-    up, down = ancestors(robot, ref), ancestors(robot, target)[::-1]
-    shared = set(up) & set(down)
-    return [i for i in up if i not in shared], [i for i in down if i not in shared]
-
-
 def task_jacobian(robot, state, target: int, ref: int) -> tuple[np.ndarray, np.ndarray]:
     """Pose and Jacobian of :class:`TaskMotion`; links as indices of the state."""
     T, J = robot.compute_transformation(state, ref, target), robot.compute_body_jacobian(state, ref, target)
@@ -62,9 +43,10 @@ def task_motion(robot, state, target: int, ref: int) -> TaskMotion:
     2017, "Modern Robotics", section 8.1).
     """
     T, J = task_jacobian(robot, state, target, ref)
-    space, qdot = robot.compute_space_jacobian(state, ref, target), state._given["qdot"]
-    up, down = path(robot, state._bodies[target], state._bodies[ref])
-    order = [int(state._order[i]) for i in (*up, *down)]
+    space, core = robot.compute_space_jacobian(state, ref, target), state.core
+    qdot = core.given["qdot"]
+    up, down = robot.core.path(core.bodies[target], core.bodies[ref])
+    order = [int(core.order[i]) for i in (*up, *down)]
     parts = np.swapaxes(space[..., order] * qdot[..., None, order], -1, -2)
     before = np.cumsum(parts, axis=-2) - parts
     w, v = parts[..., :3], parts[..., 3:]

@@ -59,13 +59,6 @@ class CollisionResult:
         self._points = position1, position2, surface1, surface2, _ORIGIN if normal is None else normal
         self._at: int | None = None
 
-    @classmethod
-    def _row(cls, links: tuple[str, str], distance: float, points: tuple, at: int) -> CollisionResult:
-        """Row `at` of arrays of positions, points on surfaces and normals."""
-        self = object.__new__(cls)
-        (self._link1, self._link2), self._distance, self._points, self._at = links, distance, points, at
-        return self
-
     def _vector(self, i: int) -> np.ndarray:
         """An array of its own for a point or a normal, which is made when it is asked for."""
         return np.array(self._points[i] if self._at is None else self._points[i][self._at], dtype=float)
@@ -112,6 +105,13 @@ class CollisionResult:
 
     def __repr__(self) -> str:
         return f"CollisionResult({self._link1!r}, {self._link2!r}, distance={self._distance:g})"
+
+
+def result_of_row(links: tuple[str, str], distance: float, points: tuple, at: int) -> CollisionResult:
+    """The result whose numbers are row `at` of the arrays `points`: positions, points on surfaces, and normals."""
+    result = object.__new__(CollisionResult)
+    (result._link1, result._link2), result._distance, result._points, result._at = links, distance, points, at
+    return result
 
 
 class Geom:
@@ -280,6 +280,11 @@ class GeomCapsule(Geom):
         return (
             f"GeomCapsule({points}, radius={self._radius:g}, coltype={self._coltype}, colaffinity={self._colaffinity})"
         )
+
+
+def versions(collisions: list[Collision]) -> tuple:
+    """What changes when one of these collisions is edited or replaced."""
+    return tuple([(id(collision), collision._version) for collision in collisions])
 
 
 def _rows(T, what: str) -> list[list[float]]:

@@ -9,7 +9,7 @@ import numpy as np
 from newton_like.robot.arguments import as_array, as_limit, as_name, as_object, as_pose
 from newton_like.robot.errors import RobotError
 from newton_like.robot.screws import cross_matrix
-from newton_like.robot.structure.link import Link
+from newton_like.robot.structure.link import Link, join, part
 
 UNLIMITED = sys.float_info.max
 """Limits of position, velocity and torque of a new joint, as in the SDK."""
@@ -204,7 +204,7 @@ class Joint:
         as_object(child_link, Link, f"child_link of {who}")
         T_pj = np.eye(4) if T_pj is None else as_pose(T_pj, f"T_pj of {who}")
         T_jc = np.eye(4) if T_jc is None else as_pose(T_jc, f"T_jc of {who}")
-        other = child_link._parent_joint
+        other = child_link.parent_joint
         if other is not None and other is not self:
             raise RobotError(
                 f"{who}: link {child_link.name!r} is the child of joint {other.name!r} already; disconnect that joint first"
@@ -214,13 +214,12 @@ class Joint:
             path.append(link.name)
             if link is child_link:
                 raise RobotError(f"{who} would close a cycle: {' <- '.join(path)}; a robot is a tree")
-            above = link._parent_joint
-            link = None if above is None or above is self else above._parent_link
+            above = link.parent_joint
+            link = None if above is None or above is self else above.parent_link
         self.disconnect()
         self._parent_link, self._child_link = parent_link, child_link
         self._T_pj, self._T_jc = T_pj, T_jc
-        parent_link._child_joints.append(self)
-        child_link._parent_joint = self
+        join(self, parent_link, child_link)
 
     def disconnect(self) -> None:
         """Separates the two links. A joint that is not connected stays as it is.
@@ -228,8 +227,7 @@ class Joint:
         The SDK still returns the links of a disconnected joint; here they are ``None``.
         """
         if self._parent_link is not None:
-            self._parent_link._child_joints.remove(self)
-            self._child_link._parent_joint = None
+            part(self, self._parent_link, self._child_link)
         self._parent_link = self._child_link = None
 
     def get_limit_q_lower(self) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from newton_like.robot.arguments import as_array, as_name, as_object
 from newton_like.robot.errors import RobotError
-from newton_like.robot.structure.collision import Collision
+from newton_like.robot.structure.collision import Collision, versions
 
 if TYPE_CHECKING:
     from newton_like.robot.structure.joint import Joint
@@ -39,13 +39,6 @@ class Link:
         self._parent_joint: Joint | None = None
         self._child_joints: list[Joint] = []
         self._collisions: list[Collision] = []
-
-    @classmethod
-    def _of_file(cls, name: str, G: np.ndarray) -> Link:
-        """A link with the inertia of a file, which may be one that no body can have."""
-        link = cls(name)
-        link._inertia = G
-        return link
 
     @property
     def name(self) -> str:
@@ -107,6 +100,30 @@ class Link:
         parent = None if self._parent_joint is None else self._parent_joint.name
         children = [joint.name for joint in self._child_joints]
         return f"Link({self._name!r}, parent_joint={parent!r}, children={children}, collisions={len(self._collisions)})"
+
+
+def link_of_file(name: str, G: np.ndarray) -> Link:
+    """A link with the inertia of a file, which may be one that no body can have."""
+    link = Link(name)
+    link._inertia = G
+    return link
+
+
+def join(joint: Joint, parent: Link, child: Link) -> None:
+    """Makes a joint the last one on the parent link, and the one that moves the child link."""
+    parent._child_joints.append(joint)
+    child._parent_joint = joint
+
+
+def part(joint: Joint, parent: Link, child: Link) -> None:
+    """Takes a joint from its two links."""
+    parent._child_joints.remove(joint)
+    child._parent_joint = None
+
+
+def collision_versions(links: list[Link]) -> tuple:
+    """What changes when collisions of links are added or edited."""
+    return versions([collision for link in links for collision in link._collisions])
 
 
 def _spatial_inertia(value, what: str) -> np.ndarray:

@@ -18,7 +18,7 @@ from newton_like.robot.screws import spatial_inertia
 from newton_like.robot.structure.collision import Collision, GeomCapsule
 from newton_like.robot.structure.configuration import RobotConfiguration
 from newton_like.robot.structure.joint import UNLIMITED, Joint
-from newton_like.robot.structure.link import Link, least_moment
+from newton_like.robot.structure.link import Link, least_moment, link_of_file
 from newton_like.robot.structure.mobile_base import (
     MobileBase,
     MobileBaseDifferential,
@@ -143,7 +143,7 @@ def _link(robot: UrdfRobot, name: str) -> Link:
     G = np.zeros((6, 6))
     if record.inertial is not None:
         G = spatial_inertia(*record.inertial)
-    link = Link._of_file(name, G)
+    link = link_of_file(name, G)
     if least_moment(G) < 0.0:
         robot.remark(
             "links have negative principal moments of inertia, which no body can have; they are used as they are", name

@@ -11,6 +11,7 @@ import warp as wp
 from newton_like.arrays import active_tape, keep_for_graph, unrecorded
 from newton_like.coercion import as_count, as_number
 from newton_like.collision.ground import refuse_unsupported, shape_kinds, unsupported_pairs
+from newton_like.collision.pairs import cluster_kinds, find_clusters, refuse_lists, resolved
 from newton_like.collision.pipeline import check_contacts
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
@@ -55,12 +56,19 @@ def _rate(value, name: str) -> float:
     return rate
 
 
+def _tolerance(value, name: str) -> float:
+    share = as_number(value, name)
+    if not 0.0 <= share < 1.0:
+        raise ValueError(f"{name} {share:g} must be at least 0 and below 1")
+    return share
+
+
 class SolverFeatherstone(SolverBase):
     """Steps articulated bodies in generalized coordinates.
 
     A step, for every world: half a step of drift with the old velocity; kinematics; bias forces (recursive Newton-Euler) at the
     middle of the old and the new velocity; joint-space inertia (composite rigid bodies) with armature and the implicit terms of
-    damping, springs and drives; its sparse LTDL factors; contacts of shapes with planes; one constraint row for every contact
+    damping, springs and drives; its sparse LTDL factors; contacts of shapes; one constraint row for every contact
     direction, limit, friction loss and coupling; block projected Gauss-Seidel with warm start in a fixed order; half a step of
     drift with the new velocity. ``state_out`` receives joint coordinates and velocities, and the corresponding poses and
     velocities of bodies. Passive motion is integrated to second order in ``dt``. Drives, friction, limits and contacts are
@@ -74,8 +82,9 @@ class SolverFeatherstone(SolverBase):
 
     A contact with the force f has the penetration ``f / m time_constant^2``, where m is the effective mass of the point along the
     normal. With the default damping ratio, contacts and limits do not rebound: an impact ends within one step, and the remaining
-    penetration is corrected within ``2 damping_ratio time_constant`` (0.2 s). Only contacts of moving shapes with planes are
-    resolved. Models with other colliding pairs raise ValueError, unless ``unsupported_contacts="ignore"``.
+    penetration is corrected within ``2 damping_ratio time_constant`` (0.2 s). Moving convex shapes touch planes, fixed convex shapes and
+    each other. Meshes are taken as their convex hulls. Models whose moving shapes may touch fixed meshes or height fields raise
+    ValueError, unless ``unsupported_contacts="ignore"``.
 
     A kinematic body keeps the joint velocity of ``state_in``, bit by bit, and its pose is integrated from that velocity. Set
     ``joint_q`` and ``joint_qd`` before a step to prescribe its motion. Forces, gravity, contacts, and the drives, springs, friction and
@@ -87,7 +96,10 @@ class SolverFeatherstone(SolverBase):
 
     Args:
         model: the model.
-        iterations: sweeps over all constraint rows in a step.
+        iterations: sweeps over all constraint rows in a step; the smallest number of sweeps where bodies touch each other.
+        tolerance: where bodies touch each other, sweeps go on, up to eight times `iterations`, until a sweep changes the velocities of a
+            world by no more than this part of the change by all impulses, in the norm of the kinetic energy. A world's result does not
+            depend on the other worlds. 0: always the largest number.
         evaluator: ``"general"``: one compiled kernel for all robots; ``"specialised"``: straight-line code for each robot of the
             model, which is faster and is compiled at its first use and cached on disk; ``"auto"``: specialised where a robot's
             program stays within ``newton_like.solvers.featherstone.specialise.BUDGET`` operations. Both give bitwise identical
@@ -109,16 +121,17 @@ class SolverFeatherstone(SolverBase):
     Raises:
         TypeError: `model` is not a model, an argument is unknown or of another type.
         ValueError: an argument is out of range, or the model has features that this solver does not support: loop joints, disabled
-            joints, colliding pairs other than shape and plane.
+            joints, moving shapes that may touch fixed meshes or height fields.
 
-    ``iterations``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes that may be written at any
-    time, with the same errors; the next step uses the new values. A captured graph keeps its values. The other
-    settings cannot be changed.
+    ``iterations``, ``tolerance``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes that may be
+    written at any time, with the same errors; the next step uses the new values. A captured graph keeps its values. The other settings
+    cannot be changed.
     """
 
     supports = frozenset({"kinematic bodies"})
 
     iterations = Setting(as_count)
+    tolerance = Setting(_tolerance)
     restitution_speed = Setting(_speed)
     max_depenetration_speed = Setting(_speed)
     angular_damping = Setting(_rate)
@@ -129,6 +142,7 @@ class SolverFeatherstone(SolverBase):
         model,
         *,
         iterations: int = 8,
+        tolerance: float = 1.0e-3,
         evaluator: str = "auto",
         restitution_speed: float = 0.2,
         max_depenetration_speed: float = 1.0,
@@ -148,6 +162,7 @@ class SolverFeatherstone(SolverBase):
             raise ValueError(f"unsupported_contacts {unsupported_contacts!r} must be 'error' or 'ignore'")
         self._recorded = None
         self.iterations = iterations
+        self.tolerance = tolerance
         self.restitution_speed = restitution_speed
         self.max_depenetration_speed = max_depenetration_speed
         self.angular_damping = angular_damping
@@ -175,14 +190,21 @@ class SolverFeatherstone(SolverBase):
             recording.dt = None
 
     def _refuse_contacts(self) -> None:
-        refuse_unsupported(self.model, unsupported_pairs(self.model, dynamic=True), "SolverFeatherstone resolves")
+        refuse_unsupported(
+            self.model, unsupported_pairs(self.model, dynamic=True, known=resolved), "SolverFeatherstone resolves"
+        )
 
     def _kinds_changed(self) -> None:
         if self.unsupported_contacts == "error":
             self._refuse_contacts()
 
     def _make_steppers(self, given: bool = False) -> list[Stepper]:
-        return [Stepper(self, batch, given) for batch in find_batches(self.model, shape_kinds(self.model))]
+        kinds, clusters = shape_kinds(self.model), None
+        if not given:
+            # contacts that are handed over act between a body and what is fixed
+            clusters = find_clusters(self.model)
+            kinds = cluster_kinds(kinds, clusters)
+        return [Stepper(self, batch, given) for batch in find_batches(self.model, kinds, clusters)]
 
     def _refresh(self) -> None:
         if self._broken or self._watch.changed(self.model):
@@ -208,14 +230,15 @@ class SolverFeatherstone(SolverBase):
             state_in: the state now; its ``body_f`` acts during the step. In addition, only ``joint_q`` and ``joint_qd`` are read.
             state_out: the state afterwards; may be ``state_in``.
             control: forces and targets; None: those of the model's initial control.
-            contacts: None: the solver finds the contacts of shapes with planes. Otherwise a list from ``model.collide(state_in)``, or one
+            contacts: None: the solver finds the contacts. Otherwise a list from ``model.collide(state_in)``, or one
                 of the user's, of contacts of moving shapes with fixed ones of any kind; it is used as it is, by the general kernel. See
                 :meth:`unused_contacts`.
             dt: time step [s].
 
         Raises:
             TypeError: an argument is of another kind.
-            ValueError: ``dt`` is not positive, or an array belongs to another model.
+            ValueError: ``dt`` is not positive, or an array belongs to another model; a list of contacts for a model in which moving shapes
+                may touch each other, unless ``unsupported_contacts="ignore"``.
             RuntimeError: a tape records, and an array requires a gradient, which a step does not have.
         """
         model = self.model
@@ -232,6 +255,9 @@ class SolverFeatherstone(SolverBase):
             )
         if contacts is not None and self._given is None:
             with unrecorded(model.device, "SolverFeatherstone.step"):
+                if self.unsupported_contacts == "error":
+                    for stepper in self._steppers:
+                        refuse_lists(model, stepper.tables)
                 self._given = self._make_steppers(given=True)
         steppers = self._steppers if contacts is None else self._given
         capturing = model.device.is_capturing
@@ -295,6 +321,7 @@ class SolverFeatherstone(SolverBase):
         o.iterations = self.iterations
         o.drive_passes = DRIVE_PASSES
         o.restitution_speed = self.restitution_speed
+        o.tolerance = self.tolerance
         o.push_speed = self.max_depenetration_speed
         o.spin_share = math.exp(-self.angular_damping * dt)
         return o

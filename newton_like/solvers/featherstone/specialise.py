@@ -132,6 +132,7 @@ class Specialiser:
         readers |= {"hulls"} if T.first_hull < T.colliders else set()
         readers |= {"carriers"} if (np.array(T.dof_limits) & PRESCRIBED).any() else set()
         readers |= {"couplings"} if T.couplings else set()
+        readers |= {"pairs"} if T.pairs else set()
         arrays = {row.name for row in (*KINEMATICS, *STEP) if readers & set(row.read_by.split())}
         places = set()
         for cases in self._traces.values():
@@ -173,6 +174,13 @@ class Specialiser:
         no_hull = native("no_hull", "", dict(b=int, t=int, s=int, dt=m.lane) | end)
         no_build = native("no_build", "", dict(b=int, t=int, e=int, o=m.Options) | end)
         no_sweep = native("no_sweep", "", dict(t=int, e=int, T=m.Tree, L=m.Layout, mem=m.memory))
+        pair = dict(b=int, t=int, a=int, c=int, p=int, o=m.Options)
+        visit = dict(t=int, a=int, c=int, p=int, T=m.Tree, L=m.Layout, mem=m.memory)
+        release = dict(t=int, c=int, T=m.Tree, L=m.Layout, mem=m.memory)
+        stages["find_pairs"] = m.find_pairs if T.pairs else m.no_pairs
+        stages["pair_build"] = m.pair_build if T.pairs else native("no_pair_build", "", pair | end)
+        stages["pair_sweep"] = m.pair_sweep if T.pairs else native("no_pair_sweep", "", visit)
+        stages["release_pair"] = m.release_pair if T.pairs else native("no_release", "", release)
         stages["detect_hull"] = m.detect if T.first_hull < T.colliders else no_hull
         stages["coupling_build"] = m.coupling_build if T.couplings else no_build
         stages["coupling_sweep"] = m.coupling_sweep if T.couplings else no_sweep

@@ -11,11 +11,13 @@ import warp as wp
 
 from newton_like.arrays import as_numbers, constant_array
 from newton_like.collision.ground import find_colliders
+from newton_like.collision.pairs import add_pairs
 from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.compiler.cpp import FLAGS
 from newton_like.kernels.collision.collect import force_kernel
 from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
+from newton_like.kernels.solvers.balance import LEDGER
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.couplings import COUPLING
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, DOF_ROW
@@ -49,7 +51,9 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
     template = work.batch.template
     limited = (work.parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any()
     numbers = {**tables.numbers, "limit_rows": DOF_IMPULSES * template.dofs if limited else 0}
-    records = dict(contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, **PAIR_COUNTS)
+    records = dict(
+        contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, ledger_numbers=LEDGER, **PAIR_COUNTS
+    )
     sizes = row_sizes(template, (*KINEMATICS, *STEP), **{"given": 0, **numbers}, **records)
     numbers.pop("given", None)
     work = work.with_memory(sizes, {**numbers, **tables.arrays})
@@ -95,7 +99,10 @@ class Stepper:
         ]
 
     def _find_tables(self):
-        return (given_tables if self.given else find_colliders)(self.solver.model, self.batch)
+        model = self.solver.model
+        if self.given:
+            return given_tables(model, self.batch)
+        return add_pairs(model, self.batch, find_colliders(model, self.batch))
 
     def _choose_kernel(self) -> None:
         self.kernel = self._find_kernel()
@@ -187,13 +194,15 @@ class Stepper:
         if self._index is None:
             self._index = [
                 constant_array(np.ascontiguousarray(x), wp.int32, model.device)
-                for x in (self.tables.shapes, self.tables.planes)
+                for x in (self.tables.shapes, self.tables.planes, self.tables.pair_shapes)
             ]
+        shapes, planes, pair_shapes = self._index
         wp.launch(
             force_kernel(model.dtype),
             dim=self.batch.count,
             inputs=[
-                work.numbers["contact_rows"], work.T.candidate_collider, *self._index, model.shape_transform, self.kept_active,
+                work.numbers["contact_rows"], work.T.first_paired, work.T.candidate_collider, shapes, planes, work.T.pair_one,
+                work.T.pair_two, work.T.pair_other, work.T.pair_leaf, pair_shapes, model.shape_transform, self.kept_active,
                 as_numbers(self.kept, model.dtype, self.solver.width),
             ],
             outputs=[force],

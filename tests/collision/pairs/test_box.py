@@ -44,8 +44,8 @@ def test_depth_is_that_of_the_fifteen_axes(rng):
     overlap = best < 0.0
     assert overlap.sum() > 100
     error = abs(distance - best)[overlap]
-    # the choice of the first corner leaves some 1e-6 of the faces' size
-    assert error.max() < 5.0e-5
+    # products of nearly parallel axes are left out
+    assert error.max() < 1.0e-5
     assert np.quantile(error, 0.98) < 1.0e-10
     assert (distance[~overlap] >= best[~overlap] - 1.0e-9).all()
 
@@ -55,14 +55,14 @@ def test_points_lie_on_both_surfaces(rng):
     a, b = random_shapes(rng, BOX, N), random_shapes(rng, BOX, N)
     p = contact_points(BOX, BOX, a, b)
     x, y = p.sides()
-    tolerance = 2.0 * bias(a, b)
     for i in range(4):
         found = p.found[:, i]
         assert found.sum() > 100
         for shapes, z in ((a, x), (b, y)):
             error = abs(outside(BOX, shapes, z[:, i]))[found]
-            assert (error <= tolerance[found]).all()
-            assert np.quantile(error, 0.98) < 1.0e-10
+            # where a lower corner was left out, all points are that much deeper
+            assert error.max() < 0.02
+            assert np.quantile(error, 0.98) < 1.0e-9
 
 
 def test_moving_the_world_moves_the_points(rng):
@@ -191,13 +191,33 @@ def test_equal_boxes_in_one_line_rest_on_their_corners(rng):
         assert far.min(1).max() < tolerance
 
 
-def test_features_are_the_same_after_a_small_motion(rng):
-    """Four points of boxes at rest are matched to those of the step before."""
+@pytest.mark.parametrize("real", [wp.float32, wp.float64])
+def test_a_small_box_rests_on_a_large_one(rng, real):
+    """A cube of 2 cm anywhere on a floor of 100 m has its four lower corners."""
+    a, b = random_shapes(rng, BOX, N), random_shapes(rng, BOX, N)
+    a.extent[:], b.extent[:] = [50.0, 50.0, 0.5], 0.01
+    side = rng.uniform(-49.0, 49.0, (N, 2))
+    turn = Rotation.from_rotvec(rng.uniform(-np.pi, np.pi, N)[:, None] * [0.0, 0.0, 1.0]).as_matrix()
+    a.axes[:] = np.eye(3)
+    a.centre[:] = np.concatenate([-side, np.full((N, 1), -0.51)], axis=1)
+    b.centre[:], b.axes = 0.0, turn
+    p = contact_points(BOX, BOX, a, b, real)
+    assert (p.found.sum(1) == 4).all()
+    local = np.einsum("nji,nkj->nki", b.axes, p.place)
+    want = corners(b.extent[:, :2])
+    far = np.linalg.norm(local[:, :, None, :2] - want[:, None], axis=3)
+    assert far.min(1).max() < (1.0e-4 if real is wp.float32 else 1.0e-10)
+    np.testing.assert_allclose(p.distance, 0.0, atol=1.0e-5)
+
+
+@pytest.mark.parametrize("size", [1.0e-6, 1.0e-4])
+def test_features_are_the_same_after_a_small_motion(rng, size):
+    """Four points of boxes at rest are matched to those of the step before, and do not change with the load on each corner."""
     a, b, *_ = stacked(rng, rng.uniform(-np.pi, np.pi, N))
     one = contact_points(BOX, BOX, a, b)
     moved = Shapes(
-        b.centre + 1.0e-6 * rng.normal(size=(N, 3)),
-        Rotation.from_rotvec(1.0e-6 * rng.normal(size=(N, 3))).as_matrix() @ b.axes,
+        b.centre + size * rng.normal(size=(N, 3)),
+        Rotation.from_rotvec(size * rng.normal(size=(N, 3))).as_matrix() @ b.axes,
         b.extent,
     )
     two = contact_points(BOX, BOX, a, moved)

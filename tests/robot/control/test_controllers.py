@@ -6,7 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from newton_like import robot as rd
 from newton_like.robot.control.task_space import pose_error, rotation_vector, task_motion
-from newton_like.robot.evaluation import Calls
+from newton_like.robot.core.calls import Calls
 from tests.support.arms import arm
 from tests.support.random_robots import random_pose, random_robot
 from tests.support.robot_calls import randomize, shuffled_state
@@ -233,6 +233,35 @@ def test_joints_without_inertia_are_named(rng, count, together):
     assert {name for name in robot.joint_names if repr(name) in str(error.value)} == idle
     # other controllers need no inverse
     assert np.isfinite(rd.task_space_impedance(robot, state, 2, np.eye(4), stiffness=1.0, damping=1.0)).all()
+
+
+@pytest.mark.parametrize("count", [None, 3])
+def test_negative_inertias_are_named(rng, count):
+    """The joints and the link whose inertia, read from a file, makes the mass matrix negative definite or indefinite."""
+    for least in (-1.0, -50.0):
+        moments = [1.0, least, 1.0] if least < -1.0 else [least] * 3
+        bodies = "".join(
+            f'<link name="l{i}"><inertial><mass value="{mass}"/><inertia ixx="{m}" iyy="{m}" izz="{m}" ixy="0" ixz="0" iyz="0"/>'
+            "</inertial></link>"
+            for i, (mass, m) in enumerate(zip((1.0, 1e-6, 1e-6, 1e-6), (1.0, *moments), strict=True))
+        )
+        joints = "".join(
+            f'<joint name="j{i}" type="continuous"><parent link="l{i}"/><child link="l{i + 1}"/><axis xyz="{axis}"/></joint>'
+            for i, axis in enumerate(("0 0 1", "0 1 0", "1 0 0"))
+        )
+        with pytest.warns(UserWarning, match="negative principal moments"):
+            found = rd.load_robot_from_urdf_data(f'<robot name="case">{bodies}{joints}</robot>', "l0")
+        robot = rd.Robot(found, evaluator="general")
+        state = robot.make_state()
+        state.q = rng.uniform(-1.0, 1.0, (3,) if count is None else (count, 3))
+        state.set_gravity(GRAVITY)
+        values = np.linalg.eigvalsh(robot.compute_mass_matrix(state))
+        assert (values < 0.0).any(axis=-1).all()
+        with pytest.raises(rd.RobotError, match="negative") as error:
+            rd.operational_space_control(robot, state, 3, np.eye(4), kp=1.0, kd=1.0)
+        wrong = {f"l{i + 1}" for i, m in enumerate(moments) if m < 0.0}
+        assert {name for name in robot.link_names if repr(name) in str(error.value)} == wrong
+        assert any(repr(name) in str(error.value) for name in robot.joint_names)
 
 
 def test_small_inertias_are_inertias(rng):

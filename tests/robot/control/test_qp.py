@@ -213,6 +213,34 @@ def test_true_distances_stay_safe_on_the_whole_path(rng):
         assert robot.compute_distances(many).distance.min() > 0.03 - 1.001e-4
 
 
+def test_a_step_of_a_path_computes_distances_once_where_it_starts(rng, monkeypatch):
+    """Further launches are for the places on the way, which are batches."""
+    robot, state, tool = made(rng)
+    calls, compute = [], rd.Robot.compute_distances
+
+    def counted(robot, state, pairs=None, jacobian=False):
+        calls.append((state.batch_size, jacobian))
+        return compute(robot, state, pairs, jacobian)
+
+    monkeypatch.setattr(rd.Robot, "compute_distances", counted)
+    path = rd.solve_ik_qp(
+        robot, state, rd.PoseTask(tool, near_goal(robot, state, rng, tool)), safe_distance=0.0, steps=20
+    )
+    at_starts = [jacobian for size, jacobian in calls if size is None]
+    assert all(at_starts) and len(path.q) - 1 <= len(at_starts) <= len(path.q)
+
+
+@pytest.mark.parametrize(
+    "options, word", [(dict(dt=0.0), "dt"), (dict(speed=1.0), "speed"), (dict(damping=-1.0), "damping")]
+)
+def test_options_of_a_path_are_checked_where_it_has_no_steps(rng, options, word):
+    robot, state, tool = made(rng)
+    goal = robot.compute_transformation(state, state.base_link_idx, tool)
+    assert rd.solve_ik_qp(robot, state, rd.PoseTask(tool, goal)).success
+    with pytest.raises((rd.RobotError, TypeError), match=word):
+        rd.solve_ik_qp(robot, state, rd.PoseTask(tool, goal), **options)
+
+
 def turning_arm(posts) -> rd.Robot:
     """A link that turns about z with a capsule at a radius of 0.9 m, and posts of the base; rigid capsules of one more link are near."""
     base, arm, hand = rd.Link("base"), rd.Link("arm"), rd.Link("hand")

@@ -1,0 +1,256 @@
+"""Pairs of shapes of a cluster in the step: which are near in some world of a block, and their contact points as candidates of the solver.
+
+A shape has a place and a bound about it: the radius of its bounding sphere with margin and gap, and how far its points move in two time
+steps. The narrow phase runs for pairs whose bounds overlap in some world. Contacts of successive steps are matched by their features, so
+that the impulses of a contact stay with it when the order of the points changes. Between steps, impulses of pairs are vectors in world
+axes, because the normal of a pair turns.
+"""
+
+import types
+
+import warp as wp
+from newton_like.kernels.collision.pairs.records import (
+    AWAY,
+    AXES,
+    CENTRE,
+    DISTANCE,
+    EXTENT,
+    FEATURE,
+    PLACE,
+    POINT,
+    SHAPE,
+    SHAPE_PLACE,
+)
+from newton_like.kernels.collision.plane import FAR
+
+from newton_like.kernels.tree import (  # isort: skip
+    CENTER, GAP, MARGIN, MU_ROLLING, OMEGA, RADIUS, ROTATION, SIZE, SURFACE,
+)  # fmt: skip
+
+
+def pair_detection(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``find_pairs``, ``look_at_pairs``, ``mix_materials`` and ``release_pair``."""
+    real = m.real
+
+    @m.func
+    def origin_of(t, k: int, T, L, mem) -> m.Vec3:
+        """The origin of the tree of body k."""
+        return m.get3(mem, L.origin + 3 * T.tree[k], t)
+
+    @m.func
+    def between_origins(t, one: int, two: int, T, L, mem) -> m.Vec3:
+        """From the origin of the tree of body `one` to that of body `two`; zero where a shape is on no body (-1)."""
+        way = m.zero3()
+        if one >= 0 and two >= 0:
+            if T.tree[one] != T.tree[two]:
+                way = m.sub3(origin_of(t, two, T, L, mem), origin_of(t, one, T, L, mem))
+        return way
+
+    @m.func
+    def place_shapes(b, t, dt: m.lane, T, P, L, mem):
+        """shape_place <- the places and bounds of all shapes of pairs."""
+        for s in range(T.shapes):
+            k = T.shape_body[s]
+            r = T.colliders + s
+            at = L.shape_place + SHAPE_PLACE * s
+            half = m.fill(real(0.5))
+            radius = m.collider_param(P, b, r, RADIUS)
+            reach = m.add(m.collider_param(P, b, r, SURFACE + MARGIN), m.collider_param(P, b, r, SURFACE + GAP))
+            bound = m.fma(half, reach, radius)
+            x = m.collider_vec(P, b, r, CENTER)
+            if k >= 0:
+                x = m.apply_plus(m.get9(mem, L.rot + 9 * k, t), x, m.get3(mem, L.pos + 3 * k, t))
+                twist = m.get6(mem, L.twist + 6 * k, t)
+                u = m.velocity_at(twist, x)
+                speed = m.fma(radius, m.sqrt(m.dot(twist.w, twist.w)), m.sqrt(m.dot(u, u)))
+                bound = m.fma(m.add(dt, dt), speed, bound)
+            m.put3(mem, at, t, x)
+            m.put(mem, at + 3, t, bound)
+
+    @m.func
+    def centre_to_centre(t, one: int, two: int, T, L, mem) -> m.Vec3:
+        """From the place of shape `one` to that of shape `two`."""
+        a = m.get3(mem, L.shape_place + SHAPE_PLACE * one, t)
+        c = m.get3(mem, L.shape_place + SHAPE_PLACE * two, t)
+        k = T.shape_body[one]
+        j = T.shape_body[two]
+        # places of shapes on no body are those in the world
+        if k < 0 and j >= 0:
+            return m.add3(c, m.sub3(origin_of(t, j, T, L, mem), a))
+        if j < 0 and k >= 0:
+            return m.sub3(m.sub3(c, origin_of(t, k, T, L, mem)), a)
+        return m.add3(m.sub3(c, a), between_origins(t, k, j, T, L, mem))
+
+    @m.func
+    def pair_is_near(b, t, p: int, T, P, L, mem) -> bool:
+        """Whether the bounds of a pair overlap in some world of the block."""
+        one = T.pair_one[p]
+        two = T.pair_two[p]
+        d = centre_to_centre(t, one, two, T, L, mem)
+        one_bound = m.get(mem, L.shape_place + SHAPE_PLACE * one + 3, t)
+        bound = m.add(one_bound, m.get(mem, L.shape_place + SHAPE_PLACE * two + 3, t))
+        # far below zero where the two may not touch in this world
+        bound = m.larger(m.add(bound, m.pair_param(P, b, p)), m.fill(real(0.0)))
+        return m.any_lt(m.dot(d, d), m.mul(bound, bound))
+
+    @m.func
+    def put_shape(b, t, s: int, at: int, x: m.Vec3, T, P, L, mem):
+        """Stores the record of shape s, at the place x."""
+        k = T.shape_body[s]
+        turn = m.collider_quat(P, b, T.colliders + s, ROTATION)
+        if k >= 0:
+            turn = m.quat_multiply(m.get4(mem, L.quat + 4 * k, t), turn)
+        m.put3(mem, at + CENTRE, t, x)
+        m.put9(mem, at + AXES, t, m.quat_to_matrix(turn))
+        m.put3(mem, at + EXTENT, t, m.collider_vec(P, b, T.colliders + s, SIZE))
+
+    @m.func
+    def shape_velocity(t, k: int, x: m.Vec3, T, L, mem) -> m.Vec3:
+        """The velocity of the point x, about the origin of its tree, of body k; zero for -1."""
+        v = m.zero3()
+        if k >= 0:
+            v = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x)
+        return v
+
+    @m.func
+    def in_row_axes(t, at: int, n: m.Vec3, mem):
+        """The vector at `at` in world axes becomes its components along n and both tangents."""
+        f = m.get3(mem, at, t)
+        m.put3(mem, at, t, m.vec(m.dot(f, n), m.dot(f, m.tangent(n)), m.dot(f, m.second_tangent(n))))
+
+    @m.func
+    def in_world_axes(t, at: int, n: m.Vec3, mem):
+        """The inverse of ``in_row_axes``."""
+        f = m.get3(mem, at, t)
+        v = m.scale3(n, f.x)
+        v = m.fma3(m.tangent(n), f.y, v)
+        m.put3(mem, at, t, m.fma3(m.second_tangent(n), f.z, v))
+
+    @m.func
+    def match_features(t, p: int, T, L, mem):
+        """The impulses and features of candidates of pair p <- those of the points of the manifold: impulses of candidates with the
+        same feature in the step before, else zero."""
+        first = T.pair_candidate[p]
+        n = T.pair_candidate[p + 1] - first
+        rows = T.contact_rows
+        old = L.feature + first - T.first_paired
+        half = m.fill(real(0.5))
+        zero = m.fill(real(0.0))
+        for j in range(n):
+            feature = m.get(mem, L.manifold + POINT * j + FEATURE, t)
+            for i in range(rows):
+                found = zero
+                for k in range(n):
+                    miss = m.sub(feature, m.get(mem, old + k, t))
+                    x = m.get(mem, L.impulse + rows * (first + k) + i, t)
+                    found = m.where_lt(m.mul(miss, miss), half, m.add(found, x), found)
+                m.put(mem, L.matched + rows * j + i, t, found)
+        for j in range(n):
+            m.put(mem, old + j, t, m.get(mem, L.manifold + POINT * j + FEATURE, t))
+            for i in range(rows):
+                m.put(mem, L.impulse + rows * (first + j) + i, t, m.get(mem, L.matched + rows * j + i, t))
+
+    @m.shared
+    def detect_pair(b, t, p: int, dt: m.lane, T, P, L, mem):
+        """The candidates of pair p <- its contact points, which stay in the manifold."""
+        one = T.pair_one[p]
+        two = T.pair_two[p]
+        k = T.shape_body[one]
+        j = T.shape_body[two]
+        zero = m.fill(real(0.0))
+        half = m.fill(real(0.5))
+        centre = m.get3(mem, L.shape_place + SHAPE_PLACE * one, t)
+        if k < 0:
+            centre = m.sub3(centre, origin_of(t, j, T, L, mem))
+        way = between_origins(t, k, j, T, L, mem)
+        put_shape(b, t, one, L.pair_shapes, m.zero3(), T, P, L, mem)
+        put_shape(b, t, two, L.pair_shapes + SHAPE, centre_to_centre(t, one, two, T, L, mem), T, P, L, mem)
+        m.pair_points(
+            b, t, T.shape_kind[one], T.shape_kind[two], T.shape_hull_at[one], T.shape_hull_count[one], T.shape_hull_at[two],
+            T.shape_hull_count[two], T, P, L, mem,
+        )  # fmt: skip
+        r = T.colliders + one
+        q = T.colliders + two
+        # records of shapes have twice their margins and gaps
+        margin = m.mul(half, m.collider_param(P, b, r, SURFACE + MARGIN))
+        margin2 = m.mul(half, m.collider_param(P, b, q, SURFACE + MARGIN))
+        slack = m.mul(half, m.add(m.collider_param(P, b, r, SURFACE + GAP), m.collider_param(P, b, q, SURFACE + GAP)))
+        slack = m.add(slack, m.pair_param(P, b, p))
+        for i in range(T.pair_candidate[p + 1] - T.pair_candidate[p]):
+            c = T.pair_candidate[p] + i
+            at = L.manifold + POINT * i
+            n = m.get3(mem, at + AWAY, t)
+            gap = m.sub(m.get(mem, at + DISTANCE, t), m.add(margin, margin2))
+            x = m.add3(m.get3(mem, at + PLACE, t), centre)
+            u = m.sub3(shape_velocity(t, j, m.sub3(x, way), T, L, mem), shape_velocity(t, k, x, T, L, mem))
+            reach = m.larger(zero, m.mul(m.fill(real(-2.0)), m.mul(dt, m.dot(n, u))))
+            m.put(mem, L.gap + c, t, gap)
+            m.put(mem, L.near + c, t, m.sub(gap, m.add(reach, slack)))
+            m.put3(mem, L.point + 3 * c, t, x)
+            m.put3(mem, L.normal + 3 * (c - T.first_paired), t, n)
+
+    @m.shared
+    def recall_pair(t, p: int, T, L, mem):
+        """The impulses of the candidates of pair p <- those of the same contacts in the step before, in row axes."""
+        match_features(t, p, T, L, mem)
+        for c in range(T.pair_candidate[p], T.pair_candidate[p + 1]):
+            n = m.get3(mem, L.normal + 3 * (c - T.first_paired), t)
+            for a in range(T.contact_rows // 3):
+                in_row_axes(t, L.impulse + T.contact_rows * c + 3 * a, n, mem)
+
+    @m.func
+    def look_at_pairs(b, t, dt: m.lane, T, P, L, mem):
+        """near, gap, point, normal <- those of all candidates of pairs."""
+        if T.pairs > 0:
+            place_shapes(b, t, dt, T, P, L, mem)
+        for p in range(T.pairs):
+            if pair_is_near(b, t, p, T, P, L, mem):
+                detect_pair(b, t, p, dt, T, P, L, mem)
+            else:
+                for c in range(T.pair_candidate[p], T.pair_candidate[p + 1]):
+                    m.put(mem, L.near + c, t, m.fill(real(FAR)))
+
+    @m.func
+    def find_pairs(b, t, n: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]) -> int:
+        """Lists, behind the `n` contacts that are listed already, the candidates of pairs that are near in some world of the block. Returns
+        the length of the list."""
+        zero = m.fill(real(0.0))
+        if T.pairs > 0:
+            place_shapes(b, t, dt, T, P, L, mem)
+        for p in range(T.pairs):
+            if pair_is_near(b, t, p, T, P, L, mem):
+                detect_pair(b, t, p, dt, T, P, L, mem)
+                recall_pair(t, p, T, L, mem)
+                for c in range(T.pair_candidate[p], T.pair_candidate[p + 1]):
+                    if m.any_lt(m.get(mem, L.near + c, t), zero):
+                        active[n, t] = c
+                        n = n + 1
+        return n
+
+    @m.func
+    def no_pairs(b, t, n: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]) -> int:
+        """``find_pairs`` of a cluster without pairs."""
+        return n
+
+    @m.func
+    def mix_materials(b, t, p: int, T, P, L, mem):
+        """material <- the means of those of both shapes of pair p; of the time constant 1 / OMEGA, not of OMEGA."""
+        r = T.colliders + T.pair_one[p]
+        q = T.colliders + T.pair_two[p]
+        half = m.fill(real(0.5))
+        for i in range(MU_ROLLING + 1):
+            x = m.collider_param(P, b, r, SURFACE + i)
+            y = m.collider_param(P, b, q, SURFACE + i)
+            mean = m.mul(half, m.add(x, y))
+            if i == OMEGA:
+                mean = m.div(m.mul(x, y), m.larger(mean, m.fill(real(1.0e-30))))
+            m.put(mem, L.material + i, t, mean)
+
+    @m.func
+    def release_pair(t, c: int, T, L, mem):
+        """The impulses of candidate c of a pair, in row axes, become vectors in world axes."""
+        n = m.get3(mem, L.normal + 3 * (c - T.first_paired), t)
+        for a in range(T.contact_rows // 3):
+            in_world_axes(t, L.impulse + T.contact_rows * c + 3 * a, n, mem)
+
+    return locals()

@@ -1,0 +1,134 @@
+"""The numbers of a robot on the device, and the choice of the code that computes its quantities: general, or specialised for the robot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from threading import RLock
+
+import numpy as np
+import warp as wp
+
+from newton_like.compiler.cpp import FLAGS, native_program
+from newton_like.kernels.batched import batch_kernel
+from newton_like.kernels.layout import KINEMATICS, ROWS
+from newton_like.kernels.robot import tasks
+from newton_like.programs.device import lane_width
+from newton_like.programs.parameters import Parameters
+from newton_like.programs.robot import general_kernel, namespace
+from newton_like.programs.template import find_batches
+from newton_like.programs.tracing import trace_program
+from newton_like.programs.workspace import Workspace, row_sizes
+from newton_like.robot.core.tasks import FIELDS, SIZED_LATER, Task
+
+_PAIRS = 8
+"""Pairs of links for which a task is compiled as a whole. For further pairs, the frames alone are straight-line code."""
+
+_FRAME_ROWS = {"pos", "rot", "com", "subspace"}
+"""Results of frames that general code for other tasks reads."""
+
+_LOOP_ROWS = {"pos", "rot", "quat", "subspace"}
+"""Results of frames that inverse kinematics reads."""
+
+_ROWS = (*KINEMATICS, *(ROWS[name] for name in ("acceleration", "pivot")))
+
+
+class Machine:
+    """The numbers of a robot on the device, and its kernels.
+
+    Attributes:
+        lock: for what states share: kernels, and the memory and the launches of batches.
+
+    Args:
+        model: a model of one articulation in double precision: the base link on a fixed joint, and the other links with their joints.
+    """
+
+    def __init__(self, model):
+        self.model = model
+        (self.batch,) = find_batches(model)
+        self.m = namespace(lane_width(model.device, model.dtype), model.dtype)
+        self.parameters = Parameters(self.m, model, self.batch)
+        dofs = model.joint_dof_count
+        self._sizes = row_sizes(self.batch.template, _ROWS)
+        self._sizes.update(
+            {row: f.width(model, self.batch.template) for row, f in FIELDS.items() if row not in SIZED_LATER}
+        )
+        self._sizes.update(matrix=max(36, 6 * dofs, dofs**2), vector=max(36, dofs), operational=38)
+        self._kernels: dict = {}
+        self.lock = RLock()
+
+    def workspace(
+        self, count: int, threads: int | None = None, rows: dict | None = None, tree: dict | None = None
+    ) -> Workspace:
+        """Memory for so many configurations, with further rows and fields of the tree."""
+        every = np.arange(count)
+        batch = replace(
+            self.batch, articulations=every, joint_start=0 * every, q_start=every * self.batch.template.coords,
+            qd_start=every * self.batch.template.dofs, body_start=0 * every, world=every,
+        )  # fmt: skip
+        fields = {"links": self.model.max_joints_per_articulation, "columns": self.model.max_dofs_per_articulation}
+        work = Workspace(self.m, batch, self.parameters, self.model.device, threads, fields)
+        return work.with_memory(
+            {**self._sizes, **(rows or {})}, {"point_body": np.zeros(3, dtype=np.int32), **(tree or {})}
+        )
+
+    def general(self, program: str = "eval_robot"):
+        """The kernel of all tasks of a program for any robot."""
+        return general_kernel(program, self.m.width, self.m.real, "take_packed", "bring_packed")
+
+    def specialised(self, task: Task, work: Workspace, links: tuple[int, int, int], most: float):
+        """The kernel of a task for this robot: straight-line code, or, where many pairs of links are asked for, straight-line code for the
+        frames and general code for the rest. Code of more than `most` operations is not compiled; the general kernel replaces it."""
+        key = {"robot": task.number, "links": (task.number, *links), "frames": None, "loop": task.program}[task.traced]
+        pairs = sum(isinstance(known, tuple) and known[0] == task.number for known in self._kernels)
+        if task.traced == "links" and key not in self._kernels and pairs >= _PAIRS:
+            key = None
+        if key not in self._kernels:
+            whole = task.traced != "loop" and key is not None
+            # rows that are added come after those that the code knows
+            fields = {"quantity": task.number + tasks.FRESH, "point_body": np.array(links, dtype=np.int32)}
+            work = work.with_memory(self._sizes, fields)
+            emitter = work.emitter()
+            trace = trace_program("eval_robot" if whole else "robot_frames", work, emitter.parameter)
+            rows = _LOOP_ROWS if task.traced == "loop" else _FRAME_ROWS
+            if whole:
+                rows = {result.row for result in task.results}
+            if len(trace) > most:
+                return self._kernels.setdefault(key, self.general(task.program))
+            stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)
+            native = native_program(emitter.head() + emitter.statements(trace, stores), self.m)
+            follow = _repeated if task.traced == "loop" else _followed
+            compute = native if whole else follow(self.m, native)
+            self._kernels[key] = batch_kernel(self.m, compute, FLAGS, True, "take_packed", "bring_packed")
+        return self._kernels[key]
+
+
+def _followed(m, frames):
+    """The function that computes frames, and then the task that is asked for."""
+    rest = m.robot_task
+
+    def compute(b, t, T, P, L, mem, pieces):
+        frames(b, t, T, P, L, mem, pieces)
+        rest(b, t, T, P, L, mem)
+
+    compute.__annotations__ = _kinds(m)
+    return wp.func(compute)
+
+
+def _repeated(m, frames):
+    """The function of inverse kinematics, which computes frames several times."""
+    begin, advance = m.ik_begin, m.ik_advance
+
+    def compute(b, t, T, P, L, mem, pieces):
+        running = begin(t, T, L, mem)
+        while running:
+            frames(b, t, T, P, L, mem, pieces)
+            running = advance(t, T, L, mem)
+
+    compute.__annotations__ = _kinds(m)
+    return wp.func(compute)
+
+
+def _kinds(m) -> dict:
+    """Types of the arguments of a function that computes; annotations of this file are text, which Warp does not read."""
+    kinds = (int, int, m.Tree, m.Params, m.Layout, m.memory, wp.array[m.Piece])
+    return dict(zip(("b", "t", "T", "P", "L", "mem", "pieces"), kinds, strict=True))

@@ -1,0 +1,79 @@
+"""The numbers of a robot, and its launches."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+
+from newton_like.robot.core.calls import Calls
+from newton_like.robot.core.machine import Machine
+from newton_like.robot.screws import axis_of
+from newton_like.robot.structure.joint import Joint
+from newton_like.robot.structure.link import Link
+from newton_like.robot.structure.tree import survey
+from newton_like.robot.to_model import edges_of, machine_model
+
+_BATCHES = 8
+"""Batches, by order of joints and size, whose launches stay recorded."""
+
+
+class RobotCore:
+    """The tree below a base link as it is now, and the kernels that compute for it. Links of a robot are also called bodies; body k is
+    ``links[k]``.
+
+    Args:
+        base_link: the base link.
+        evaluator: see :class:`newton_like.robot.Robot`.
+
+    Attributes:
+        links: all links, breadth-first.
+        edges: all joints, in the order of their child links; see :class:`newton_like.robot.to_model.Edge`.
+        joints: the joints that move, breadth-first. The dofs of a robot have this order.
+        scale: radians, or for translations metres, of motion for each unit of the coordinates, ``[n]``.
+        masses: of the links [kg], ``[links]``.
+        machine: numbers on the device, and kernels.
+        evaluator: how batches are computed.
+
+    Raises:
+        ValueError: an unsound tree, inertia or joint.
+    """
+
+    def __init__(self, base_link: Link, evaluator: str):
+        self.evaluator = evaluator
+        self.links, every = survey(base_link)
+        self.edges = edges_of(self.links, every)
+        self.joints: list[Joint] = [joint for joint in every if not joint.is_fixed()]
+        self.scale = np.array([axis_of(joint.S).scale for joint in self.joints], dtype=float)
+        self.masses = np.array([link.mass for link in self.links])
+        self.machine = Machine(machine_model(self.links, self.edges))
+        self._batches: OrderedDict = OrderedDict()
+
+    def path(self, target: int, ref: int) -> tuple[list[int], list[int]]:
+        """The dofs between two bodies: those that move the reference link only, from that link up; and those that move the target link
+        only, from the base link down."""
+        up, down = self._ancestors(ref), self._ancestors(target)[::-1]
+        shared = set(up) & set(down)
+        return [i for i in up if i not in shared], [i for i in down if i not in shared]
+
+    def _ancestors(self, body: int) -> list[int]:
+        """The dofs that move a body, from the body to the base link."""
+        # the joints may be connected to other links by now
+        tree = self.machine.batch.template
+        dofs: list[int] = []
+        while body:
+            dofs += range(int(tree.dof_at[body]), int(tree.dof_at[body + 1]))
+            body = int(tree.parent[body])
+        return dofs
+
+    def calls(self, order: np.ndarray, count: int) -> Calls:
+        """The launches for batches of some size and order of joints."""
+        key = (order.tobytes(), count)
+        with self.machine.lock:
+            calls = self._batches.pop(key, None)
+            if calls is None:
+                calls = Calls(self.machine, count, order, self.evaluator)
+            self._batches[key] = calls
+            if len(self._batches) > _BATCHES:
+                self._batches.popitem(last=False)
+        return calls

@@ -1,0 +1,96 @@
+"""The quantities of a robot that kernels compute: what each reads, and where its result is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from newton_like.kernels.robot import tasks
+from newton_like.kernels.robot.capsules import PAIR
+from newton_like.programs.program import Field
+
+
+def _dofs(model) -> int:
+    return model.joint_dof_count
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a task writes.
+
+    Attributes:
+        row, size: where it is in the memory, and its size.
+        columns: 1: its last dimension are dofs; 2: the last two.
+    """
+
+    row: str
+    size: int | Callable
+    columns: int = 0
+
+    def length(self, model) -> int:
+        """Numbers for one configuration."""
+        return self.size(model) if callable(self.size) else self.size
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Quantities of a robot that one launch computes.
+
+    Attributes:
+        number: of ``newton_like.kernels.robot.tasks``.
+        results: what is written.
+        inputs: what is read beside the coordinates.
+        traced: what specialised code has as straight-line code: ``"robot"``, the whole task for any links; ``"links"``, the whole task for
+            given links; ``"frames"``, only the frames; ``"loop"``, the frames in a loop that computes them several times.
+        program: what runs the task.
+    """
+
+    number: int
+    results: tuple[Result, ...] = ()
+    inputs: tuple[str, ...] = ()
+    traced: str = "links"
+    program: str = "eval_robot"
+
+
+def _matrix(size: int | Callable, columns: int = 0) -> tuple[Result, ...]:
+    return (Result("matrix", size, columns),)
+
+
+FRAMES = Task(tasks.FRAMES)
+POSE = Task(tasks.POSE, _matrix(16))
+JACOBIAN = Task(tasks.JACOBIAN, _matrix(lambda model: 6 * _dofs(model), columns=1))
+VELOCITY = Task(tasks.VELOCITY, _matrix(6), ("v",))
+CENTRE = Task(tasks.CENTRE, _matrix(3), ("weights",))
+CENTRE_JACOBIAN = Task(tasks.CENTRE_JACOBIAN, _matrix(lambda model: 3 * _dofs(model), columns=1), ("weights",))
+TOTAL_INERTIA = Task(tasks.TOTAL_INERTIA, _matrix(36))
+OPERATIONAL = Task(tasks.OPERATIONAL, (Result("operational", 38),))
+MASS_MATRIX = Task(tasks.MASS_MATRIX, _matrix(lambda model: _dofs(model) ** 2, columns=2), traced="robot")
+HOLDING = Task(tasks.HOLDING, _matrix(_dofs, columns=1), ("base_acceleration",), traced="robot")
+LIFTING = Task(tasks.LIFTING, _matrix(_dofs, columns=1), ("base_acceleration",), traced="robot")
+INVERSE_DYNAMICS = Task(
+    tasks.INVERSE_DYNAMICS,
+    _matrix(_dofs, columns=1),
+    ("v", "acceleration", "base_twist", "base_acceleration"),
+    traced="robot",
+)
+
+
+def distance_tasks(pairs: int, dofs: int) -> tuple[Task, Task]:
+    """Distances of pairs of capsules, and distances with their derivatives."""
+    found, slopes = Result("pairs", PAIR * pairs), Result("distance_rows", dofs * pairs, columns=1)
+    return (
+        Task(tasks.DISTANCES, (found,), ("capsules",), traced="frames"),
+        Task(tasks.DISTANCE_JACOBIAN, (found, slopes), ("capsules",), traced="frames"),
+    )
+
+
+FIELDS = {
+    "q": Field("q", "coords"), "v": Field("v", "dofs"), "acceleration": Field("acceleration", "dofs"),
+    "base_twist": Field("base_twist", "articulations", 6), "base_acceleration": Field("base_acceleration", "articulations", 6),
+    "weights": Field("weights", "all", lambda model: model.body_count), "capsules": Field("capsules", "all", 7),
+    "goals": Field("goals", "articulations"), "ik_settings": Field("ik_settings", "all"),
+}  # fmt: skip
+"""The inputs of tasks. Those of dofs are in the order of a state's joints."""
+
+SIZED_LATER = ("capsules", "goals", "ik_settings")
+"""Inputs whose sizes follow from their arrays."""

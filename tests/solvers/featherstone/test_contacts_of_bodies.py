@@ -1,0 +1,211 @@
+"""Contacts between bodies that move, and of bodies with fixed shapes other than planes: laws of impact, momentum, rest and rolling."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like import JointType, ModelBuilder, ShapeConfig
+from newton_like.solvers import SolverFeatherstone
+from tests.support import reference
+from tests.support.random_trees import random_state, random_unit
+from tests.support.simulate import GRAVITY, Simulation, worlds_of
+
+INSTANT = 1.0e-8
+"""A time step in which nothing moves: what changes are velocities, by impacts."""
+
+
+BOUNCY = ShapeConfig(restitution=0.5)
+"""Impacts of these are rigid; others act through a spring and damper, whose impulse in an instant is next to nothing."""
+
+
+def ball(builder, x, radius=0.1, density=1000.0, **surface) -> int:
+    body = builder.add_body(xform=(*x, 0.0, 0.0, 0.0, 1.0))
+    builder.add_shape_sphere(body, radius=radius, cfg=ShapeConfig(density=density, **surface))
+    return body
+
+
+def knot(builder, rng, place, links: int = 4) -> None:
+    """A floating body with chains of capsules, which overlap each other."""
+    base = builder.add_link(xform=(*place, 0.0, 0.0, 0.0, 1.0))
+    builder.add_shape_sphere(base, radius=0.3, cfg=BOUNCY)
+    joints, ends = [builder.add_joint_free(base)], [base, base]
+    for i in range(links):
+        link = builder.add_link()
+        builder.add_shape_capsule(link, radius=0.1, half_height=0.2, cfg=BOUNCY)
+        anchor = (*rng.uniform(-0.1, 0.1, 3), 0.0, 0.0, 0.0, 1.0)
+        joints.append(
+            builder.add_joint_revolute(
+                ends[i % 2],
+                link,
+                axis=tuple(random_unit(rng)),
+                parent_xform=anchor,
+                child_xform=(0, 0, -0.2, 0, 0, 0, 1),
+            )
+        )
+        ends[i % 2] = link
+    builder.add_articulation(joints)
+
+
+def knots(rng, worlds: int = 4) -> ModelBuilder:
+    """Worlds of two knots that overlap; one world in which a knot is alone."""
+    builders = []
+    for i in range(worlds):
+        builder = ModelBuilder(gravity=0.0)
+        knot(builder, rng, (0.0, 0.0, 0.0))
+        if i:
+            knot(builder, rng, (0.4, 0.0, 0.0))
+        builders.append(builder)
+    return worlds_of(builders)
+
+
+def test_contacts_of_bodies_keep_momentum(rng):
+    """Impulses on two bodies of one robot or of two are opposite and on one line, whatever parts of their chains are the same."""
+    simulation = Simulation(knots(rng, 8), INSTANT, dtype=wp.float64)
+    model = simulation.model
+    q, qd = random_state(model, rng)
+    for j in np.flatnonzero(model.joint_type.numpy() == JointType.FREE):
+        # bases stay where they overlap
+        first = model.joint_q_start.numpy()[j]
+        q[first : first + 7] = model.joint_q.numpy()[first : first + 7]
+    simulation.set_state(q, qd)
+    q, before = simulation.state.joint_q.numpy().copy(), simulation.state.joint_qd.numpy().copy()
+    hits = []
+    trees = [reference.Tree.from_model(simulation.model, w) for w in range(simulation.worlds)]
+    simulation.run(INSTANT)
+    after = simulation.state.joint_qd.numpy()
+    for tree in trees:
+        hits.append(np.abs(after - before)[tree.dofs].max())
+        old, new = (reference.momentum(tree, q[tree.coords], x[tree.dofs]) for x in (before, after))
+        # gyroscopic forces act for 1e-8 s
+        np.testing.assert_allclose(new, old, atol=1.0e-6 * np.abs(old).max())
+    assert sum(np.array(hits[1:]) > 1.0e-2) >= 5
+
+
+@pytest.mark.parametrize("bounce", [0.0, 1.0])
+def test_head_on_impact_follows_newtons_law(rng, bounce):
+    """v1' = v1 - (1 + e) m2 / (m1 + m2) (v1 - v2), and likewise for the second ball."""
+    builders, masses = [], rng.uniform(0.5, 5.0, (6, 2))
+    for m in masses:
+        builder = ModelBuilder(gravity=0.0)
+        way = random_unit(rng)
+        for i, side in enumerate((-1.0, 1.0)):
+            ball(builder, 0.0999999 * side * way, density=m[i] / (4.0 / 3.0 * np.pi * 1.0e-3), restitution=bounce)
+        builder.joint_qd[0:3], builder.joint_qd[6:9] = (2.0 * way).tolist(), (-1.0 * way).tolist()
+        builders.append(builder)
+    # an impact without bounce acts through a spring and damper, whose overlap is gone after a while
+    dt, seconds = (1.0e-4, 1.0e-4) if bounce else (1.0 / 240.0, 1.0)
+    simulation = Simulation(worlds_of(builders), dt, dtype=wp.float64)
+    way = simulation.qd[:, :3] / 2.0
+    simulation.run(seconds)
+    speeds = np.einsum("wi,wbi->wb", way, simulation.qd.reshape(6, 2, 6)[:, :, :3])
+    change = (1.0 + bounce) * 3.0 * masses[:, ::-1] / masses.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(speeds, [2.0, -1.0] + change * [-1.0, 1.0], atol=1.0e-9 if bounce else 0.05)
+
+
+def test_a_row_of_balls_hands_on_the_impact():
+    """Newton's cradle with gaps: the last ball leaves with the velocity of the first one."""
+    builder = ModelBuilder(gravity=0.0)
+    for i in range(5):
+        ball(builder, (0.21 * i, 0.0, 0.0), restitution=1.0, mu=0.0)
+    builder.joint_qd[0] = 1.5
+    simulation = Simulation(worlds_of([builder]), 1.0 / 960.0, dtype=wp.float64)
+    simulation.run(0.2)
+    speeds = simulation.qd.reshape(5, 6)[:, 0]
+    np.testing.assert_allclose(speeds, [0.0, 0.0, 0.0, 0.0, 1.5], atol=1.0e-9)
+
+
+def test_a_pile_rests_on_the_ground():
+    """Balls on a line above each other: each feels the weight of those above."""
+    builder = ModelBuilder()
+    builder.add_ground_plane()
+    for i in range(3):
+        ball(builder, (0.0, 0.0, 0.1 + 0.2 * i))
+    simulation = Simulation(worlds_of([builder] * 2), dtype=wp.float64)
+    simulation.run(1.0)
+    mass = simulation.model.body_mass.numpy()[0]
+    force = simulation.solver.contact_forces().numpy()
+    moving = simulation.model.shape_body.numpy() >= 0
+    # the net force of contacts carries the ball's own weight
+    np.testing.assert_allclose(force[moving], [[0.0, 0.0, GRAVITY * mass]] * 6, rtol=1.0e-3, atol=1.0e-6)
+    assert (np.abs(np.diff(simulation.poses[:, :, 2], axis=1) - 0.2) < 1.0e-3).all()
+
+
+@pytest.mark.parametrize("shape", ["sphere", "capsule", "box"])
+def test_balls_rest_on_fixed_shapes_of_the_world(shape):
+    builder = ModelBuilder()
+    add = {
+        "sphere": lambda: builder.add_shape_sphere(-1, radius=0.5),
+        "capsule": lambda: builder.add_shape_capsule(-1, radius=0.5, half_height=0.3),
+        "box": lambda: builder.add_shape_box(-1, hx=0.5, hy=0.5, hz=0.5),
+    }[shape]
+    add()
+    top = 0.8 if shape == "capsule" else 0.5
+    ball(builder, (0.0, 0.0, top + 0.1))
+    simulation = Simulation(worlds_of([builder] * 2), dtype=wp.float64)
+    simulation.run(0.5)
+    # a contact gives way by g T^2, with the default time constant T
+    np.testing.assert_allclose(simulation.poses[:, 0, :3], [[0.0, 0.0, top + 0.1]] * 2, atol=0.03)
+    assert np.abs(simulation.qd).max() < 1.0e-2
+
+
+def test_a_sliding_ball_ends_rolling_on_a_box():
+    """A solid ball that slides without spin rolls with 5/7 of its speed in the end."""
+    builder = ModelBuilder()
+    builder.add_shape_box(-1, xform=(0.0, 0.0, -0.5, 0.0, 0.0, 0.0, 1.0), hx=50.0, hy=5.0, hz=0.5)
+    ball(builder, (0.0, 0.0, 0.1), mu=0.3)
+    builder.joint_qd[0] = 2.0
+    simulation = Simulation(worlds_of([builder]), 1.0 / 480.0, dtype=wp.float64)
+    simulation.run(1.0)
+    v, w = simulation.qd[0, :3], simulation.qd[0, 3:]
+    np.testing.assert_allclose(v[0], 2.0 * 5.0 / 7.0, rtol=5.0e-3)
+    np.testing.assert_allclose(w[1], v[0] / 0.1, rtol=5.0e-3)
+
+
+def test_a_kinematic_body_pushes_a_ball():
+    builder = ModelBuilder(gravity=0.0)
+    pusher = ball(builder, (0.0, 0.0, 0.0))
+    builder.body_flags[pusher] = 2
+    ball(builder, (0.25, 0.0, 0.0))
+    builder.joint_qd[0] = 0.5
+    simulation = Simulation(worlds_of([builder]), dtype=wp.float64)
+    simulation.run(0.5)
+    np.testing.assert_allclose(simulation.qd.reshape(2, 6)[:, 0], [0.5, 0.5], rtol=1.0e-3)
+
+
+def test_worlds_do_not_depend_on_each_other(rng):
+    """A world has the same bits alone and among others, one of which is not a number."""
+
+    def scene(worlds):
+        return worlds_of([b for _, b in zip(range(worlds), piles, strict=False)])
+
+    piles = []
+    for _ in range(11):
+        builder = ModelBuilder()
+        builder.add_ground_plane()
+        for i in range(3):
+            ball(builder, (*rng.uniform(-0.02, 0.02, 2), 0.12 + 0.21 * i), mu=0.4)
+        piles.append(builder)
+    many, one = Simulation(scene(11)), Simulation(scene(1))
+    q = many.q
+    q[4, 0] = np.nan
+    many.set_state(q)
+    for simulation in (many, one):
+        simulation.run(0.5)
+    assert np.isnan(many.q[4]).any()
+    assert np.isfinite(np.delete(many.q, 4, axis=0)).all()
+    np.testing.assert_array_equal(many.q[0], one.q[0])
+
+
+def test_both_evaluators_give_the_same_bits(rng):
+    simulation = Simulation(knots(rng, 2), dtype=wp.float32)
+    model = simulation.model
+    special = SolverFeatherstone(model, evaluator="specialised")
+    _, qd = random_state(model, rng)
+    states = []
+    for solver in (simulation.solver, special):
+        state = model.state()
+        state.joint_qd.assign(qd)
+        for _ in range(20):
+            solver.step(state, state)
+        states.append(state.joint_q.numpy())
+    np.testing.assert_array_equal(*states)

@@ -69,7 +69,7 @@ KINEMATICS = (
     Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + n.trees), "hulls pairs"),
     Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + n.trees)),
     Row("load", "wrenches on bodies and what they carry", lambda n: 6 * n.bodies),
-    Row("composite", "inertias of bodies and what they carry", lambda n: 10 * n.bodies),
+    Row("composite", "inertias of bodies and what they carry", lambda n: 10 * n.bodies, "pairs"),
     # the kernel reads the same entries as the traced stage `predict`
     Row("h", "joint-space inertia or its factor, a packed triangle", lambda n: n.entries, "couplings pairs"),
 )

@@ -99,6 +99,7 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         leaf: wp.array[int]
         body_slot: wp.array[int]
         # per degree of freedom
+        dof_tree: wp.array[int]
         depth: wp.array[int]
         row: wp.array[int]
         chain_at: wp.array[int]

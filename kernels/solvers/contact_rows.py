@@ -25,9 +25,25 @@ CONTACT = 12
 ) = range(TARGET + 1, CONTACT)  # fmt: skip
 
 
+STIFFEST, STEEPEST = 1.0e-4, 1.0e-6
+"""Where bodies touch each other, a contact acts if its response along the normal [1/kg] is above these parts of the inverse mass of its trees
+and of the response across the normal. Smaller ones are rounding errors."""
+
+
 def contact_row_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``contact_build`` and ``contact_sweep`` of contacts with the world, ``pair_build`` and ``pair_sweep``."""
     real = m.real
+
+    @m.func
+    def carried_mass(t, leaf: int, T, L, mem) -> m.lane:
+        """The mass of the tree of dof `leaf`; zero for -1."""
+        mass = m.fill(real(0.0))
+        if leaf >= 0:
+            k = T.dof_tree[leaf]
+            for i in range(T.tree_at[k], T.tree_at[k + 1]):
+                if T.parent[i] >= T.bodies:
+                    mass = m.add(mass, m.get(mem, L.composite + 10 * i, t))
+        return mass
 
     @m.shared
     def build_rows(
@@ -49,6 +65,14 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         before = m.span_point_rows(t, leaf, other, shared, y, x, x2, n, u1, u2, T, L, mem)
         tiny = m.fill(real(1.0e-12))
         ann = m.larger(m.span_product(t, size, y, y, mem), tiny)
+        if T.pairs > 0:
+            # bodies that joints hold along the normal: no impulse moves them apart, and a huge one would be friction without bound
+            slides = m.add(m.span_product(t, size, y1, y1, mem), m.span_product(t, size, y2, y2, mem))
+            least = m.div(
+                m.fill(real(STIFFEST)),
+                m.larger(m.add(carried_mass(t, leaf, T, L, mem), carried_mass(t, other, T, L, mem)), tiny),
+            )
+            on = m.where_lt(ann, m.fma(m.fill(real(STEEPEST)), slides, least), zero, on)
         soft = m.spring(gap, m.get(mem, material + OMEGA, t), m.get(mem, material + DAMPING_RATIO, t), dt)
         # the penetration is pushed out at no more than push_speed
         push = m.smaller(m.fill(o.push_speed), soft.push)

@@ -110,7 +110,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         one = m.fill(real(1.0))
         count = T.contact_rows * contacts + DOF_IMPULSES * limits + T.couplings
         m.put(mem, L.settled, t, zero)
-        more = o.iterations
+        more = int(o.iterations)
         for _round in range(ROUNDS):
             change = zero
             whole = zero

@@ -225,6 +225,10 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
                     if m.any_lt(m.get(mem, L.near + c, t), zero):
                         active[n, t] = c
                         n = n + 1
+                    else:
+                        # nothing of it outlives the step
+                        m.put(mem, L.feature + c - T.first_paired, t, zero)
+                        m.clear(t, L.impulse + T.contact_rows * c, T.contact_rows, mem)
         return n
 
     @m.func

@@ -23,7 +23,7 @@ RADIUS = 1.6
 """Radius of the arc [m]."""
 FRICTION = 0.3
 PUSH = (2.0, 3.0)
-"""Range of the first domino's angular velocity at the start [rad/s]. It falls if this is above 0.94 rad/s."""
+"""Range of the first domino's angular velocity at the start [rad/s]. It falls by itself if this is above 0.91 rad/s."""
 GRAVITY = 9.81
 TEST_TIME = 3.0
 TEST_SPEED = (0.5, 3.0)

@@ -501,24 +501,28 @@ class Robot:
         Bodies and joints have the names of links and joints. The joint of the base link is ``{name of the robot}_base``, and the shapes
         are ``{link}/{collision}_{index of the geom}``; such a label that another joint or shape has ends with a number, such as ``_2``.
         Joints have the limits of position, velocity and torque; models have no limits of acceleration. Capsules become shapes without
-        density. The mobile base is left out: its wheels are joints like all others.
+        density. The mobile base is left out: its wheels are joints like all others. Inertias that no body can have are replaced by the
+        nearest possible ones.
 
         Args:
-            state: gives the initial positions of the joints; by default zero.
+            state: gives the initial positions of the joints, and so the poses of the bodies; by default zero.
             floating: whether the base link is free; otherwise it is fixed at the origin of the world.
             self_collisions: whether capsules that pass the filter of the robot collide with each other; a solver may not support that.
 
         Raises:
             ValueError: a state of another robot or with a batch; a screw whose axis has not the length 1.
+
+        Warns:
+            UserWarning: inertias were replaced. The message names the links.
         """
-        q: dict[str, float] = {}
-        if state is not None:
-            values = core_of(self, state).given["q"]
-            if values.ndim != 1:
-                raise ShapeError("the state has a batch of configurations; give one of a single configuration")
-            q = dict(zip(state.core.joint_names, values.tolist(), strict=True))
+        core = core_of(self, self.make_state() if state is None else state)
+        values = core.given["q"]
+        if values.ndim != 1:
+            raise ShapeError("the state has a batch of configurations; give one of a single configuration")
+        q = dict(zip(core.joint_names, values.tolist(), strict=True))
+        poses = [core.evaluate(tasks.POSE, (4, 4), k) for k in range(len(core.bodies))]
         flags = as_flag(floating, "floating"), as_flag(self_collisions, "self_collisions")
-        return robot_builder(self.core.links, self.core.edges, self.configuration.name or "robot", *flags, q)
+        return robot_builder(self.core.links, self.core.edges, self.configuration.name or "robot", *flags, q, poses)
 
 
 def core_of(robot: Robot, state: State) -> StateCore:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 import warp as wp
 
 from newton_like.geometry.transforms import quat_between, quat_from_matrix, transform
+from newton_like.importers.shared import possible_inertia
 from newton_like.model import ModelBuilder, ShapeConfig
 from newton_like.robot.errors import RobotError
 from newton_like.robot.screws import axis_of, cross_matrix, inverse, shifted
@@ -84,11 +86,11 @@ def machine_model(links, edges: list[Edge]):
 
 
 def robot_builder(
-    links, edges: list[Edge], name: str, floating: bool, self_collisions: bool, q: dict[str, float]
+    links, edges: list[Edge], name: str, floating: bool, self_collisions: bool, q: dict[str, float], poses
 ) -> ModelBuilder:
-    """See :meth:`newton_like.robot.Robot.to_builder`; `q`: coordinates by names of joints."""
+    """See :meth:`newton_like.robot.Robot.to_builder`; `q`: coordinates by names of joints; `poses`: of the links, ``[links, 4, 4]``."""
     builder = ModelBuilder()
-    bodies = _add_links(builder, links)
+    bodies = _add_possible_links(builder, links, poses)
     label = _unused(f"{name}_base", {edge.joint.name for edge in edges})
     root = (
         builder.add_joint_free(bodies[0], label=label)
@@ -123,6 +125,26 @@ def _unused(label: str, used: set[str]) -> str:
 def _add_links(builder: ModelBuilder, links) -> list[int]:
     """Adds links. Returns the bodies."""
     return [builder.add_link(label=link.name, **body_numbers(link)) for link in links]
+
+
+def _add_possible_links(builder: ModelBuilder, links, poses) -> list[int]:
+    """Adds links with poses. Inertias that no body can have are replaced by the nearest possible ones, with a warning. Returns the
+    bodies."""
+    bodies, replaced = [], {}
+    for link, pose in zip(links, poses, strict=True):
+        numbers = body_numbers(link)
+        if numbers["mass"] > 0.0:
+            numbers["inertia"] = possible_inertia(
+                numbers["mass"],
+                numbers["inertia"],
+                "links",
+                link.name,
+                lambda what, name: replaced.setdefault(what, []).append(name),
+            )
+        bodies.append(builder.add_link(label=link.name, xform=transform7(pose), **numbers))
+    for what, names in replaced.items():
+        warnings.warn(f"{what}: {', '.join(names)}", stacklevel=4)
+    return bodies
 
 
 def _add_joints(builder: ModelBuilder, edges: list[Edge], bodies: list[int], settings) -> list[int]:

@@ -67,7 +67,11 @@ def test_a_model_of_a_random_robot_has_its_poses_and_inverse_dynamics(rng):
         builder = robot.to_builder(state, floating=floating)
         model = builder.finalize("cpu", dtype=wp.float64)
         now = model.state()
+        initial = now.body_q.numpy().copy()
         nl.eval_fk(model, now.joint_q, now.joint_qd, now)
+        np.testing.assert_allclose(
+            *([pose_of(x) for x in poses] for poses in (initial, now.body_q.numpy())), rtol=0, atol=1e-12
+        )
         for body, label in enumerate(model.body_label):
             found = robot.compute_transformation(state, state.base_link_idx, state.link_names.index(label))
             np.testing.assert_allclose(found, pose_of(now.body_q.numpy()[body]), atol=1e-12)
@@ -96,6 +100,29 @@ def test_there_and_back_is_the_same_robot(rng):
     }
     for pair, x in zip(*(getattr(robot.compute_distances(state), n) for n in ("links", "distance")), strict=True):
         assert found[pair] == pytest.approx(x, abs=1e-12)
+
+
+def test_inertias_that_no_body_can_have_are_replaced_as_by_add_urdf(rng):
+    moments = rng.uniform(0.5, 1.0, (2, 3)) * [[1.0, 1.0, 5.0], [1.0, 1.0, 1.0]]
+    links = "".join(
+        f"<link name='{name}'><inertial><mass value='2'/><inertia ixx='{x}' iyy='{y}' izz='{z}' ixy='0' ixz='0' iyz='0'/></inertial>"
+        "</link>"
+        for name, (x, y, z) in zip(("wrong", "right"), moments, strict=True)
+    )
+    text = (
+        f"<robot name='r'>{links}<joint name='j' type='revolute'><parent link='right'/><child link='wrong'/>"
+        "<limit lower='-1' upper='1' effort='1' velocity='1'/></joint></robot>"
+    )
+    expected = nl.ModelBuilder()
+    with pytest.warns(UserWarning, match="wrong"):
+        expected.add_urdf(text, floating=False)
+    robot = rd.Robot(rd.load_robot_from_urdf_data(text, "right"))
+    with pytest.warns(UserWarning, match="wrong"):
+        builder = robot.to_builder()
+    inertias = builder.finalize("cpu").body_inertia.numpy()
+    np.testing.assert_allclose(inertias, expected.finalize("cpu").body_inertia.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(np.diagonal(inertias[0]), moments[1], rtol=1e-6)
+    np.testing.assert_allclose(robot.get_link("wrong").inertia[:3, :3], np.diag(moments[0]))
 
 
 @pytest.mark.parametrize("floating", [False, True])

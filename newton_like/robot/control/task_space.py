@@ -47,7 +47,8 @@ def task_motion(robot, state, target: int, ref: int) -> TaskMotion:
     qdot = core.given["qdot"]
     up, down = robot.core.path(core.bodies[target], core.bodies[ref])
     order = [int(core.order[i]) for i in (*up, *down)]
-    parts = np.swapaxes(space[..., order] * qdot[..., None, order], -1, -2)
+    # in rows, so that sums have the same order for one configuration and for a batch
+    parts = np.ascontiguousarray(np.swapaxes(space[..., order] * qdot[..., None, order], -1, -2))
     before = np.cumsum(parts, axis=-2) - parts
     w, v = parts[..., :3], parts[..., 3:]
     # ad([w, v]) [a, b] = [w x a, v x a + w x b]

@@ -15,6 +15,7 @@ import numpy as np
 from newton_like.coercion import as_list
 from newton_like.robot.arguments import as_array, as_name, as_object, as_pose
 from newton_like.robot.errors import RobotError, RobotNameError, ShapeError
+from newton_like.robot.screws import product
 from newton_like.robot.structure.enums import NumberedEnum
 from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
@@ -354,7 +355,7 @@ def slip(
         ShapeError, TypeError, RobotError: as :func:`wheel_matrix`.
     """
     velocities = _last(wheel_velocities, len(base.joints), "wheel_velocities")
-    return velocities - velocities @ (wheel_matrix(base, axes, roles) @ velocity_matrix(base, axes, roles)).T
+    return velocities - product(wheel_matrix(base, axes, roles) @ velocity_matrix(base, axes, roles), velocities)
 
 
 def blocked_velocity(
@@ -373,7 +374,7 @@ def blocked_velocity(
         ShapeError, TypeError, RobotError: as :func:`wheel_matrix`.
     """
     velocity = _last(body_velocity, 3, "body_velocity")
-    return velocity - velocity @ (velocity_matrix(base, axes, roles) @ wheel_matrix(base, axes, roles)).T
+    return velocity - product(velocity_matrix(base, axes, roles) @ wheel_matrix(base, axes, roles), velocity)
 
 
 def integrate_odometry(pose: np.ndarray, body_velocity: np.ndarray, dt: float | np.ndarray) -> np.ndarray:

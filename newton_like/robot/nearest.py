@@ -41,6 +41,15 @@ class Distances(NamedTuple):
 class Capsules:
     """The capsules of a robot and the pairs that its filter lets pass, in the order of a state's links.
 
+    Attributes:
+        numbers: ends of the axes in the frames of their links, and radii, ``[capsules, 7]``.
+        bodies: of each capsule, its body.
+        radii: of the capsules [m].
+        pairs: two capsules each, ``[pairs, 2]``.
+        names: names of the links of each pair.
+        versions: tells whether capsules were changed.
+        bounds, highest: what :mod:`newton_like.robot.control` computed once for these capsules.
+
     Args:
         core: of the state.
     """
@@ -70,6 +79,8 @@ class Capsules:
         self._reference = core.bodies[0]
         self._made: dict = {}
         self._known: dict = {}
+        self.bounds: dict = {}
+        self.highest: dict = {}
 
     def evaluate(self, core: StateCore, jacobian: bool, chosen: np.ndarray | None = None) -> Distances:
         """Distances of all pairs, or of chosen ones, for the coordinates of a state."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -21,6 +22,7 @@ from newton_like.arrays import host_array
 from newton_like.kernels.robot.ik import COST, COUNT, DAMPING, GOAL, POSITION_ERROR, RESULT, ROTATION_ERROR
 from newton_like.robot.control.arguments import as_poses
 from newton_like.robot.core.calls import Calls
+from newton_like.robot.core.robot import RobotCore
 from newton_like.robot.core.state import StateCore
 from newton_like.robot.core.tasks import POSE, Result, Task
 from newton_like.robot.errors import RobotError, ShapeError
@@ -112,8 +114,8 @@ def solve_ik(
     core = core_of(robot, state)
     several = isinstance(target_link, Sequence) or (isinstance(target_link, np.ndarray) and target_link.ndim > 0)
     targets, refs, goals = _goals(core, target_link, T_goal, reference_link, several)
-    weights = _weights(weights, len(targets), several)
-    tolerance = _pair(tolerance, "tolerance")
+    weights = (_known_weights if _is_plain(weights) else _weights)(weights, len(targets), several)
+    tolerance = (_known_pair if _is_plain(tolerance) else _pair)(tolerance, "tolerance")
     for value, name in ((iterations, "iterations"), (starts, "starts")):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise RobotError(f"{name} is {value!r}; give a count of at least 1")
@@ -133,8 +135,7 @@ def solve_ik(
     poses = np.empty((len(q), len(goals), GOAL))
     for i, T in enumerate(goals):
         poses[:, i] = _numbers(T)
-    lower, upper = _limits(robot)
-    settings = (lower, upper, weights, tolerance, int(iterations), int(starts), seed)
+    settings = (weights, tolerance, int(iterations), int(starts), seed)
     # threads share solvers and their memory
     with robot.core.machine.lock:
         found = _solver(robot, tuple(targets), tuple(refs)).solve(poses, q[:, order], *settings)
@@ -194,25 +195,38 @@ def _weights(value, count: int, several: bool) -> np.ndarray:
     return weights / weights.max()
 
 
-def _limits(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
+def _is_plain(value) -> bool:
+    """Whether a value is a tuple of two floats, as the defaults are. What becomes of these is kept."""
+    return type(value) is tuple and len(value) == 2 and type(value[0]) is type(value[1]) is float
+
+
+_known_pair, _known_weights = lru_cache(16)(_pair), lru_cache(16)(_weights)
+
+
+class _Bounds:
     """Limits of all dofs in units of motion [rad or m]; those that are missing are infinite.
+
+    Attributes:
+        limits: those of the joints.
+        free: rotations without limits.
 
     Raises:
         RobotError: a lower limit above the upper one.
     """
-    lower, upper = (
-        np.array([get(j) for j in robot.core.joints], dtype=float)
-        for get in (lambda j: j.get_limit_q_lower(), lambda j: j.get_limit_q_upper())
-    )
-    if (lower > upper).any():
-        i = int(np.argmax(lower > upper))
-        raise RobotError(
-            f"joint {robot.core.joints[i].name!r} has a lower limit {lower[i]:g} above its upper limit {upper[i]:g}"
-        )
-    lower[lower <= -UNLIMITED], upper[upper >= UNLIMITED] = -np.inf, np.inf
-    # limits in units of motion may be infinite where those of coordinates are not
-    with np.errstate(over="ignore"):
-        return lower * robot.core.scale, upper * robot.core.scale
+
+    def __init__(self, core: RobotCore, limits: list[tuple[float, float]], turns: np.ndarray):
+        self.limits = limits
+        lower, upper = np.array(limits, dtype=float).reshape(-1, 2).T
+        if (lower > upper).any():
+            i = int(np.argmax(lower > upper))
+            raise RobotError(
+                f"joint {core.joints[i].name!r} has a lower limit {lower[i]:g} above its upper limit {upper[i]:g}"
+            )
+        # limits in units of motion may be infinite where those of coordinates are not
+        with np.errstate(over="ignore"):
+            self.lower = np.where(lower <= -UNLIMITED, -np.inf, lower) * core.scale
+            self.upper = np.where(upper >= UNLIMITED, np.inf, upper) * core.scale
+        self.free = turns & np.isinf(self.lower) & np.isinf(self.upper)
 
 
 class _Solver:
@@ -244,6 +258,14 @@ class _Solver:
         self._task = Task(0, (found,), ("goals", "ik_settings"), traced="loop", program="eval_robot_ik")
         self._made: dict = {}
         self._tables: OrderedDict = OrderedDict()
+        self._known_bounds: _Bounds | None = None
+
+    def _bounds(self) -> _Bounds:
+        """The limits as they are now."""
+        limits = [joint.limit_q for joint in self._core.joints]
+        if self._known_bounds is None or self._known_bounds.limits != limits:
+            self._known_bounds = _Bounds(self._core, limits, self._turns)
+        return self._known_bounds
 
     def _calls(self, count: int) -> Calls:
         if count not in self._made:
@@ -269,9 +291,12 @@ class _Solver:
         (found,) = self._calls(size).evaluate(self._task, arrays, [(self._dofs + RESULT,)], (0, 0, 0))
         return found[:count]
 
-    def solve(self, goals, q, lower, upper, weights, tolerance, iterations: int, starts: int, seed) -> IKResult:
+    def solve(self, goals, q, weights, tolerance, iterations: int, starts: int, seed) -> IKResult:
         """See :func:`solve_ik`; goals as positions and rotation matrices, ``[count, targets, GOAL]``."""
         n, count, first = self._dofs, len(q), q
+        bounds = self._bounds()
+        lower, upper = bounds.lower, bounds.upper
+        settings = np.concatenate([lower, upper, weights.ravel(), tolerance, [0.0, _LONGEST]])
         best, cost = q.copy(), np.full(count, np.inf)
         rotation, position, steps = np.full(count, np.inf), np.full(count, np.inf), np.zeros(count, dtype=np.int64)
         success, todo, start = np.zeros(count, dtype=bool), np.arange(count), q
@@ -284,7 +309,7 @@ class _Solver:
             active, q, damping, used = todo, start, 1.0, 0
             while len(active) and used < iterations:
                 limit = min(_SLICE, iterations - used)
-                settings = np.concatenate([lower, upper, weights.ravel(), tolerance, [limit, _LONGEST]])
+                settings[-2] = limit
                 found = self._run(q, goals[active], damping, settings)
                 now = found[:, n:]
                 steps[active] += now[:, COUNT].astype(np.int64)
@@ -299,7 +324,7 @@ class _Solver:
             todo = todo[~success[todo]]
             if not len(todo):
                 break
-        free = self._turns & np.isinf(lower) & np.isinf(upper)
+        free = bounds.free
         if free.any():
             best[:, free] -= math.tau * np.rint((best - first)[:, free] / math.tau)
         return IKResult(best, success, position, rotation, steps)

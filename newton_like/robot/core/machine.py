@@ -23,6 +23,9 @@ from newton_like.robot.core.tasks import FIELDS, SIZED_LATER, Task
 _PAIRS = 8
 """Pairs of links for which a task is compiled as a whole. For further pairs, the frames alone are straight-line code."""
 
+_FRAME_ROWS = {"pos", "rot", "com", "subspace"}
+"""Results of frames that general code for other tasks reads."""
+
 _LOOP_ROWS = {"pos", "rot", "quat", "subspace"}
 """Results of frames that inverse kinematics reads."""
 
@@ -86,13 +89,9 @@ class Machine:
             work = work.with_memory(self._sizes, fields)
             emitter = work.emitter()
             trace = trace_program("eval_robot" if whole else "robot_frames", work, emitter.parameter)
-            rows = (
-                {result.row for result in task.results}
-                if whole
-                else _LOOP_ROWS
-                if task.traced == "loop"
-                else {"pos", "rot", "com", "subspace"}
-            )
+            rows = _LOOP_ROWS if task.traced == "loop" else _FRAME_ROWS
+            if whole:
+                rows = {result.row for result in task.results}
             if len(trace) > most:
                 return self._kernels.setdefault(key, self.general(task.program))
             stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)

@@ -60,6 +60,22 @@ def test_limits_hold_and_the_state_stays(rng):
     assert state.q.shape == before.shape
 
 
+def test_limits_are_those_of_the_call(rng):
+    """Limits that are set, and set back, between calls."""
+    robot = arm(rng)
+    state, tool = start_of(robot, rng)
+    state.set_q(rng.uniform(-1.0, 1.0, 7))
+    goal = reachable(robot, state, rng, tool)
+    first = rd.solve_ik(robot, state, tool, goal)
+    joint = robot.joints[int(rng.integers(7))]
+    before, at = joint.limit_q, state.joint_names.index(joint.name)
+    q = first.q[at]
+    joint.limit_q = (q + 0.1, q + 0.2)
+    assert q + 0.1 <= rd.solve_ik(robot, state, tool, goal).q[at] <= q + 0.2
+    joint.limit_q = before
+    np.testing.assert_array_equal(rd.solve_ik(robot, state, tool, goal).q, first.q)
+
+
 def test_goals_of_a_batch_are_solved_as_alone(rng):
     robot = arm(rng)
     state, tool = start_of(robot, rng)

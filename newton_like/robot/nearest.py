@@ -11,7 +11,7 @@ from newton_like.robot.core.calls import Calls
 from newton_like.robot.core.state import StateCore
 from newton_like.robot.core.tasks import Task, distance_tasks
 from newton_like.robot.errors import RobotIndexError
-from newton_like.robot.structure.collision import CollisionResult, GeomCapsule, result_of_row
+from newton_like.robot.structure.collision import BatchResults, CollisionResult, GeomCapsule, ResultRows
 from newton_like.robot.structure.link import collision_versions
 
 _BATCHES = 4
@@ -105,28 +105,30 @@ class Capsules:
             rows = rows * core.scale
         return Distances(found[..., 0], found[..., 1:4], found[..., 4:7], found[..., 7:10], names, rows)
 
-    def results(self, found: Distances, least: int) -> list:
+    def results(self, found: Distances, least: int) -> list[CollisionResult] | BatchResults:
         """Results for one configuration, or for each of a batch, nearest first: all contacts, and further pairs until there are `least`."""
         distance = np.atleast_2d(found.distance)
         count, pairs = distance.shape
         far, chosen = min(least, pairs), distance <= 0.0
         if far:
-            chosen |= distance <= np.partition(distance, far - 1, axis=1)[:, far - 1 : far]
+            # a partition copies all distances
+            farthest = np.partition(distance, far - 1, axis=1)[:, far - 1] if far > 1 else distance.min(axis=1)
+            chosen |= distance <= farthest[:, None]
         # by configuration, then by distance; pairs at the same distance stay in their order
         rows, columns = np.nonzero(chosen)
         order = np.lexsort((distance[rows, columns], rows))
         rows, columns = rows[order], columns[order]
+        starts = np.searchsorted(rows, np.arange(count + 1))
+        # a tie may have chosen more
+        kept = (distance[rows, columns] <= 0.0) | (np.arange(len(rows)) - starts[rows] < far)
+        if not kept.all():
+            rows, columns = rows[kept], columns[kept]
+            starts = np.searchsorted(rows, np.arange(count + 1))
         p, q, n = (x.reshape(count, pairs, 3)[rows, columns] for x in found[1:4])
-        distance = distance[rows, columns]
         first, second = self.radii[self.pairs[columns]].T[..., None]
         points = p, q, p + first * n, q - second * n, n
-        results: list[list[CollisionResult]] = [[] for _ in range(count)]
-        for at, (row, pair, x) in enumerate(zip(rows.tolist(), columns.tolist(), distance.tolist(), strict=True)):
-            into = results[row]
-            # a tie may have chosen more
-            if x <= 0.0 or len(into) < far:
-                into.append(result_of_row(found.links[pair], x, points, at))
-        return results if found.distance.ndim > 1 else results[0]
+        made = ResultRows(found.links, columns, distance[rows, columns], points)
+        return BatchResults(made, starts.tolist()) if found.distance.ndim > 1 else made.results(0, len(rows))
 
     def _calls(self, count: tuple[int, ...], pairs: int) -> Calls:
         key = (count, pairs)

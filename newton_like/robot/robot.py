@@ -104,12 +104,12 @@ class Robot:
     @property
     def link_names(self) -> list[str]:
         """Names of :attr:`links`."""
-        return [link.name for link in self.core.links]
+        return list(self.core.link_names)
 
     @property
     def joint_names(self) -> list[str]:
         """Names of :attr:`joints`."""
-        return [joint.name for joint in self.core.joints]
+        return list(self.core.joint_names)
 
     def get_base(self) -> Link:
         """:attr:`base`"""
@@ -166,8 +166,8 @@ class Robot:
             KeyError, ValueError: unknown or repeated names.
             TypeError: no list of names.
         """
-        links = name_order(self.link_names, link_names, "link")
-        return new_state(self._state, self, links, name_order(self.joint_names, joint_names, "joint"))
+        links = name_order(self.core.link_names, link_names, "link")
+        return new_state(self._state, self, links, name_order(self.core.joint_names, joint_names, "joint"))
 
     def get_joint_property(self, state: State, getter: Callable[[Joint], float]) -> np.ndarray:
         """A number of each joint in the order of a state, ``[n]``.
@@ -413,7 +413,7 @@ class Robot:
 
     def detect_collisions_or_nearest_links(
         self, state: State, collision_threshold: int = 0
-    ) -> list[CollisionResult] | list[list[CollisionResult]]:
+    ) -> list[CollisionResult] | Sequence[list[CollisionResult]]:
         """Pairs of capsules that touch or overlap, and the nearest others until there are `collision_threshold` in all, nearest first.
 
         A pair is two capsules of different links that pass :meth:`Geom.filter`. Points are in the frame of the first link of the state.
@@ -423,7 +423,8 @@ class Robot:
             collision_threshold: least number of results, if there are as many pairs.
 
         Returns:
-            :class:`CollisionResult` objects; for a batch, a list of them for each configuration.
+            :class:`CollisionResult` objects; for a batch, a sequence with a list of them for each configuration, whose objects are made
+            when they are asked for.
 
         Raises:
             ValueError, TypeError: a state of another robot; no count.

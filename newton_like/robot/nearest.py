@@ -89,13 +89,13 @@ class Capsules:
         q, n = core.read["q"], len(self._order)
         count = q.shape[:-1]
         if not len(pairs):
-            results = [np.zeros((*count, 0, PAIR)), np.zeros((*count, 0, n))]
+            results = [np.zeros((*count, PAIR, 0)), np.zeros((*count, 0, n))]
         else:
             calls = self._calls(count, len(pairs))
             first = 3 + len(self.numbers)
             calls.links[first:] = pairs.ravel()
             arrays = {"q": q, "capsules": self.numbers.ravel()}
-            shapes = [(len(pairs), PAIR), (len(pairs), n)][: 1 + jacobian]
+            shapes = [(PAIR, len(pairs)), (len(pairs), n)][: 1 + jacobian]
             task = self._tasks(len(pairs))[jacobian]
             results = calls.evaluate(task, arrays, shapes, (0, self._reference, 0))
             if not count:
@@ -103,7 +103,8 @@ class Capsules:
         found, rows = results[0], results[1] if jacobian else None
         if jacobian and core.scale is not None:
             rows = rows * core.scale
-        return Distances(found[..., 0], found[..., 1:4], found[..., 4:7], found[..., 7:10], names, rows)
+        vectors = (np.swapaxes(found[..., i : i + 3, :], -1, -2) for i in (1, 4, 7))
+        return Distances(found[..., 0, :], *vectors, names, rows)
 
     def results(self, found: Distances, least: int) -> list[CollisionResult] | BatchResults:
         """Results for one configuration, or for each of a batch, nearest first: all contacts, and further pairs until there are `least`."""

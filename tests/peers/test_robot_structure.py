@@ -205,10 +205,12 @@ def test_wheels_both_ways(rng, kind, axis):
     state = robot.make_state([], base.joints)
     velocity, rates = rng.normal(size=3), rng.normal(size=len(base.joints))
     robot.compute_mobility_inverse_diff_kinematics(state, velocity)
-    assert np.allclose(state.get_qdot()[: len(base.joints)], rd.wheel_matrix(base, axes) @ velocity, atol=1e-9)
+    assert np.allclose(
+        state.get_qdot()[: len(base.joints)], rd.wheel_matrix(base, axes, range(len(axes))) @ velocity, atol=1e-9
+    )
     state.set_qdot(np.append(rates, 0.0))
     found = robot.compute_mobility_diff_kinematics(state)
-    assert np.allclose(found, rd.velocity_matrix(base, axes) @ rates, atol=1e-9)
+    assert np.allclose(found, rd.velocity_matrix(base, axes, range(len(axes))) @ rates, atol=1e-9)
 
 
 def test_wheels_of_the_other_sign_turn_backwards(rng):
@@ -220,7 +222,7 @@ def test_wheels_of_the_other_sign_turn_backwards(rng):
         text = wheels_file("differential", np.random.default_rng(seed), axis)
         configuration = rd.load_robot_from_urdf_data(text, "base")
         axes = rd.wheel_axes(configuration.mobile_base, configuration.base_link)
-        rates[axis] = rd.wheel_matrix(configuration.mobile_base, axes) @ velocity
+        rates[axis] = rd.wheel_matrix(configuration.mobile_base, axes, range(len(axes))) @ velocity
         robot = vendor.Robot(vendor.load_robot_from_urdf_data(text, "base"))
         state = robot.make_state([], configuration.mobile_base.joints)
         robot.compute_mobility_inverse_diff_kinematics(state, velocity)

@@ -171,9 +171,9 @@ def chosen_pairs(capsules: Capsules, pairs) -> np.ndarray | None:
     if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
         raise TypeError(f"pairs must be a list of indices of pairs, not {pairs!r}")
     if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(capsules.pairs)):
-        raise RobotIndexError(
-            f"pairs {pairs!r}: the robot has {len(capsules.pairs)} pairs of capsules, 0 to {len(capsules.pairs) - 1}"
-        )
+        known = len(capsules.pairs)
+        has = f"{known} pairs of capsules, 0 to {known - 1}" if known else "no pairs of capsules"
+        raise RobotIndexError(f"pairs {pairs!r}: the robot has {has}")
     return chosen
 
 

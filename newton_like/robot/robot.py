@@ -37,7 +37,8 @@ class Robot:
 
     Functions take a :class:`State` and indices of its links. Twists, wrenches and Jacobians have the angular part first. Where the state
     has a batch of configurations, results have the batch as their first dimension, and one call computes them in SIMD lanes and on all
-    cores (environment variable ``NEWTON_LIKE_THREADS``). Threads may use one robot at a time with a state for each thread.
+    cores (environment variable ``NEWTON_LIKE_THREADS``). Threads may use one robot at a time with a state for each thread. Copies and
+    pickles of a robot are robots of their own; states cannot be copied.
 
     Args:
         robot_configuration: name, base link and mobile base.
@@ -71,6 +72,10 @@ class Robot:
             )
         self._index = {link.name: i for i, link in enumerate(self.core.links)}
         self._mobility = mobility_of(robot_configuration)
+
+    def __reduce__(self):
+        # copies and pickles are new robots, of the configuration as it is then
+        return _made_again, (type(self), self.configuration, self.core.evaluator)
 
     def __repr__(self) -> str:
         n, links = self.dof, len(self.core.links)
@@ -524,6 +529,11 @@ class Robot:
         poses = [core.evaluate(tasks.POSE, (4, 4), k) for k in range(len(core.bodies))]
         flags = as_flag(floating, "floating"), as_flag(self_collisions, "self_collisions")
         return robot_builder(self.core.links, self.core.edges, self.configuration.name or "robot", *flags, q, poses)
+
+
+def _made_again(kind: type[Robot], configuration: RobotConfiguration, evaluator: str) -> Robot:
+    """The robot of a copied configuration."""
+    return kind(configuration, evaluator=evaluator)
 
 
 def core_of(robot: Robot, state: State) -> StateCore:

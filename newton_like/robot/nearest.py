@@ -110,13 +110,13 @@ class Capsules:
         """Results for one configuration, or for each of a batch, nearest first: all contacts, and further pairs until there are `least`."""
         distance = np.atleast_2d(found.distance)
         count, pairs = distance.shape
-        far, chosen = min(least, pairs), distance <= 0.0
+        far, farthest = min(least, pairs), np.zeros(count)
         if far:
             # a partition copies all distances
-            farthest = np.partition(distance, far - 1, axis=1)[:, far - 1] if far > 1 else distance.min(axis=1)
-            chosen |= distance <= farthest[:, None]
+            nearest = np.partition(distance, far - 1, axis=1)[:, far - 1] if far > 1 else distance.min(axis=1)
+            farthest = np.maximum(nearest, 0.0)
         # by configuration, then by distance; pairs at the same distance stay in their order
-        rows, columns = np.nonzero(chosen)
+        rows, columns = np.divmod(np.flatnonzero(distance <= farthest[:, None]), max(pairs, 1))
         order = np.lexsort((distance[rows, columns], rows))
         rows, columns = rows[order], columns[order]
         starts = np.searchsorted(rows, np.arange(count + 1))

@@ -220,7 +220,10 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give3(G, lane, at + PARENT_POS, x_p)
             give4(G, lane, at + CHILD_QUAT_INVERSE, c, c_w)
             give3(G, lane, at + CHILD_POS, x_c)
-            give4(G, lane, at + HOME_QUAT, p_w * c + c_w * p + wp.cross(p, c), p_w * c_w - wp.dot(p, c))
+            home_w = p_w * c_w - wp.dot(p, c)
+            give4(G, lane, at + HOME_QUAT, p_w * c + c_w * p + wp.cross(p, c), home_w)
+            # a sum with all numbers of both anchors and of the axes
+            everything = home_w + x_p[0] + x_p[1] + x_p[2] + x_c[0] + x_c[1] + x_c[2]
             shortest = fetch(joint_min_distance, j)
             longest = fetch(joint_max_distance, j)
             if prescribed(whole(driver, k), body_start + body_stride * i, body_flags):
@@ -237,7 +240,10 @@ def parameter_kernels(real) -> types.SimpleNamespace:
                 half = p_w * axis + wp.cross(p, axis)
                 half_w = -wp.dot(p, axis)
                 turn = half_w * c + c_w * half + wp.cross(half, c)
-                give4(G, lane, to + HALF_TURN_QUAT, turn, half_w * c_w - wp.dot(half, c))
+                turn_w = half_w * c_w - wp.dot(half, c)
+                give4(G, lane, to + HALF_TURN_QUAT, turn, turn_w)
+                everything = everything + turn_w
+            watch(G, everything)
 
     @wp.kernel(module=module, enable_backward=False)
     def bodies(

@@ -127,7 +127,7 @@ def _lack(arrays, tree: Trees, a: int, k: int) -> str:
     mass = tree.carried_mass(a)
     if mass[k] <= 0.0:
         return f"{name} and all bodies behind it have no mass"
-    whole, _ = tree.one(a).measures(np.zeros((1, tree.dofs)), rigid=True)
+    whole, *_ = tree.one(a).measures(np.zeros((1, tree.dofs)), rigid=True)
     if whole[0, tree.dof_at[k] : tree.dof_at[k + 1]].min() < SINGULAR:
         return f"{name} and all that it carries ({mass[k]:g} kg) have no inertia about an axis of the joint"
     return f"{name} has no mass, and other joints move the bodies behind it ({mass[k]:g} kg) in the same way"
@@ -229,8 +229,9 @@ class Trees:
                 mass[self.parent[k]] += mass[k]
         return mass
 
-    def measures(self, q: np.ndarray, rigid: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """The measure of each degree of freedom, and the inertia that it feels with everything behind it rigid.
+    def measures(self, q: np.ndarray, rigid: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The measure of each degree of freedom, the inertia that it feels with everything behind it rigid, and the size of that inertia
+        about any axis.
 
         Args:
             q: positions of the degrees of freedom [m or rad], ``[count, dofs]``; those of a joint that turns as a whole are turns about
@@ -238,14 +239,16 @@ class Trees:
             rigid: everything behind a joint stays rigid for the measure, too.
 
         Returns:
-            Both ``[count, dofs]``, the second in kg or kg m^2, with armature.
+            Each ``[count, dofs]``, the last two in kg or kg m^2; the second with armature. The third is the mass behind a sliding axis, or
+            half of the sum of the moments of inertia about a turning joint: 1 to 1.5 times the largest moment about any axis.
         """
         turns, places, subspace, reference = self._kinematics(q)
         # inertia of 1 kg that rounding leaves where there is none: of the given places, and of sums of inertias
         noise = max((16.0 * self.rounding) ** 2, 64.0 * np.finfo(np.float64).eps)
         nearly = noise * np.max([np.sum(place**2, axis=1) for place in (*places, *reference)], axis=0)
         articulated, composite = {}, {}
-        measure, whole = np.ones((self.count, self.dofs)), np.zeros((self.count, self.dofs))
+        measure = np.ones((self.count, self.dofs))
+        whole, size = np.zeros_like(measure), np.zeros_like(measure)
         for k in range(len(self.parent) - 1, -1, -1):
             offset = places[k] + _apply(turns[k], self.com[:, k]) - reference[k]
             own = _spatial_inertia(self.mass[:, k], offset, turns[k] @ self.inertia[:, k] @ turns[k].transpose(0, 2, 1))
@@ -262,12 +265,13 @@ class Trees:
                 d = np.maximum(np.sum(s * u, axis=1), 0.0) + armature
                 whole[:, i] = np.sum(s * _apply(body, s), axis=1) + armature
                 turning = i - self.dof_at[k] >= self.linear[k]
+                size[:, i] = 0.5 * np.trace(body[:, 3:, 3:], axis1=1, axis2=2) if turning else body[:, 0, 0]
                 some = whole[:, i] > np.maximum(NOTHING, nearly * body[:, 0, 0] if turning else 0.0)
                 measure[:, i] = np.where(some, d / np.where(some, whole[:, i], 1.0), 0.0)
                 inverse = np.where(measure[:, i] > SINGULAR, 1.0 / np.where(d > 0.0, d, 1.0), 0.0)
                 felt = felt - u[:, :, None] * u[:, None, :] * inverse[:, None, None]
             articulated[k], composite[k] = felt, body
-        return measure, whole
+        return measure, whole, size
 
     def _kinematics(self, q: np.ndarray):
         """Rotations and places of all bodies, the motion of every degree of freedom about the reference point of its joint, and these

@@ -180,8 +180,7 @@ class Parameters:
             Whether launches have to be recorded again, and whether code that holds numbers has to be compiled again.
 
         Raises:
-            ValueError: numbers are not finite or out of range, see :func:`newton_like.model.edits.check_numbers`. Of anchors and axes
-                of joints that may vary, the kernel does not watch the numbers.
+            ValueError: numbers are not finite or out of range, see :func:`newton_like.model.edits.check_numbers`.
             TablesChanged: limits, rolling contacts or edges of planes are needed that the tables do not have.
         """
         edits, since = self._edits, self._since

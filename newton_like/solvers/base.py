@@ -172,9 +172,8 @@ class SolverBase:
             ValueError: a mass or a moment of inertia is negative or not finite; a gain, armature, damping, stiffness, friction, limit of
                 effort or velocity, or number of a material is negative or NaN, or infinite without being a limit; a restitution is above
                 1; a centre of mass, a position limit, a pose or size of a shape that may touch a plane, or gravity is NaN, or infinite
-                without being a limit; an anchor or an axis of a joint is not finite (not if the array is in ``varying`` or was edited
-                before: then the numbers are not checked); a joint moves nothing; a body that hangs on another one is kinematic; or see
-                :meth:`reset`.
+                without being a limit; an anchor or an axis of a joint is not finite; a joint moves nothing; a body that hangs on another
+                one is kinematic; or see :meth:`reset`.
         """
         self.model.notify_changed(flags, world_mask)
         self._check_version()

@@ -16,7 +16,8 @@ from newton_like.model.singular import NOTHING, ModelArrays, Trees, trees_with
 NEAR = 1.0e-3
 """A measure below which a degree of freedom is named."""
 CURED = 1.0e-2
-"""Measure that the suggested armature restores."""
+"""The suggested armature as a share of the size of the inertia that the joint carries. A felt inertia counts as no less than this share, so
+that the measure of a joint with a tiny inertia, rigid or not, is small."""
 LIGHT = 1.0e-3
 """Links of a smaller part of the mass that they carry are looked at. Others keep their joints from lining up with those behind."""
 DRAWS = 48
@@ -44,7 +45,10 @@ def warn_near_singular(model, user: str, stacklevel: int) -> None:
     found = near_singular(model)
     if not found:
         return
-    shown = [f"joint '{model.joint_label[joint]}' {armature:.2g}" for joint, armature in list(found.items())[:SHOWN]]
+    shown = [
+        f"joint '{model.joint_label[joint]}' {armature:.2g}{_given(model, joint)}"
+        for joint, armature in list(found.items())[:SHOWN]
+    ]
     more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     warnings.warn(
         f"{user}: the inertia of some joints nearly vanishes in configurations within their limits, because links of little or no mass"
@@ -56,17 +60,24 @@ def warn_near_singular(model, user: str, stacklevel: int) -> None:
 
 
 def near_singular(model) -> dict[int, float]:
-    """Joints of the first articulation of each shape whose measure falls below NEAR, with the armature that lifts it to CURED."""
+    """Joints of the first articulation of each shape whose measure falls below NEAR, with an armature that lifts it above."""
     arrays, found = ModelArrays(model), {}
     moving = (arrays["joint_articulation"] >= 0) & (arrays["joint_dof_dim"].sum(axis=1) > 0)
     for tree in trees_with(arrays, moving, first_alone=True):
         dofs = _light_dofs(tree)
         if dofs.size:
-            measure, whole = _worst(tree, dofs, *_ranges(arrays, tree))
+            measure, size = _worst(tree, dofs, *_ranges(arrays, tree))
             for i in dofs[measure < NEAR]:
                 joint = int(tree.first_joint[0]) + int(np.searchsorted(tree.dof_at, i, side="right")) - 1
-                found[joint] = max(found.get(joint, 0.0), CURED * float(whole[dofs == i][0]))
+                found[joint] = max(found.get(joint, 0.0), CURED * float(size[dofs == i][0]))
     return found
+
+
+def _given(model, joint: int) -> str:
+    """The armature that a joint has, in words; nothing for none."""
+    first, last = model.joint_qd_start.numpy()[joint : joint + 2]
+    most = float(model.joint_armature.numpy()[first:last].max())
+    return f" instead of {most:.2g}" if most > 0.0 else ""
 
 
 def _light_dofs(tree: Trees) -> np.ndarray:
@@ -98,15 +109,15 @@ def _ranges(arrays, tree: Trees) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _worst(tree: Trees, dofs: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The least measure that draws, and searches around the nearest, find for each of some degrees of freedom, and the inertia that it
-    has of its rigid load there."""
+    """The least measure that draws, and searches around the nearest, find for each of some degrees of freedom, and the size of the inertia
+    that it carries there."""
     rng = np.random.default_rng(1)
     share = np.concatenate([rng.uniform(size=(DRAWS, tree.dofs)), rng.choice([0.0, 0.5, 1.0], (DRAWS, tree.dofs))])
     q = np.concatenate([low + share * (high - low), np.clip(0.0, low, high)[None]])
-    measure, whole = (part[:, dofs] for part in tree.one(0, len(q)).measures(q))
+    measure, size = (part[:, dofs] for part in _measures(tree, q))
     best = measure.argmin(axis=0)
     at, every = q[best], np.arange(len(dofs))
-    least, felt = measure[best, every], whole[best, every]
+    least, carried = measure[best, every], size[best, every]
     near = np.flatnonzero(least < PROMISING)
     most = max(SEARCHED // (len(ROUNDS) * AROUND * len(tree.parent)), 1)
     near = np.sort(near[np.argsort(least[near], kind="stable")[:most]])
@@ -114,11 +125,17 @@ def _worst(tree: Trees, dofs: np.ndarray, low: np.ndarray, high: np.ndarray) -> 
     for width in ROUNDS if near.size else ():
         steps = width * (high - low) * rng.uniform(-1.0, 1.0, (len(near), AROUND, tree.dofs))
         tried = np.clip(at[near, None] + steps, low, high)
-        parts = tree.one(0, len(near) * AROUND).measures(tried.reshape(-1, tree.dofs))
-        measure, whole = (part.reshape(len(near), AROUND, -1)[every, :, dofs[near]] for part in parts)
+        parts = _measures(tree, tried.reshape(-1, tree.dofs))
+        measure, size = (part.reshape(len(near), AROUND, -1)[every, :, dofs[near]] for part in parts)
         best = measure.argmin(axis=1)
         better = measure[every, best] < least[near]
         moved = near[better]
         at[moved] = tried[every, best][better]
-        least[moved], felt[moved] = measure[every, best][better], whole[every, best][better]
-    return least, felt
+        least[moved], carried[moved] = measure[every, best][better], size[every, best][better]
+    return least, carried
+
+
+def _measures(tree: Trees, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The measures of all degrees of freedom, with the least inertia that counts, and the sizes of what they carry: ``[len(q), dofs]``."""
+    measure, felt, size = tree.one(0, len(q)).measures(q)
+    return measure * felt / np.maximum(np.maximum(felt, CURED * size), NOTHING), size

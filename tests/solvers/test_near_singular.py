@@ -13,7 +13,7 @@ from newton_like.model import ModelBuilder
 from newton_like.model.singular import ModelArrays, Trees, trees_with
 from newton_like.solvers import SolverFeatherstone
 from newton_like.solvers.near_singular import CURED, DRAWS, NEAR, SEARCHED, near_singular
-from newton_like.types import JointType
+from newton_like.types import JointTargetMode, JointType
 from tests.support import reference
 from tests.support.mechanisms import quadruped, worlds_of
 from tests.support.random_trees import random_state, random_tree
@@ -44,6 +44,48 @@ def limbs(count: int, between: float = 0.0, floating: bool = False, speed: float
             parent = body
     builder.add_articulation(joints)
     return builder
+
+
+def rod(thin: float, armature: float = 0.0) -> ModelBuilder:
+    """A rod, 0.5 m long, with a point mass at its end, on a floating body. Three hinges about z, y and z without links of mass between them
+    connect it; `thin` is its inertia about its own axis, the last z."""
+    builder = ModelBuilder()
+    bodies = [builder.add_link(mass=1.0, inertia=0.1 * np.eye(3)), builder.add_link(), builder.add_link()]
+    bodies.append(builder.add_link(mass=1.0, com=(0, 0, -0.5), inertia=thin * np.eye(3)))
+    joints = [builder.add_joint_free(bodies[0])]
+    for parent, child, axis in zip(bodies, bodies[1:], "zyz", strict=False):
+        options = {"velocity_limit": SPEED, "armature": armature, "label": f"{axis}{child}"}
+        joints.append(builder.add_joint_revolute(parent, child, axis=axis, **options))
+    builder.add_articulation(joints)
+    return builder
+
+
+def slides(armature: float = 0.0) -> ModelBuilder:
+    """A mass on two slides, with a hinge between them: massless links connect all."""
+    builder = ModelBuilder()
+    bodies = [builder.add_link(), builder.add_link(), builder.add_link(mass=1.0, inertia=0.01 * np.eye(3))]
+    limits = {"limit_lower": -0.5, "limit_upper": 0.5}
+    builder.add_articulation(
+        [
+            builder.add_joint_prismatic(-1, bodies[0], axis="z", armature=armature, label="first", **limits),
+            builder.add_joint_revolute(bodies[0], bodies[1], axis="y", limit_lower=-3.0, limit_upper=3.0),
+            builder.add_joint_prismatic(bodies[1], bodies[2], axis="z", **limits),
+        ]
+    )
+    return builder
+
+
+def prevented(builder: ModelBuilder) -> ModelBuilder:
+    """With the armatures that the warning names."""
+    for joint, armature in near_singular(builder.finalize("cpu")).items():
+        builder.joint_armature[builder.joint_qd_start[joint]] = armature
+    return builder
+
+
+def quiet_solver(model, **options) -> SolverFeatherstone:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return SolverFeatherstone(model, evaluator="general", **options)
 
 
 def simulated(
@@ -92,6 +134,100 @@ def test_single_precision_stays_finite_within_velocity_limits(rng, between, floa
     speeds = simulated(builder, rng, limited, 64, 300, dtype=wp.float32)
     assert np.isfinite(speeds).all()
     assert speeds[1:].max() <= (HELD + 1e-4) * SPEED
+
+
+@pytest.mark.parametrize("thin", [1e-9, 1e-7])
+def test_single_precision_stays_finite_where_a_link_hardly_has_inertia_about_its_axis(rng, thin):
+    """The axes line up where the rod hangs down or stands up. Pivots are then the rounding errors of its lever arm squared."""
+    worlds = 256
+    model = worlds_of(rod(thin), worlds).finalize("cpu", dtype=wp.float32)
+    solver, state = quiet_solver(model), model.state()
+    q = state.joint_q.numpy().reshape(worlds, -1)
+    q[:, 7:] = rng.uniform(-3.0, 3.0, (worlds, 3))
+    q[:, 8] = np.pi * rng.integers(0, 2, worlds) + rng.choice([-1.0, 1.0], worlds) * 10 ** rng.uniform(-5, -3, worlds)
+    speed = rng.uniform(-10.0, 10.0, (worlds, 9))
+    speed[:, 7] *= 1e-3
+    state.joint_q, state.joint_qd = q.ravel(), speed.ravel()
+    for _ in range(40):
+        solver.step(state, state)
+    assert solver.check(state).all()
+    assert np.abs(state.joint_qd.numpy().reshape(worlds, -1)[:, 6:]).max() <= (HELD + 1e-4) * SPEED
+
+
+@pytest.mark.parametrize("dtype", [wp.float32, wp.float64])
+@pytest.mark.parametrize("named", [False, True])
+def test_position_limits_hold_where_slides_line_up(rng, dtype, named):
+    """Sweeps do not settle both limits where their rows are nearly parallel, and the error of one step is left to those that follow."""
+    worlds = 64
+    builder = prevented(slides()) if named else slides()
+    model = worlds_of(builder, worlds).finalize("cpu", dtype=dtype)
+    solver, state = quiet_solver(model), model.state()
+    q = rng.uniform(-0.4, 0.4, (worlds, 3))
+    q[:, 1] = rng.choice([-1.0, 1.0], worlds) * 10 ** rng.uniform(-6, -1, worlds)
+    state.joint_q, outside = q.ravel(), 0.0
+    for _ in range(600):
+        solver.step(state, state)
+        outside = max(outside, np.abs(state.joint_q.numpy().reshape(worlds, 3)[:, [0, 2]]).max() - 0.5)
+    assert outside < (0.1 if named else 0.4)
+
+
+def test_position_limits_of_limbs_hold_in_double_precision(rng):
+    worlds, bound = 64, np.pi / 2
+
+    def outside(model, state):
+        return np.abs(state.joint_q.numpy()).reshape(worlds, -1).max(axis=1) - bound
+
+    far = simulated(limbs(3), rng, outside, worlds).max(axis=0)
+    # a limb that passes a singular configuration as it hits a limit may overshoot it
+    assert np.median(far) < 0.05
+    far = simulated(prevented(limbs(3)), rng, outside, worlds).max(axis=0)
+    assert far.max() < 0.2
+
+
+def test_double_precision_is_exact_where_axes_of_joints_without_limits_line_up(rng):
+    """A ball on three hinges about z, y and z, the second at an angle a: the inertia of the first is I sin(a)^2."""
+    builder, parent, joints = ModelBuilder(gravity=0.0), -1, []
+    for axis, mass in zip("zyz", (0.0, 0.0, 1.0), strict=True):
+        body = builder.add_link(mass=mass, inertia=0.1 * mass * np.eye(3))
+        joints.append(builder.add_joint_revolute(parent, body, axis=axis))
+        parent = body
+    builder.add_articulation(joints)
+    model = builder.finalize("cpu", dtype=wp.float64)
+    solver, state, control = quiet_solver(model), model.state(), model.control()
+    angle, force = rng.uniform(1e-3, 1e-2), rng.uniform(1e-5, 1e-4)
+    state.joint_q = [rng.uniform(-1.0, 1.0), angle, rng.uniform(-1.0, 1.0)]
+    control.joint_f = [force, 0.0, 0.0]
+    solver.step(state, state, control, dt=1e-4)
+    assert state.joint_qd.numpy()[0] == pytest.approx(1e-4 * force / (0.1 * np.sin(angle) ** 2), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["joint_f", "joint_target_q", "joint_target_qd", "body_f", "contact", "joint_qd"])
+def test_numbers_that_are_not_finite_are_found_in_trees_with_light_links(rng, name):
+    builder, scene, worlds = limbs(2), ModelBuilder(), 3
+    builder.joint_target_ke, builder.joint_target_kd = [10.0] * 6, [1.0] * 6
+    builder.joint_target_mode = [int(JointTargetMode.POSITION_VELOCITY)] * 6
+    builder.add_shape_sphere(builder.body_count - 1, radius=0.1)
+    scene.replicate(builder, worlds)
+    scene.add_ground_plane(height=-0.45)
+    model = scene.finalize("cpu")
+    solver, state, control = quiet_solver(model), model.state(), model.control()
+    eval_fk(model, state.joint_q, state.joint_qd, state)
+    contacts = model.collide(state)
+    solver.step(state, state, control, contacts)
+    assert solver.check(state).all()
+    sick = int(rng.integers(worlds))
+    if name == "contact":
+        normals, shape = contacts.rigid_contact_normal.numpy(), contacts.rigid_contact_shape1.numpy()
+        assert contacts.rigid_contact_count.numpy()[0] == worlds
+        normals[:worlds][np.minimum(contacts.rigid_contact_shape0.numpy(), shape)[:worlds] == sick] = np.nan
+        contacts.rigid_contact_normal.assign(normals)
+    else:
+        array = getattr(control if name.startswith(("joint_f", "joint_target")) else state, name)
+        numbers = array.numpy().reshape(worlds, -1)
+        numbers[sick, int(rng.integers(numbers.shape[1]))] = np.nan
+        array.assign(numbers.reshape(array.numpy().shape))
+    solver.step(state, state, control, contacts)
+    np.testing.assert_array_equal(solver.check(state), np.arange(worlds) != sick)
 
 
 @pytest.mark.slow
@@ -165,6 +301,18 @@ def test_the_named_armature_prevents_it(rng, between):
     assert near_singular(builder.finalize("cpu")) == {}
 
 
+@pytest.mark.parametrize("thin", [1e-12, 1e-9, 1e-6])
+def test_an_armature_that_is_too_small_is_named(thin):
+    """The inertia that a hinge feels may vanish with its other axes locked, too: the armature is a share of all moments that it carries."""
+    named = near_singular(rod(thin).finalize("cpu"))
+    assert named == {1: pytest.approx(CURED * 0.25, rel=0.05)}
+    assert near_singular(prevented(rod(thin)).finalize("cpu")) == {}
+    with pytest.warns(UserWarning, match=r"joint 'z1' [\d.e-]+ instead of"):
+        SolverFeatherstone(rod(thin, armature=CURED * thin).finalize("cpu"))
+    named = near_singular(slides().finalize("cpu"))
+    assert named == {0: pytest.approx(CURED)}
+
+
 def test_robots_with_mass_in_their_links_are_not_named(rng):
     for builder in (quadruped(), limbs(2, between=0.2), worlds_of(quadruped(), 3)):
         assert near_singular(builder.finalize("cpu")) == {}
@@ -186,10 +334,11 @@ def test_the_measure_is_a_pivot_of_the_mass_matrix_over_its_diagonal(rng):
                 positions[dofs[j] : dofs[j + 1]] = q[at[j] : at[j + 1]]
         M = reference.mass_matrix(reference.Tree.from_model(model), q)
         (tree,) = trees_with(ModelArrays(model), np.ones(model.joint_count, bool))
-        measure, felt = tree.measures(positions[None])
+        measure, felt, size = tree.measures(positions[None])
         np.testing.assert_allclose(felt[0], np.diag(M), rtol=1e-8)
         pivots = [1.0 / np.linalg.inv(M[i:, i:])[0, 0] for i in range(tree.dofs)]
         np.testing.assert_allclose(measure[0], pivots / np.diag(M), rtol=1e-6)
+        assert (size >= felt - model.joint_armature.numpy() - 1e-12).all()
 
 
 def test_a_search_of_a_long_chain_is_bounded(monkeypatch):
@@ -219,6 +368,6 @@ def test_the_search_finds_the_worst_configuration():
         builder.joint_limit_lower[1], builder.joint_limit_upper[1], builder.joint_q[1] = low, low, low
         found = near_singular(builder.finalize("cpu", dtype=wp.float64))
         if np.sin(angle) ** 2 < NEAR:
-            assert found == {0: pytest.approx(CURED * 0.1, rel=1e-6)}
+            assert found == {0: pytest.approx(CURED * 0.15, rel=1e-6)}
         else:
             assert found == {}

@@ -6,7 +6,9 @@ for the chain of the constrained body, see `kernels.rows`, so its cost is propor
 Links of little or no mass connect their joints to one joint with several axes. Where these line up, a pivot is a small difference of large
 numbers. Rounding errors of a pivot, relative to it, are those of the inertias of all its ancestors, so that a pivot that rounding made
 too small makes the pivots of its ancestors negative. The step holds such a pivot at `LEAST` times its value before the other degrees of
-freedom of the same joint gave way: an armature that is there only in these configurations. Other pivots are held above 1e-12.
+freedom of the same joint gave way: an armature that is there only in these configurations. The pivot of a link behind them that has mass
+and nearly no inertia about its axis is no more than rounding errors of the mass it is computed from, and is held above `RESOLVED` of these.
+Pivots of trees without such links are held above 1e-12.
 
 The dynamics library adds the armature only when it inverts a pivot. A pivot without armature that is below the rounding error of its
 subtraction counts as zero; if the armature is also zero, its degree of freedom is locked.
@@ -16,15 +18,21 @@ import types
 
 import numpy as np
 import warp as wp
-from newton_like.kernels.tree import ARMATURE, COMPOUND
+from newton_like.kernels.tree import ARMATURE, COMPOUND, POSITION, VELOCITY
 
 NOISE = 16.0
 """A pivot counts as zero below this number of rounding errors of the inertia that its degree of freedom moves."""
 
+RESOLVED = 64.0
+"""A pivot of a tree with light links is held above this number of rounding errors of the largest moments of inertia that it is a sum of. 16
+are too few in a chain of a hundred links."""
 LEAST = {wp.float32: 2.0**-10, wp.float64: 2.0**-30}
 """Smallest share of a pivot of a light link that is left where its axes line up. With e, the machine epsilon, times the number of such
 pivots in a row, an elimination leaves errors of e / LEAST in an off-diagonal, and of e^2 / LEAST^3 in the next pivot: it must be well above
 e^(2/3)."""
+LEAST_LIMITED = 2.0**-10
+"""The smallest share of degrees of freedom with limits. The constraint rows of two limited joints that line up differ by this share, and
+sweeps need its inverse to settle them."""
 LIGHT = 1.0e-3
 """A link is light below this part of the mass that it carries."""
 
@@ -37,8 +45,9 @@ def rounding(m: types.SimpleNamespace) -> float:
 def factor_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``factorize``, ``whiten`` and ``unwhiten``; ``factorize_apart`` and ``solve``."""
     real = m.real
-    noise = NOISE * rounding(m)
-    share = LEAST[wp.float64 if m.real in (wp.float64, np.float64) else wp.float32]
+    noise, resolved = NOISE * rounding(m), RESOLVED * rounding(m)
+    free = LEAST[wp.float64 if m.real in (wp.float64, np.float64) else wp.float32]
+    limited = LEAST_LIMITED
 
     @m.func
     def eliminate(t, k: int, inverse: m.lane, T, L, mem):
@@ -83,6 +92,26 @@ def factor_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, L.light + k, t, m.where_lt(m.sub(total, carried), least, m.fill(real(1.0)), m.fill(real(0.0))))
 
     @m.func
+    def share(i: int, T) -> m.lane:
+        """The smallest share of its pivot that is left to dof i."""
+        least = m.fill(real(free))
+        if T.dof_limits[i] & (VELOCITY | POSITION):
+            least = m.fill(real(limited))
+        return least
+
+    @m.func
+    def note_errors(t, T, L, mem):
+        """root <- the rounding error of each dof's inertia, over the dof's share: that of the largest moments that the inertia is a sum of.
+        L.composite must have the composite inertias from joint_space_inertia."""
+        for k in range(T.bodies):
+            total = m.get10(mem, L.composite + 10 * k, t)
+            moments = m.add(total.i.xx, m.add(total.i.yy, total.i.zz))
+            for i in range(T.dof_at[k], T.dof_at[k + 1]):
+                s = m.get6(mem, L.subspace + 6 * i, t)
+                size = m.fma(total.m, m.dot(s.v, s.v), m.mul(moments, m.dot(s.w, s.w)))
+                m.put(mem, L.root + i, t, m.div(m.mul(m.fill(real(resolved)), size), share(i, T)))
+
+    @m.func
     def note_pivot(t, j: int, on: m.lane, T, L, mem):
         """root of dof j <- its pivot so far, where that is larger and `on` is one."""
         pivot = m.get(mem, L.h + T.row[j] + T.depth[j], t)
@@ -109,11 +138,11 @@ def factor_program(m: types.SimpleNamespace) -> dict:
     def factorize_held(t, T, L, mem):
         """As factorize, with pivots of light links held."""
         find_light(t, T, L, mem)
-        m.clear(t, L.root, T.dofs, mem)
+        note_errors(t, T, L, mem)
         for k in range(T.bodies - 1, -1, -1):
             for i in range(T.dof_at[k + 1] - 1, T.dof_at[k] - 1, -1):
                 pivot = m.get(mem, L.h + T.row[i] + T.depth[i], t)
-                least = m.fma(m.fill(real(share)), m.get(mem, L.root + i, t), m.fill(real(1.0e-12)))
+                least = m.fma(share(i, T), m.get(mem, L.root + i, t), m.fill(real(1.0e-12)))
                 inverse = m.rcp(m.larger(pivot, least))
                 m.put(mem, L.root + i, t, m.sqrt(inverse))
                 note_pivots(t, k, i, T, L, mem)

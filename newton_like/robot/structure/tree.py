@@ -77,9 +77,9 @@ def name_order(found: Sequence[str], listed: Sequence[str], what: str = "name") 
         RobotNameError: a listed name is not in `found`.
         RobotError: a name is listed twice.
     """
-    listed = as_list(listed, f"{what}_names", "names")
-    if not listed:
+    if isinstance(listed, list | tuple) and not listed:
         return list(range(len(found)))
+    listed = as_list(listed, f"{what}_names", "names")
     index = {name: i for i, name in enumerate(found)}
     order: dict[int, None] = {}
     for name in listed:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from newton_like.coercion import as_list, as_number
-from newton_like.robot.control.arguments import as_poses, as_vectors
+from newton_like.robot.arguments import as_array
+from newton_like.robot.control.arguments import as_poses
 from newton_like.robot.control.sweep import Sweep
 from newton_like.robot.control.task_space import pose_error, task_jacobian
 from newton_like.robot.errors import RobotError, ShapeError
@@ -210,8 +211,8 @@ def solve_ik_qp(
             f"solve_ik_qp has no argument {min(unknown)!r}; options are {', '.join(solve_qp_step.__kwdefaults__)}"
         )
     program = _Program(robot, state, tasks, **(solve_qp_step.__kwdefaults__ | options))
-    tolerance = as_vectors(tolerance, 2, "tolerance")
-    if tolerance.ndim != 1 or (tolerance <= 0.0).any():
+    tolerance = as_array(tolerance, (2,), "tolerance")
+    if (tolerance <= 0.0).any():
         raise RobotError(f"tolerance {tolerance.tolist()} must be two positive numbers, of rotation and position")
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         raise RobotError(f"steps is {steps!r}; give a count of at least 1")
@@ -293,9 +294,7 @@ class _Program:
         self._posture = None
         if posture is not None:
             self._posture_weight = _number(posture_weight, "posture_weight") ** 2
-            self._posture = as_vectors(posture, n, "posture")
-            if self._posture.ndim != 1:
-                raise ShapeError(f"posture has shape {self._posture.shape}; give [{n}]")
+            self._posture = as_array(posture, (n,), "posture")
         self.low, self.high = robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)
         self._speeds = None
         if dt is not None:

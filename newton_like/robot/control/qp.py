@@ -291,23 +291,22 @@ class _Program:
             )
         self._goals = [(task, _goal(task)) for task in _tasks(tasks)]
         self._damping = _number(damping, "damping", above=True) ** 2
-        self._posture = None
-        if posture is not None:
-            self._posture_weight = _number(posture_weight, "posture_weight") ** 2
-            self._posture = as_array(posture, (n,), "posture")
+        self._posture_weight = _number(posture_weight, "posture_weight") ** 2
+        self._posture = None if posture is None else as_array(posture, (n,), "posture")
         self.low, self.high = robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)
         self._speeds = None
         if dt is not None:
             dt = _number(dt, "dt", above=True)
             self._speeds = dt * robot.get_limit_qdot_lower(state), dt * robot.get_limit_qdot_upper(state)
-        self.safe = None
-        if safe_distance is not None:
-            self.safe, self._pairs, self._nearest = _number(safe_distance, "safe_distance"), pairs, nearest
-            self._approach = _number(approach, "approach", above=True)
-            if self._approach > 1.0:
-                raise RobotError(f"approach {approach:g} must be at most 1")
-            if isinstance(nearest, bool) or not isinstance(nearest, int | np.integer) or nearest < 1:
-                raise RobotError(f"nearest is {nearest!r}; give a count of at least 1")
+        self.safe = None if safe_distance is None else _number(safe_distance, "safe_distance")
+        self._pairs, self._nearest = pairs, nearest
+        if pairs is not None:
+            chosen_pairs(capsules_of(core), pairs)
+        self._approach = _number(approach, "approach", above=True)
+        if self._approach > 1.0:
+            raise RobotError(f"approach {approach:g} must be at most 1")
+        if isinstance(nearest, bool) or not isinstance(nearest, int | np.integer) or nearest < 1:
+            raise RobotError(f"nearest is {nearest!r}; give a count of at least 1")
 
     def measured(self, state: State) -> list[tuple[np.ndarray, np.ndarray]]:
         """Jacobians and pose errors of the goals."""

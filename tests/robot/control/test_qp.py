@@ -329,7 +329,12 @@ def test_a_step_of_a_path_computes_distances_once_where_it_starts(rng, monkeypat
         (dict(posture=np.zeros(3)), "posture"),
         (dict(tolerance=(-1.0, -1.0)), "tolerance"),
         (dict(tolerance=np.ones((3, 2))), "tolerance"),
-        (dict(pairs=[10**6], safe_distance=0.0), "pairs"),
+        (dict(pairs=[10**6]), "pairs"),
+        (dict(posture_weight=np.nan), "posture_weight"),
+        (dict(nearest=0), "nearest"),
+        (dict(approach=0.0), "approach"),
+        (dict(longest_step=-1.0), "longest_step"),
+        (dict(steps=0), "steps"),
     ],
 )
 def test_options_of_a_path_are_checked_where_it_has_no_steps(rng, options, word):

@@ -67,9 +67,10 @@ def plot(seconds: np.ndarray, before: rd.Distances, after: rd.Distances, folder:
             axes[name].plot(seconds, 1e3 * found.distance[:, pair], color=f"C{i}", label=label)
         axes[name].axhline(1e3 * CLEARANCE, color="k", lw=0.8, ls="--")
         axes[name].axhspan(-100.0, 0.0, color="C3", alpha=0.1, lw=0)
-        axes[name].set(title=title, xlabel="time [s]", xlim=(seconds[0], seconds[-1]), ylim=(-100.0, 300.0))
+        axes[name].set(title=title, xlabel="time [s]", xlim=(0.0, PERIOD), ylim=(-100.0, 300.0))
     axes["before"].set_ylabel("distance [mm]")
-    axes["before"].legend(loc="upper right", fontsize=7)
+    handles, labels = axes["before"].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", fontsize=7, ncols=len(labels))
     return common.save_figure(figure, folder, "self_collision.png")
 
 

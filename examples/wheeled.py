@@ -47,9 +47,6 @@ def drawn(robot: rd.Robot, floating: bool = False, marks: int = 0) -> tuple[nl.M
         builder.add_shape_cylinder(wheel, radius=0.1, half_height=0.025, xform=across, color=TIRE, cfg=look)
         shoulder = builder.body_label.index(f"{side}_shoulder")
         builder.add_shape_sphere(shoulder, radius=0.065, cfg=look)
-    for shape, body in enumerate(builder.shape_body):
-        if body >= 0:
-            builder.shape_flags[shape] |= int(nl.ShapeFlags.VISIBLE)
     for i in range(marks):
         mark = builder.add_body(mass=1.0, inertia=np.eye(3), label=f"mark_{i}")
         builder.add_shape_sphere(mark, radius=0.02, color=(0.85, 0.15, 0.1), cfg=look)

@@ -51,7 +51,7 @@ def plot(seconds: np.ndarray, base: np.ndarray, errors: np.ndarray, distance: np
     axes["distance"].plot(seconds, 1e3 * distance)
     axes["distance"].set(title="Least distance of two capsules", ylabel="distance [mm]", ylim=(0.0, None))
     for each in axes.values():
-        each.set(xlabel="time [s]", xlim=(seconds[0], seconds[-1]))
+        each.set(xlabel="time [s]", xlim=(0.0, max(seconds[-1], 0.1)))
     return common.save_figure(figure, folder, "whole_body.png")
 
 

@@ -19,6 +19,7 @@ from newton_like.robot.structure.collision import Collision, GeomCapsule
 from newton_like.robot.structure.configuration import RobotConfiguration
 from newton_like.robot.structure.joint import UNLIMITED, Joint
 from newton_like.robot.structure.link import Link, link_of_file
+from newton_like.robot.to_model import FILTER, NAMESPACE
 from newton_like.types import MAXVAL, GeoType, ShapeFlags
 
 _LEFT_OUT = {
@@ -32,9 +33,10 @@ def from_model(model: Model, articulation: int | str | None = None, *, evaluator
     and joints have, such as that of ``go2/base``, is left out of the names.
 
     The base link is the root body of the articulation if a FREE or FIXED joint connects it to the world; otherwise it is a link "world"
-    without mass. A D6 joint with several axes becomes a chain of joints, ``label:0``, ``label:1``, ..., with links without mass between
-    them. Frames of bodies that were merged become links on fixed joints. Capsules and spheres that collide become capsules of the type 1
-    with the affinity 1.
+    without mass. A D6 joint with several axes becomes a chain of joints, with links without mass between them. They are called ``label:0``,
+    ``label:1``, ...; or ``a``, ``b``, ... if the label is ``a+b+...`` with a name for each axis, such as that of joints of one MJCF body.
+    Frames of bodies that were merged become links on fixed joints. Capsules and spheres that collide become capsules of the type 1 with
+    the affinity 1, or those of the robot if the model is one of :meth:`Robot.to_builder`; other collision filters are not read.
 
     Args:
         model: the :class:`newton_like.Model`.
@@ -108,6 +110,7 @@ def _connect(model, first: int, last: int, links: dict[int, Link], name_of: Call
     X_p, X_c = (transform_to_matrix(each.numpy()) for each in (model.joint_X_p, model.joint_X_c))
     starts, axes = model.joint_qd_start.numpy().tolist(), model.joint_axis.numpy().astype(float).reshape(-1, 3)
     dims = model.joint_dof_dim.numpy().tolist()
+    labels = {name_of(label) for label in model.joint_label[first:last]}
     base = world = None
     for j in range(first, last):
         label, kind = name_of(model.joint_label[j]), JOINT_TYPES[types[j]]
@@ -134,18 +137,29 @@ def _connect(model, first: int, last: int, links: dict[int, Link], name_of: Call
             )
         dofs = range(starts[j], starts[j + 1])
         slides = dims[j][0]
-        names = [label] if len(dofs) < 2 else [f"{label}:{i}" for i in range(len(dofs))]
+        names = _axis_names(label, len(dofs), labels)
         T = X_p[j]
         for i, (dof, name) in enumerate(zip(dofs, names, strict=False)):
             make = Joint.make_prismatic if i < slides else Joint.make_revolute
             joint = make(name, axis=axes[dof])
             _limit(model, joint, dof)
-            end = child if i == len(dofs) - 1 else Link(name, np.zeros((6, 6)))
+            end = child if i == len(dofs) - 1 else Link(f"{label}:{i}", np.zeros((6, 6)))
             joint.connect_links(parent, end, T, inverse(X_c[j]) if end is child else np.eye(4))
             parent, T = end, np.eye(4)
         if not dofs:
             Joint.make_fixed(label).connect_links(parent, child, T, inverse(X_c[j]))
     return as_object(base, Link, "base link")
+
+
+def _axis_names(label: str, count: int, labels: set[str]) -> list[str]:
+    """Names of the axes of a joint. Parts of its label that other joints have for `labels` are no names."""
+    if count < 2:
+        return [label]
+    prefix, slash, last = label.rpartition("/")
+    names = [prefix + slash + name for name in last.split("+")]
+    if len(names) == len(set(names)) == count and all(last.split("+")) and not labels.intersection(names):
+        return names
+    return [f"{label}:{i}" for i in range(count)]
 
 
 def _limit(model, joint: Joint, dof: int) -> None:
@@ -163,6 +177,8 @@ def _limit(model, joint: Joint, dof: int) -> None:
 
 def _add_capsules(model, links: dict[int, Link]) -> None:
     """Adds the capsules and spheres of a model that collide."""
+    own = getattr(model, NAMESPACE, None)
+    groups = [getattr(own, name).numpy() if hasattr(own, name) else np.ones(model.shape_count, int) for name in FILTER]
     bodies, flags, types = (x.numpy() for x in (model.shape_body, model.shape_flags, model.shape_type))
     for i in np.flatnonzero(np.isin(types, (int(GeoType.CAPSULE), int(GeoType.SPHERE))) & np.isin(bodies, list(links))):
         if not flags[i] & ShapeFlags.COLLIDE_SHAPES:
@@ -171,7 +187,7 @@ def _add_capsules(model, links: dict[int, Link]) -> None:
         height = 2.0 * scale[1] if types[i] == GeoType.CAPSULE else 0.0
         collision = Collision(model.shape_label[i])
         collision.set_origin(transform_to_matrix(model.shape_transform.numpy()[i]))
-        collision.add_geom(GeomCapsule(height, float(scale[0]), 1, 1))
+        collision.add_geom(GeomCapsule(height, float(scale[0]), *(int(bits[i]) for bits in groups)))
         links[int(bodies[i])].add_collision(collision)
 
 

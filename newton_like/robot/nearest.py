@@ -11,7 +11,7 @@ from newton_like.robot.core.calls import Calls
 from newton_like.robot.core.state import StateCore
 from newton_like.robot.core.tasks import Task, distance_tasks
 from newton_like.robot.errors import RobotIndexError
-from newton_like.robot.structure.collision import CollisionResult, GeomCapsule, result_of_row
+from newton_like.robot.structure.collision import BatchResults, CollisionResult, GeomCapsule, ResultRows
 from newton_like.robot.structure.link import collision_versions
 
 _BATCHES = 4
@@ -40,6 +40,15 @@ class Distances(NamedTuple):
 
 class Capsules:
     """The capsules of a robot and the pairs that its filter lets pass, in the order of a state's links.
+
+    Attributes:
+        numbers: ends of the axes in the frames of their links, and radii, ``[capsules, 7]``.
+        bodies: of each capsule, its body.
+        radii: of the capsules [m].
+        pairs: two capsules each, ``[pairs, 2]``.
+        names: names of the links of each pair.
+        versions: tells whether capsules were changed.
+        bounds, highest: what :mod:`newton_like.robot.control` computed once for these capsules.
 
     Args:
         core: of the state.
@@ -70,6 +79,8 @@ class Capsules:
         self._reference = core.bodies[0]
         self._made: dict = {}
         self._known: dict = {}
+        self.bounds: dict = {}
+        self.highest: dict = {}
 
     def evaluate(self, core: StateCore, jacobian: bool, chosen: np.ndarray | None = None) -> Distances:
         """Distances of all pairs, or of chosen ones, for the coordinates of a state."""
@@ -78,13 +89,13 @@ class Capsules:
         q, n = core.read["q"], len(self._order)
         count = q.shape[:-1]
         if not len(pairs):
-            results = [np.zeros((*count, 0, PAIR)), np.zeros((*count, 0, n))]
+            results = [np.zeros((*count, PAIR, 0)), np.zeros((*count, 0, n))]
         else:
             calls = self._calls(count, len(pairs))
             first = 3 + len(self.numbers)
             calls.links[first:] = pairs.ravel()
             arrays = {"q": q, "capsules": self.numbers.ravel()}
-            shapes = [(len(pairs), PAIR), (len(pairs), n)][: 1 + jacobian]
+            shapes = [(PAIR, len(pairs)), (len(pairs), n)][: 1 + jacobian]
             task = self._tasks(len(pairs))[jacobian]
             results = calls.evaluate(task, arrays, shapes, (0, self._reference, 0))
             if not count:
@@ -92,30 +103,33 @@ class Capsules:
         found, rows = results[0], results[1] if jacobian else None
         if jacobian and core.scale is not None:
             rows = rows * core.scale
-        return Distances(found[..., 0], found[..., 1:4], found[..., 4:7], found[..., 7:10], names, rows)
+        vectors = (np.swapaxes(found[..., i : i + 3, :], -1, -2) for i in (1, 4, 7))
+        return Distances(found[..., 0, :], *vectors, names, rows)
 
-    def results(self, found: Distances, least: int) -> list:
+    def results(self, found: Distances, least: int) -> list[CollisionResult] | BatchResults:
         """Results for one configuration, or for each of a batch, nearest first: all contacts, and further pairs until there are `least`."""
         distance = np.atleast_2d(found.distance)
         count, pairs = distance.shape
-        far, chosen = min(least, pairs), distance <= 0.0
+        far, farthest = min(least, pairs), np.zeros(count)
         if far:
-            chosen |= distance <= np.partition(distance, far - 1, axis=1)[:, far - 1 : far]
+            # a partition copies all distances
+            nearest = np.partition(distance, far - 1, axis=1)[:, far - 1] if far > 1 else distance.min(axis=1)
+            farthest = np.maximum(nearest, 0.0)
         # by configuration, then by distance; pairs at the same distance stay in their order
-        rows, columns = np.nonzero(chosen)
+        rows, columns = np.divmod(np.flatnonzero(distance <= farthest[:, None]), max(pairs, 1))
         order = np.lexsort((distance[rows, columns], rows))
         rows, columns = rows[order], columns[order]
+        starts = np.searchsorted(rows, np.arange(count + 1))
+        # a tie may have chosen more
+        kept = (distance[rows, columns] <= 0.0) | (np.arange(len(rows)) - starts[rows] < far)
+        if not kept.all():
+            rows, columns = rows[kept], columns[kept]
+            starts = np.searchsorted(rows, np.arange(count + 1))
         p, q, n = (x.reshape(count, pairs, 3)[rows, columns] for x in found[1:4])
-        distance = distance[rows, columns]
         first, second = self.radii[self.pairs[columns]].T[..., None]
         points = p, q, p + first * n, q - second * n, n
-        results: list[list[CollisionResult]] = [[] for _ in range(count)]
-        for at, (row, pair, x) in enumerate(zip(rows.tolist(), columns.tolist(), distance.tolist(), strict=True)):
-            into = results[row]
-            # a tie may have chosen more
-            if x <= 0.0 or len(into) < far:
-                into.append(result_of_row(found.links[pair], x, points, at))
-        return results if found.distance.ndim > 1 else results[0]
+        made = ResultRows(found.links, columns, distance[rows, columns], points)
+        return BatchResults(made, starts.tolist()) if found.distance.ndim > 1 else made.results(0, len(rows))
 
     def _calls(self, count: tuple[int, ...], pairs: int) -> Calls:
         key = (count, pairs)
@@ -157,9 +171,9 @@ def chosen_pairs(capsules: Capsules, pairs) -> np.ndarray | None:
     if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
         raise TypeError(f"pairs must be a list of indices of pairs, not {pairs!r}")
     if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(capsules.pairs)):
-        raise RobotIndexError(
-            f"pairs {pairs!r}: the robot has {len(capsules.pairs)} pairs of capsules, 0 to {len(capsules.pairs) - 1}"
-        )
+        known = len(capsules.pairs)
+        has = f"{known} pairs of capsules, 0 to {known - 1}" if known else "no pairs of capsules"
+        raise RobotIndexError(f"pairs {pairs!r}: the robot has {has}")
     return chosen
 
 

@@ -37,7 +37,8 @@ class Robot:
 
     Functions take a :class:`State` and indices of its links. Twists, wrenches and Jacobians have the angular part first. Where the state
     has a batch of configurations, results have the batch as their first dimension, and one call computes them in SIMD lanes and on all
-    cores (environment variable ``NEWTON_LIKE_THREADS``). Threads may use one robot at a time with a state for each thread.
+    cores (environment variable ``NEWTON_LIKE_THREADS``). Threads may use one robot at a time with a state for each thread. Copies and
+    pickles of a robot are robots of their own; states cannot be copied.
 
     Args:
         robot_configuration: name, base link and mobile base.
@@ -72,6 +73,10 @@ class Robot:
         self._index = {link.name: i for i, link in enumerate(self.core.links)}
         self._mobility = mobility_of(robot_configuration)
 
+    def __reduce__(self):
+        # copies and pickles are new robots, of the configuration as it is then
+        return _made_again, (type(self), self.configuration, self.core.evaluator)
+
     def __repr__(self) -> str:
         n, links = self.dof, len(self.core.links)
         return f"{type(self).__name__}(\n  DOF={n},\n  links={links},\n  joints={n},\n  base={self.base.name!r}\n)"
@@ -104,12 +109,12 @@ class Robot:
     @property
     def link_names(self) -> list[str]:
         """Names of :attr:`links`."""
-        return [link.name for link in self.core.links]
+        return list(self.core.link_names)
 
     @property
     def joint_names(self) -> list[str]:
         """Names of :attr:`joints`."""
-        return [joint.name for joint in self.core.joints]
+        return list(self.core.joint_names)
 
     def get_base(self) -> Link:
         """:attr:`base`"""
@@ -166,8 +171,8 @@ class Robot:
             KeyError, ValueError: unknown or repeated names.
             TypeError: no list of names.
         """
-        links = name_order(self.link_names, link_names, "link")
-        return new_state(self._state, self, links, name_order(self.joint_names, joint_names, "joint"))
+        links = name_order(self.core.link_names, link_names, "link")
+        return new_state(self._state, self, links, name_order(self.core.joint_names, joint_names, "joint"))
 
     def get_joint_property(self, state: State, getter: Callable[[Joint], float]) -> np.ndarray:
         """A number of each joint in the order of a state, ``[n]``.
@@ -413,7 +418,7 @@ class Robot:
 
     def detect_collisions_or_nearest_links(
         self, state: State, collision_threshold: int = 0
-    ) -> list[CollisionResult] | list[list[CollisionResult]]:
+    ) -> list[CollisionResult] | Sequence[list[CollisionResult]]:
         """Pairs of capsules that touch or overlap, and the nearest others until there are `collision_threshold` in all, nearest first.
 
         A pair is two capsules of different links that pass :meth:`Geom.filter`. Points are in the frame of the first link of the state.
@@ -423,7 +428,8 @@ class Robot:
             collision_threshold: least number of results, if there are as many pairs.
 
         Returns:
-            :class:`CollisionResult` objects; for a batch, a list of them for each configuration.
+            :class:`CollisionResult` objects; for a batch, a sequence with a list of them for each configuration, whose objects are made
+            when they are asked for.
 
         Raises:
             ValueError, TypeError: a state of another robot; no count.
@@ -501,24 +507,33 @@ class Robot:
         Bodies and joints have the names of links and joints. The joint of the base link is ``{name of the robot}_base``, and the shapes
         are ``{link}/{collision}_{index of the geom}``; such a label that another joint or shape has ends with a number, such as ``_2``.
         Joints have the limits of position, velocity and torque; models have no limits of acceleration. Capsules become shapes without
-        density. The mobile base is left out: its wheels are joints like all others.
+        density. The mobile base is left out: its wheels are joints like all others. Inertias that no body can have are replaced by the
+        nearest possible ones.
 
         Args:
-            state: gives the initial positions of the joints; by default zero.
+            state: gives the initial positions of the joints, and so the poses of the bodies; by default zero.
             floating: whether the base link is free; otherwise it is fixed at the origin of the world.
             self_collisions: whether capsules that pass the filter of the robot collide with each other; a solver may not support that.
 
         Raises:
             ValueError: a state of another robot or with a batch; a screw whose axis has not the length 1.
+
+        Warns:
+            UserWarning: inertias were replaced. The message names the links.
         """
-        q: dict[str, float] = {}
-        if state is not None:
-            values = core_of(self, state).given["q"]
-            if values.ndim != 1:
-                raise ShapeError("the state has a batch of configurations; give one of a single configuration")
-            q = dict(zip(state.core.joint_names, values.tolist(), strict=True))
+        core = core_of(self, self.make_state() if state is None else state)
+        values = core.given["q"]
+        if values.ndim != 1:
+            raise ShapeError("the state has a batch of configurations; give one of a single configuration")
+        q = dict(zip(core.joint_names, values.tolist(), strict=True))
+        poses = [core.evaluate(tasks.POSE, (4, 4), k) for k in range(len(core.bodies))]
         flags = as_flag(floating, "floating"), as_flag(self_collisions, "self_collisions")
-        return robot_builder(self.core.links, self.core.edges, self.configuration.name or "robot", *flags, q)
+        return robot_builder(self.core.links, self.core.edges, self.configuration.name or "robot", *flags, q, poses)
+
+
+def _made_again(kind: type[Robot], configuration: RobotConfiguration, evaluator: str) -> Robot:
+    """The robot of a copied configuration."""
+    return kind(configuration, evaluator=evaluator)
 
 
 def core_of(robot: Robot, state: State) -> StateCore:

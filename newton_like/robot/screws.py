@@ -73,6 +73,12 @@ def shifted(p: np.ndarray) -> np.ndarray:
     return T
 
 
+def product(matrix: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """``matrix @ x`` for vectors ``[..., n]``. A vector of a batch has the same bits as alone: each is a product of its own, and the order
+    of sums in BLAS depends on sizes and strides only."""
+    return np.matmul(np.ascontiguousarray(matrix), np.ascontiguousarray(x)[..., None])[..., 0]
+
+
 def symmetric_inverse(A: np.ndarray, least: float) -> np.ndarray:
     """Pseudo-inverses of symmetric matrices, ``[..., n, n]``. They are zero in directions whose eigenvalue is at most `least` times the
     largest one."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 import warp as wp
 
 from newton_like.geometry.transforms import quat_between, quat_from_matrix, transform
+from newton_like.importers.shared import possible_inertia
 from newton_like.model import ModelBuilder, ShapeConfig
+from newton_like.model.custom import AttributeFrequency, CustomAttribute
 from newton_like.robot.errors import RobotError
 from newton_like.robot.screws import axis_of, cross_matrix, inverse, shifted
 from newton_like.robot.structure.collision import GeomCapsule
@@ -18,6 +21,10 @@ from newton_like.types import MAXVAL
 
 _PITCH = 1e-9
 """Pitch [m/rad], for an axis up to 1 m from the origin, below which a joint of a model is a rotation."""
+
+
+NAMESPACE, FILTER = "robot", ("coltype", "colaffinity")
+"""Custom attributes of shapes: the groups of capsules, see :class:`Geom`."""
 
 
 class Edge(NamedTuple):
@@ -84,11 +91,11 @@ def machine_model(links, edges: list[Edge]):
 
 
 def robot_builder(
-    links, edges: list[Edge], name: str, floating: bool, self_collisions: bool, q: dict[str, float]
+    links, edges: list[Edge], name: str, floating: bool, self_collisions: bool, q: dict[str, float], poses
 ) -> ModelBuilder:
-    """See :meth:`newton_like.robot.Robot.to_builder`; `q`: coordinates by names of joints."""
+    """See :meth:`newton_like.robot.Robot.to_builder`; `q`: coordinates by names of joints; `poses`: of the links, ``[links, 4, 4]``."""
     builder = ModelBuilder()
-    bodies = _add_links(builder, links)
+    bodies = _add_possible_links(builder, links, poses)
     label = _unused(f"{name}_base", {edge.joint.name for edge in edges})
     root = (
         builder.add_joint_free(bodies[0], label=label)
@@ -100,6 +107,10 @@ def robot_builder(
     for edge, joint in zip(edges, joints, strict=True):
         if edge.joint.name in q:
             builder.joint_q[builder.joint_q_start[joint]] = q[edge.joint.name]
+    for name in FILTER:
+        builder.add_custom_attribute(
+            CustomAttribute(name, wp.uint32, AttributeFrequency.SHAPE, namespace=NAMESPACE, default=1)
+        )
     shapes, labels = [], set()
     for link, body in zip(links, bodies, strict=True):
         for collision in link.collisions:
@@ -125,6 +136,26 @@ def _add_links(builder: ModelBuilder, links) -> list[int]:
     return [builder.add_link(label=link.name, **body_numbers(link)) for link in links]
 
 
+def _add_possible_links(builder: ModelBuilder, links, poses) -> list[int]:
+    """Adds links with poses. Inertias that no body can have are replaced by the nearest possible ones, with a warning. Returns the
+    bodies."""
+    bodies, replaced = [], {}
+    for link, pose in zip(links, poses, strict=True):
+        numbers = body_numbers(link)
+        if numbers["mass"] > 0.0:
+            numbers["inertia"] = possible_inertia(
+                numbers["mass"],
+                numbers["inertia"],
+                "links",
+                link.name,
+                lambda what, name: replaced.setdefault(what, []).append(name),
+            )
+        bodies.append(builder.add_link(label=link.name, xform=transform7(pose), **numbers))
+    for what, names in replaced.items():
+        warnings.warn(f"{what}: {', '.join(names)}", stacklevel=4)
+    return bodies
+
+
 def _add_joints(builder: ModelBuilder, edges: list[Edge], bodies: list[int], settings) -> list[int]:
     """Adds joints and returns them. `settings` gives further arguments for a joint that moves."""
     made = []
@@ -142,7 +173,7 @@ def _add_joints(builder: ModelBuilder, edges: list[Edge], bodies: list[int], set
 
 
 def _limits(edge: Edge) -> dict:
-    """The limits of a joint as arguments of the builder. Numbers that stand for no limit are left out.
+    """The limits of a joint as arguments of the builder, whose number for no limit is MAXVAL.
 
     Raises:
         ValueError: a joint whose coordinate is not in radians or metres.
@@ -165,7 +196,7 @@ def _limits(edge: Edge) -> dict:
             "joints of models may stand still"
         )
     found = dict(limit_lower=lower, limit_upper=upper, velocity_limit=speed, effort_limit=joint.get_limit_torque())
-    return {name: value for name, value in found.items() if abs(value) < MAXVAL}
+    return {name: min(max(value, -MAXVAL), MAXVAL) for name, value in found.items()}
 
 
 def _add_capsule(builder: ModelBuilder, body: int, collision, geom, label: str) -> int:
@@ -176,9 +207,8 @@ def _add_capsule(builder: ModelBuilder, body: int, collision, geom, label: str) 
     length = float(np.linalg.norm(end - start))
     along = (end - start) / length if length else np.array([0.0, 0.0, 1.0])
     xform = transform(0.5 * (start + end), quat_between((0.0, 0.0, 1.0), along))
-    cfg = ShapeConfig(density=0.0)
+    common = dict(radius=geom.radius, xform=xform, cfg=ShapeConfig(density=0.0), label=label)
+    common["custom_attributes"] = {f"{NAMESPACE}:{name}": getattr(geom, name) for name in FILTER}
     if not length:
-        return builder.add_shape_sphere(body, radius=geom.radius, xform=xform, cfg=cfg, label=label)
-    return builder.add_shape_capsule(
-        body, radius=geom.radius, half_height=0.5 * length, xform=xform, cfg=cfg, label=label
-    )
+        return builder.add_shape_sphere(body, **common)
+    return builder.add_shape_capsule(body, half_height=0.5 * length, **common)

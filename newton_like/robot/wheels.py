@@ -8,6 +8,7 @@ from newton_like.arrays import host_array
 from newton_like.robot.arguments import one_form
 from newton_like.robot.core.state import LARGE, StateCore
 from newton_like.robot.errors import RobotError, ShapeError
+from newton_like.robot.screws import product
 from newton_like.robot.structure.mobile_base import (
     MobileBaseType,
     velocity_matrix,
@@ -42,13 +43,13 @@ class Wheels:
 
     def velocity(self, qdot: np.ndarray) -> np.ndarray:
         """Velocity of the base link for joint velocities."""
-        return _product(self.to_base, qdot[..., self.places])
+        return product(self.to_base, qdot[..., self.places])
 
     def drive(self, core: StateCore, args: tuple, named: dict) -> None:
         """Sets the velocities of the wheels, see :meth:`Robot.compute_mobility_inverse_diff_kinematics`."""
         velocity, given = _velocity(args, named), core.given["qdot"]
         if given.ndim == velocity.ndim == 1:
-            given[self.places] = _product(self.to_wheels, velocity)
+            given[self.places] = product(self.to_wheels, velocity)
             core.written("qdot")
         else:
             if given.ndim == velocity.ndim and len(given) != len(velocity):
@@ -57,13 +58,8 @@ class Wheels:
                 )
             batch = max(given.shape[:-1], velocity.shape[:-1])
             qdot = np.array(np.broadcast_to(given, (*batch, given.shape[-1])))
-            qdot[..., self.places] = _product(self.to_wheels, velocity)
+            qdot[..., self.places] = product(self.to_wheels, velocity)
             core.set("qdot", qdot)
-
-
-def _product(matrix: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """``matrix @ x`` for a vector, or for each of a batch, with the same bits."""
-    return np.matmul(matrix, x[..., None])[..., 0]
 
 
 def _velocity(args: tuple, named: dict) -> np.ndarray:

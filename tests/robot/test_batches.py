@@ -107,6 +107,12 @@ def test_detected_collisions_of_a_batch(rng):
             assert (a.link1, a.link2, a.distance) == (b.link1, b.link2, b.distance)
             for name in ("position1", "position2", "surface1", "surface2", "normal"):
                 np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    names = [[(x.link1, x.link2) for x in results] for results in found]
+    assert [[(x.link1, x.link2) for x in results] for results in found[2:7:2]] == names[2:7:2]
+    assert [(x.link1, x.link2) for x in found[-1]] == names[-1]
+    for outside in (9, -10):
+        with pytest.raises(IndexError):
+            found[outside]
 
 
 def test_orders_of_a_batch(rng):

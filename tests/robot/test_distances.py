@@ -192,7 +192,7 @@ def test_a_robot_without_capsules(rng):
     state = robot.make_state()
     assert robot.detect_collisions_or_nearest_links(state, 5) == []
     state.q = rng.normal(size=(3, 1))
-    assert robot.detect_collisions_or_nearest_links(state, 5) == [[], [], []]
+    assert list(robot.detect_collisions_or_nearest_links(state, 5)) == [[], [], []]
     found = robot.compute_distances(state, jacobian=True)
     assert found.distance.shape == (3, 0) and found.jacobian.shape == (3, 0, 1) and found.position1.shape == (3, 0, 3)
 

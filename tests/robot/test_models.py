@@ -1,5 +1,7 @@
 """Robots of models, and models of robots: the same masses, poses, limits and capsules."""
 
+import itertools
+
 import numpy as np
 import pytest
 import warp as wp
@@ -67,7 +69,11 @@ def test_a_model_of_a_random_robot_has_its_poses_and_inverse_dynamics(rng):
         builder = robot.to_builder(state, floating=floating)
         model = builder.finalize("cpu", dtype=wp.float64)
         now = model.state()
+        initial = now.body_q.numpy().copy()
         nl.eval_fk(model, now.joint_q, now.joint_qd, now)
+        np.testing.assert_allclose(
+            *([pose_of(x) for x in poses] for poses in (initial, now.body_q.numpy())), rtol=0, atol=1e-12
+        )
         for body, label in enumerate(model.body_label):
             found = robot.compute_transformation(state, state.base_link_idx, state.link_names.index(label))
             np.testing.assert_allclose(found, pose_of(now.body_q.numpy()[body]), atol=1e-12)
@@ -88,14 +94,70 @@ def test_there_and_back_is_the_same_robot(rng):
     for name in ("q_lower", "q_upper", "qdot_lower", "qdot_upper", "torque"):
         limits = (getattr(r, f"get_limit_{name}")(s) for r, s in ((robot, state), (again, other)))
         np.testing.assert_allclose(*limits)
-    # capsules of robots of models are pairs without exception
-    assert len(again.compute_distances(other).links) > len(robot.compute_distances(state).links) > 0
-    found = {
-        pair: x
-        for pair, x in zip(*(getattr(again.compute_distances(other), n) for n in ("links", "distance")), strict=True)
-    }
-    for pair, x in zip(*(getattr(robot.compute_distances(state), n) for n in ("links", "distance")), strict=True):
-        assert found[pair] == pytest.approx(x, abs=1e-12)
+    before, after = robot.compute_distances(state), again.compute_distances(other)
+    assert before.links == after.links and len(before.links) > 0
+    np.testing.assert_allclose(before.distance, after.distance, rtol=0, atol=1e-12)
+
+
+def test_limits_and_groups_of_capsules_go_there_and_back(rng):
+    """Also without limits, from a model that has other shapes and several such robots."""
+    links = [rd.Link(name, np.eye(6)) for name in ("a", "b", "c")]
+    groups = rng.integers(2**32, size=(3, 2)).tolist()
+    for link, (coltype, colaffinity) in zip(links, groups, strict=True):
+        collision = rd.Collision(link.name)
+        collision.add_geom(rd.GeomCapsule(rng.uniform(0.0, 1.0), 0.1, coltype, colaffinity))
+        link.add_collision(collision)
+    for parent, child in itertools.pairwise(links):
+        rd.Joint.make_revolute(f"to_{child.name}").connect_links(parent, child)
+    robot = rd.Robot(rd.RobotConfiguration("r", links[0]), evaluator="general")
+    scene = nl.ModelBuilder()
+    scene.add_ground_plane()
+    for _ in range(2):
+        scene.add_builder(robot.to_builder())
+    again = rd.from_model(scene.finalize("cpu", dtype=wp.float64), 1)
+    state, other = robot.make_state(), again.make_state()
+    for name in ("q_lower", "q_upper", "qdot_lower", "qdot_upper", "torque"):
+        get = f"get_limit_{name}"
+        np.testing.assert_array_equal(getattr(robot, get)(state), getattr(again, get)(other))
+    found = [(geom.coltype, geom.colaffinity) for link in again.links for geom in link.collisions[0].geoms]
+    assert found == [tuple(x) for x in groups]
+
+
+def test_joints_of_one_body_keep_their_names():
+    builder = nl.ModelBuilder()
+    builder.add_mjcf(
+        "<mujoco model='m'><worldbody><body name='base'><geom size='0.1'/><body name='x'><joint name='x' axis='1 0 0'/>"
+        "<joint name='y' axis='0 1 0'/><geom size='0.1'/><body name='b'><joint name='u' axis='1 0 0'/><joint name='v' axis='0 1 0'/>"
+        "<joint name='w' axis='0 0 1'/><geom size='0.1'/></body></body></body></worldbody></mujoco>"
+    )
+    robot = rd.from_model(builder.finalize("cpu"))
+    assert sorted(robot.joint_names) == ["u", "v", "w", "x", "y"]
+    axes = {joint.name: joint.S[:3] for joint in robot.joints}
+    for name, axis in {"x": (1, 0, 0), "y": (0, 1, 0), "u": (1, 0, 0), "v": (0, 1, 0), "w": (0, 0, 1)}.items():
+        np.testing.assert_allclose(axes[name], axis, atol=1e-6)
+
+
+def test_inertias_that_no_body_can_have_are_replaced_as_by_add_urdf(rng):
+    moments = rng.uniform(0.5, 1.0, (2, 3)) * [[1.0, 1.0, 5.0], [1.0, 1.0, 1.0]]
+    links = "".join(
+        f"<link name='{name}'><inertial><mass value='2'/><inertia ixx='{x}' iyy='{y}' izz='{z}' ixy='0' ixz='0' iyz='0'/></inertial>"
+        "</link>"
+        for name, (x, y, z) in zip(("wrong", "right"), moments, strict=True)
+    )
+    text = (
+        f"<robot name='r'>{links}<joint name='j' type='revolute'><parent link='right'/><child link='wrong'/>"
+        "<limit lower='-1' upper='1' effort='1' velocity='1'/></joint></robot>"
+    )
+    expected = nl.ModelBuilder()
+    with pytest.warns(UserWarning, match="wrong"):
+        expected.add_urdf(text, floating=False)
+    robot = rd.Robot(rd.load_robot_from_urdf_data(text, "right"))
+    with pytest.warns(UserWarning, match="wrong"):
+        builder = robot.to_builder()
+    inertias = builder.finalize("cpu").body_inertia.numpy()
+    np.testing.assert_allclose(inertias, expected.finalize("cpu").body_inertia.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(np.diagonal(inertias[0]), moments[1], rtol=1e-6)
+    np.testing.assert_allclose(robot.get_link("wrong").inertia[:3, :3], np.diag(moments[0]))
 
 
 @pytest.mark.parametrize("floating", [False, True])

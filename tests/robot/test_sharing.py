@@ -1,8 +1,11 @@
 """One robot in several threads, and robots whose links are connected in another way after they were made."""
 
+import copy
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
 import newton_like.robot as rd
 from tests.support.random_robots import random_pose, random_robot
@@ -111,3 +114,17 @@ def test_a_configuration_without_inertia_leaves_the_others_of_a_batch_alone(rng)
     for i, row in enumerate(q):
         single.q = row
         np.testing.assert_array_equal(robot.compute_reflective_inertia(single, 0, 1), found[i])
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda robot: pickle.loads(pickle.dumps(robot))])
+def test_copies_are_robots_of_their_own(rng, again):
+    links, _ = random_robot(rd, int(rng.integers(1 << 30)), 6)
+    robot = rd.Robot(rd.RobotConfiguration("robot", links[0]), evaluator="general")
+    state = robot.make_state()
+    other = again(robot)
+    there = other.make_state()
+    state.q = there.q = rng.normal(size=robot.dof)
+    np.testing.assert_array_equal(robot.compute_mass_matrix(state), other.compute_mass_matrix(there))
+    with pytest.raises(rd.RobotError, match="another robot"):
+        other.compute_mass_matrix(state)
+    assert (other.base is robot.base) == (again is copy.copy)

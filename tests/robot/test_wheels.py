@@ -61,18 +61,39 @@ def test_the_order_of_wheel_joints_does_not_matter(rng, kind, names, params):
 
 
 def test_wheels_at_one_place_have_the_order_of_the_file(rng):
+    T = frame(rng)
+
     def speeds(order) -> np.ndarray:
         base = rd.Link("base")
         for name in order:
-            rd.Joint.make_revolute(name, axis=[0, -1, 0]).connect_links(base, rd.Link(f"{name}_link"))
-        robot = rd.Robot(
-            rd.RobotConfiguration("case", base, rd.MobileBaseDifferential(list(order), [0.4, 0.1])), evaluator="general"
-        )
+            rd.Joint.make_revolute(name, axis=-T[:3, 1]).connect_links(base, rd.Link(f"{name}_link"))
+        configuration = rd.RobotConfiguration("case", base, rd.MobileBaseDifferential(list(order), [0.4, 0.1], T))
+        with pytest.warns(UserWarning, match=f"{order[0]} right"):
+            robot = rd.Robot(configuration, evaluator="general")
         state = robot.make_state([], ["a", "b"])
-        robot.compute_mobility_inverse_diff_kinematics(state, [1.0, 0.0, 0.0])
+        # the middle between the wheels rests
+        robot.compute_mobility_inverse_diff_kinematics(state, [1.0, T[1, 3], -T[0, 3]])
         return state.qdot
 
-    np.testing.assert_array_equal(speeds("ab"), -speeds("ba"))
+    np.testing.assert_allclose(speeds("ab"), -speeds("ba"), rtol=1e-9)
+    np.testing.assert_allclose(np.abs(speeds("ab")), 2.0)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["fr", "fl", "rr", "rl"]))[::3])
+def test_wheels_of_screws_without_a_side_are_checked(rng, order):
+    """The screw of ``make_revolute(name, T, axis)`` tells front from rear, but not right from left."""
+    T, base = frame(rng), rd.Link("base")
+    for name in sorted(order):
+        pose = np.eye(4)
+        pose[:2, 3] = PLACES[name]
+        rd.Joint.make_revolute(name, shifted(T, pose), T[:3, 1]).connect_links(base, rd.Link(f"{name}_link"))
+    mobile = rd.MobileBaseMecanum(list(order), [0.3, 0.2, 0.1], T)
+    if [name[0] for name in order] != list("ffrr"):
+        with pytest.raises(rd.RobotError, match="contradict"):
+            rd.wheel_roles(mobile, base)
+    else:
+        with pytest.warns(UserWarning, match=f"{order[0]} front right"):
+            assert rd.wheel_roles(mobile, base) == [0, 1, 2, 3]
 
 
 def test_batches_have_the_bits_of_single_configurations(rng):

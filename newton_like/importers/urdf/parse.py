@@ -12,7 +12,7 @@ import numpy as np
 
 from newton_like.geometry.transforms import IDENTITY, quat_from_rpy, quat_to_matrix, transform
 from newton_like.importers.urdf.motors import SafetyController, Transmission, read_safety, read_transmission
-from newton_like.importers.xml_source import XmlElement, XmlSource
+from newton_like.importers.xml_source import ImportFileError, XmlElement, XmlSource
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 GEOMETRIES = ("box", "sphere", "cylinder", "capsule", "mesh")
@@ -300,6 +300,11 @@ def _inertial(element: XmlElement, link: str, robot: UrdfRobot) -> tuple[float, 
     return mass, origin[:3], rotation @ matrix @ rotation.T
 
 
+def size_error(element: XmlElement, tag: str, link: str) -> ImportFileError:
+    """The error for a size of 0 or below."""
+    return element.error(f"in a {tag} of link {link!r}: sizes must be above 0 [m]; correct them or remove the {tag}")
+
+
 def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geometry | None:
     """The geometry of a piece; ``None`` for a visual of size zero."""
     holder = piece.need("geometry")
@@ -330,11 +335,11 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
         if 0.0 in size:
             raise element.error(f"scale={element.get('scale')!r} must not be zero")
         return Geometry(kind, size, filename, element)
-    # a capsule of length 0 is a sphere
+    # a capsule of length 0 is a sphere; one of radius 0 is a line, which robots may have and models not
     smallest = size[0] if kind == "capsule" else min(size)
-    if min(size) < 0.0 or (smallest == 0.0 and tag == "collision"):
-        raise element.error(f"in a {tag} of link {link!r}: sizes must be above 0 [m]; correct them or remove the {tag}")
-    if smallest == 0.0:
+    if min(size) < 0.0 or (smallest == 0.0 and tag == "collision" and kind != "capsule"):
+        raise size_error(element, tag, link)
+    if smallest == 0.0 and tag == "visual":
         robot.remark("links have a visual of size zero, which is ignored", link)
         return None
     return Geometry(kind, size, filename, element)

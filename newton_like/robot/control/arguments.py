@@ -17,7 +17,7 @@ def as_poses(value, what: str) -> np.ndarray:
         RobotError: a matrix that is no rigid motion.
     """
     try:
-        T = np.asarray(host_array(value, what), dtype=float)
+        T = np.asarray(host_array(value, what), dtype=float, order="C")
     except ValueError as error:
         raise ShapeError(f"{what} must have the shape [4, 4] or [batch, 4, 4]") from error
     if T.ndim not in (2, 3) or T.shape[-2:] != (4, 4) or not T.size:
@@ -36,7 +36,7 @@ def as_vectors(value, size: int, what: str) -> np.ndarray:
         RobotError: a number that is not finite.
     """
     try:
-        x = np.asarray(host_array(value, what), dtype=float)
+        x = np.asarray(host_array(value, what), dtype=float, order="C")
     except ValueError as error:
         raise ShapeError(f"{what} must have the shape [{size}] or [batch, {size}]") from error
     if x.ndim not in (1, 2) or x.shape[-1] != size or (x.ndim == 2 and not len(x)):
@@ -54,7 +54,7 @@ def as_gain(value, size: int, what: str) -> np.ndarray:
         RobotError: a number that is not finite, or a negative one on the diagonal.
     """
     try:
-        x = np.asarray(host_array(value, what), dtype=float)
+        x = np.asarray(host_array(value, what), dtype=float, order="C")
     except ValueError as error:
         raise ShapeError(f"{what} must be one number, [{size}] or [{size}, {size}]") from error
     if x.shape not in ((), (size,), (size, size)):

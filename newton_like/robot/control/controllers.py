@@ -17,7 +17,7 @@ from newton_like.robot.control.task_space import TaskMotion, pose_error, task_mo
 from newton_like.robot.core.state import StateCore
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.robot import Robot, core_of
-from newton_like.robot.screws import symmetric_inverse
+from newton_like.robot.screws import product, symmetric_inverse
 from newton_like.robot.state import State
 from newton_like.robot.structure.link import least_moment
 
@@ -70,7 +70,7 @@ def computed_torque(
         zip(("q_des", "qdot_des", "qddot_des"), want, strict=True)
     )
     batch_of(given, dict.fromkeys(given, 1))
-    a = want[2] + (want[1] - core.given["qdot"]) @ kd.T + (want[0] - core.given["q"]) @ kp.T
+    a = want[2] + product(kd, want[1] - core.given["qdot"]) + product(kp, want[0] - core.given["q"])
     return _inverse_dynamics(robot, state, a)
 
 
@@ -125,12 +125,13 @@ def operational_space_control(
     chosen = _directions(directions)
     _same_batch(core, {"T_des": T, "V_des": V, "A_des": A, "posture": rest})
     now = _motion(robot, state, target_link, reference_link)
-    a = A + (V - now.velocity) @ kd.T + pose_error(T, now.T) @ kp.T - now.drift
-    a, J = a[..., chosen], now.J[..., chosen, :]
+    a = A + product(kd, V - now.velocity) + product(kp, pose_error(T, now.T)) - now.drift
+    # products of arrays with other strides have other bits, and numpy chooses those of selected rows
+    a, J = (np.ascontiguousarray(x) for x in (a[..., chosen], now.J[..., chosen, :]))
     M = robot.compute_mass_matrix(state)
     _check_inertia(M, robot, state)
     h = _inverse_dynamics(robot, state, np.zeros(n))
-    null = ((rest - core.given["q"]) @ rest_kp.T - core.given["qdot"] @ rest_kd.T)[..., None]
+    null = (product(rest_kp, rest - core.given["q"]) - product(rest_kd, core.given["qdot"]))[..., None]
     Jt = np.swapaxes(J, -1, -2)
     bar = np.linalg.solve(M, Jt)
     L = symmetric_inverse(J @ bar, _SINGULAR)
@@ -179,7 +180,7 @@ def task_space_impedance(
     extra = np.zeros(6) if wrench is None else as_vectors(wrench, 6, "wrench")
     _same_batch(core, {"T_des": T, "V_des": V, "wrench": extra})
     now = _motion(robot, state, target_link, reference_link)
-    f = pose_error(T, now.T) @ K.T + (V - now.velocity) @ D.T + extra
+    f = product(K, pose_error(T, now.T)) + product(D, V - now.velocity) + extra
     return (np.swapaxes(now.J, -1, -2) @ f[..., None])[..., 0] + _inverse_dynamics(robot, state, np.zeros(n))
 
 

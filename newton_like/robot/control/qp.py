@@ -13,10 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from newton_like.coercion import as_list, as_number
-from newton_like.robot.control.arguments import as_poses, as_vectors
+from newton_like.robot.arguments import as_array
+from newton_like.robot.control.arguments import as_poses
+from newton_like.robot.control.sweep import Sweep
 from newton_like.robot.control.task_space import pose_error, task_jacobian
 from newton_like.robot.errors import RobotError, ShapeError
-from newton_like.robot.nearest import Distances
+from newton_like.robot.nearest import Distances, capsules_of, chosen_pairs
 from newton_like.robot.robot import Robot, core_of
 from newton_like.robot.state import State
 
@@ -74,12 +76,14 @@ class QPStep(NamedTuple):
     Attributes:
         dq: changes of the joint positions [rad or m], ``[n]``; zero where there is no solution.
         success: whether dq is the solution.
-        status: ``"optimal"``, ``"infeasible"`` (no step keeps all limits and distances), or the solver's other reason.
+        status: ``"optimal"``, ``"infeasible"`` (no step keeps all limits), or the solver's other reason.
+        too_near: names of the links of the pairs of capsules that are nearer than the safe distance at the start of the step.
     """
 
     dq: np.ndarray
     success: bool
     status: str
+    too_near: list[tuple[str, str]]
 
 
 class QPPath(NamedTuple):
@@ -92,6 +96,7 @@ class QPPath(NamedTuple):
         status: ``"reached"``; ``"stalled"``: the errors do not get smaller, nor do positions beyond limits come back; ``"steps"``: the
             number of steps was used up; or the status of the step that failed, after which there are no others.
         rotation_error, position_error: the largest ones of all tasks at the end [rad, m].
+        too_near: names of the links of the pairs of capsules that are nearer than the safe distance at the end.
     """
 
     q: np.ndarray
@@ -99,13 +104,24 @@ class QPPath(NamedTuple):
     status: str
     rotation_error: float
     position_error: float
+    too_near: list[tuple[str, str]]
 
 
 _SLACK, _EVEN, _HALVINGS = 1e-4, 1e-9, 12
 """How much nearer than the safe distance, and than before, capsules may come [m]; and how often a step is halved for that."""
 
-_WAY = np.linspace(0.0, 1.0, 17)[1:]
-"""Parts of a step after which distances are checked."""
+_PARTS = (1.0, 0.25, 0.0625, 0.015625, 0.0)
+"""Parts of the way back to limits and safe distances that a step tries, until one is possible together with all else."""
+
+_FARTHEST = 1.0
+"""Change of all joints [rad or m] by which capsules may be moved apart. If the derivative of a distance tells that it is not enough, a step
+does not try."""
+
+_FAR = 1e6
+"""Limits beyond [rad or m] do not bound random configurations: these fill one turn, or as many metres."""
+
+_SAMPLES = 192
+"""Random configurations that tell which capsules always overlap."""
 
 
 def solve_qp_step(
@@ -128,8 +144,12 @@ def solve_qp_step(
     Limits: ``q + dq`` is within the limits of positions, and with `dt` ``dq`` is within those of velocities times dt. A joint beyond a
     limit of positions moves back, as far as its velocity allows. With `safe_distance`, the linearised distance d of each of the nearest
     pairs of capsules keeps ``grad d . dq >= -approach (d - safe_distance)`` (Faverjon and Tournassoud 1987, "A local based approach for
-    path planning of manipulators with a high number of degrees of freedom"). Pairs whose distance no joint changes are left out. The
-    state is not changed.
+    path planning of manipulators with a high number of degrees of freedom"). The state is not changed.
+
+    Capsules that are too near come apart, and joints beyond their limits move back. If no step does all of this, a quarter of it is
+    demanded, then a sixteenth, and so on, and then nothing. Capsules that 1 rad (or 1 m) of all joints would not bring apart have only to
+    come no nearer. Pairs whose distance no joint changes are left out, and so are pairs that overlap now and in 192 random configurations,
+    such as capsules of adjacent links. :attr:`QPStep.too_near` names all pairs that are too near.
 
     Args:
         robot: the robot.
@@ -169,7 +189,8 @@ def solve_ik_qp(
     not changed.
 
     With `safe_distance`, steps are shortened in which a pair of capsules would come nearer than that, or nearer than before. The distances
-    of all pairs (or of `pairs`) are checked at 16 places of each step.
+    of all pairs (or of `pairs`, and without those that always overlap) are checked at 16 places of each step, and at more of them until
+    bounds of their derivatives show that capsules come nearer between these places by at most 0.1 mm or a tenth of the sum of their radii.
 
     Args:
         robot: the robot.
@@ -190,17 +211,19 @@ def solve_ik_qp(
             f"solve_ik_qp has no argument {min(unknown)!r}; options are {', '.join(solve_qp_step.__kwdefaults__)}"
         )
     program = _Program(robot, state, tasks, **(solve_qp_step.__kwdefaults__ | options))
-    tolerance = as_vectors(tolerance, 2, "tolerance")
+    tolerance = as_array(tolerance, (2,), "tolerance")
+    if (tolerance <= 0.0).any():
+        raise RobotError(f"tolerance {tolerance.tolist()} must be two positive numbers, of rotation and position")
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         raise RobotError(f"steps is {steps!r}; give a count of at least 1")
     longest_step = _number(longest_step, "longest_step", above=True)
-    now, between = (robot.make_state(state.link_names, state.joint_names) for _ in range(2))
-    q = state.get_q()
+    now, q = robot.make_state(state.link_names, state.joint_names), state.get_q()
     now.set_q(q)
     measured = program.measured(now)
     path, status = [q], "steps"
     least, since = np.inf, 0
-    low, high, safe, pairs = program.low, program.high, program.safe, options.get("pairs")
+    low, high, near = program.low, program.high, None
+    sweep = None if program.safe is None else Sweep(robot, state, options.get("pairs"))
     for _ in range(int(steps)):
         bound = np.clip(q, low, high)
         errors, beyond = program.errors(measured), float(np.abs(q - bound).max(initial=0.0))
@@ -228,13 +251,7 @@ def solve_ik_qp(
             bound = np.clip(q + dq, low, high)
             at_limit = np.abs(q + dq - bound) <= _ROUNDING * np.maximum(1.0, np.abs(bound))
             following = np.where(inside | at_limit, bound, q + dq)
-            if near is None:
-                break
-            between.set_q(q + _WAY[:, None] * (following - q))
-            # links that do not move against each other may be nearer; their distances have rounding
-            if (
-                robot.compute_distances(between, pairs).distance >= np.minimum(near.distance - _EVEN, safe - _SLACK)
-            ).all():
+            if sweep is None or sweep.is_clear(q, following, near, program.floor(near)):
                 break
             # the distances of the step are linearised
             dq *= 0.5
@@ -243,11 +260,12 @@ def solve_ik_qp(
             break
         q = following
         now.set_q(q)
-        measured = program.measured(now)
+        measured, near = program.measured(now), None
         path.append(q)
     errors = program.errors(measured)
     success = bool(((q >= low) & (q <= high)).all()) and _reached(errors, tolerance)
-    return QPPath(np.array(path), success, "reached" if success else status, *errors)
+    near = program.distances(now) if near is None else near
+    return QPPath(np.array(path), success, "reached" if success else status, *errors, program.too_near(near))
 
 
 class _Program:
@@ -264,7 +282,7 @@ class _Program:
     def __init__(
         self, robot: Robot, state: State, tasks, *, dt, damping, posture, posture_weight, safe_distance, pairs, nearest, approach
     ):  # fmt: skip
-        self._solve, self._robot = _solver(), robot
+        self._solve, self._robot, self._state = _solver(), robot, state
         core = core_of(robot, state)
         n, q = core.dofs, core.given["q"]
         if q.ndim != 1:
@@ -273,25 +291,22 @@ class _Program:
             )
         self._goals = [(task, _goal(task)) for task in _tasks(tasks)]
         self._damping = _number(damping, "damping", above=True) ** 2
-        self._posture = None
-        if posture is not None:
-            self._posture_weight = _number(posture_weight, "posture_weight") ** 2
-            self._posture = as_vectors(posture, n, "posture")
-            if self._posture.ndim != 1:
-                raise ShapeError(f"posture has shape {self._posture.shape}; give [{n}]")
+        self._posture_weight = _number(posture_weight, "posture_weight") ** 2
+        self._posture = None if posture is None else as_array(posture, (n,), "posture")
         self.low, self.high = robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)
         self._speeds = None
         if dt is not None:
             dt = _number(dt, "dt", above=True)
             self._speeds = dt * robot.get_limit_qdot_lower(state), dt * robot.get_limit_qdot_upper(state)
-        self.safe = None
-        if safe_distance is not None:
-            self.safe, self._pairs, self._nearest = _number(safe_distance, "safe_distance"), pairs, nearest
-            self._approach = _number(approach, "approach", above=True)
-            if self._approach > 1.0:
-                raise RobotError(f"approach {approach:g} must be at most 1")
-            if isinstance(nearest, bool) or not isinstance(nearest, int | np.integer) or nearest < 1:
-                raise RobotError(f"nearest is {nearest!r}; give a count of at least 1")
+        self.safe = None if safe_distance is None else _number(safe_distance, "safe_distance")
+        self._pairs, self._nearest = pairs, nearest
+        if pairs is not None:
+            chosen_pairs(capsules_of(core), pairs)
+        self._approach = _number(approach, "approach", above=True)
+        if self._approach > 1.0:
+            raise RobotError(f"approach {approach:g} must be at most 1")
+        if isinstance(nearest, bool) or not isinstance(nearest, int | np.integer) or nearest < 1:
+            raise RobotError(f"nearest is {nearest!r}; give a count of at least 1")
 
     def measured(self, state: State) -> list[tuple[np.ndarray, np.ndarray]]:
         """Jacobians and pose errors of the goals."""
@@ -314,6 +329,26 @@ class _Program:
         """Distances of capsules, and their derivatives; None if they are not looked at."""
         return None if self.safe is None else self._robot.compute_distances(state, self._pairs, jacobian=True)
 
+    def too_near(self, near: Distances | None) -> list[tuple[str, str]]:
+        """Names of the links of pairs that are nearer than the safe distance."""
+        if near is None:
+            return []
+        return [near.links[i] for i in np.flatnonzero(near.distance < self.safe - _SLACK)]
+
+    def floor(self, near: Distances) -> np.ndarray:
+        """The least distances that a motion may have, from these distances on: the safe one, or that before; none for pairs that always
+        overlap."""
+        # links that do not move against each other may be nearer; their distances have rounding
+        floor = np.minimum(near.distance - _EVEN, self.safe - _SLACK)
+        return np.where(self._always_overlap(near), -np.inf, floor)
+
+    def _always_overlap(self, near: Distances) -> np.ndarray:
+        """Which pairs overlap now and in random configurations."""
+        overlap = near.distance < 0.0
+        if overlap.any():
+            overlap &= _highest(self._robot, self._state, self._pairs, self.low, self.high) < 0.0
+        return overlap
+
     def step(self, q: np.ndarray, measured, near: Distances | None) -> QPStep:
         """The step from positions q with these :meth:`measured` errors and :meth:`distances`."""
         H = np.diag(np.full(len(q), self._damping))
@@ -330,22 +365,46 @@ class _Program:
         if self._speeds is not None:
             low, high = np.clip(low, *self._speeds), np.clip(high, *self._speeds)
         G, least = self._separation(near, len(q))
-        lower = np.concatenate([np.maximum(low, -_INFINITE), least])
-        upper = np.concatenate([np.minimum(high, _INFINITE), np.full(len(least), _INFINITE)])
-        dq, _, flag, _ = self._solve(H, f, G, upper, lower, primal_tol=1e-10)
+        too_near = self.too_near(near)
+        for part in _PARTS:
+            # what is beyond a limit or too near comes back by this part; zero is a solution for the part 0
+            back_low, back_high, apart = (np.where(x > 0.0, part * x, x) for x in (low, -high, least))
+            lower = np.concatenate([np.maximum(back_low, -_INFINITE), apart])
+            upper = np.concatenate([np.minimum(-back_high, _INFINITE), np.full(len(least), _INFINITE)])
+            dq, _, flag, _ = self._solve(H, f, G, upper, lower, primal_tol=1e-10)
+            if _STATUS.get(flag) not in ("infeasible", "overdetermined"):
+                break
         status = _STATUS.get(flag, f"exit flag {flag}")
         if status != "optimal" or not np.isfinite(dq).all():
-            return QPStep(np.zeros(len(q)), False, status if status != "optimal" else "not finite")
+            return QPStep(np.zeros(len(q)), False, status if status != "optimal" else "not finite", too_near)
         # the solver keeps bounds to its tolerance
-        return QPStep(np.clip(dq, low, high), True, status)
+        return QPStep(np.clip(dq, back_low, -back_high), True, status, too_near)
 
     def _separation(self, near: Distances | None, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives of the distances that constrain a step, and the least products of these and dq."""
         if near is None:
             return np.zeros((0, n)), np.zeros(0)
-        moves = np.flatnonzero(np.abs(near.jacobian).max(axis=1, initial=0.0) > _STILL)
+        moves = np.abs(near.jacobian).max(axis=1, initial=0.0) > _STILL
+        moves = np.flatnonzero(moves & ~self._always_overlap(near))
         chosen = moves[np.argsort(near.distance[moves], kind="stable")[: self._nearest]]
-        return np.ascontiguousarray(near.jacobian[chosen]), self._approach * (self.safe - near.distance[chosen])
+        G, missing = np.ascontiguousarray(near.jacobian[chosen]), self.safe - near.distance[chosen]
+        hopeless = missing > _FARTHEST * np.abs(G).sum(axis=1)
+        return G, np.where(hopeless, 0.0, self._approach * missing)
+
+
+def _highest(robot: Robot, state: State, pairs, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """The largest distances of pairs in random configurations between limits."""
+    capsules = capsules_of(state.core)
+    key = lower.tobytes() + upper.tobytes()
+    if key not in capsules.highest:
+        low = np.where(lower > -_FAR, lower, np.where(upper < _FAR, upper - 2.0 * np.pi, -np.pi))
+        high = np.where(upper < _FAR, upper, low + 2.0 * np.pi)
+        some = robot.make_state(state.link_names, state.joint_names)
+        some.set_q(np.random.default_rng(_SAMPLES).uniform(low, np.maximum(low, high), (_SAMPLES, len(low))))
+        capsules.highest.clear()
+        capsules.highest[key] = robot.compute_distances(some).distance.max(axis=0)
+    chosen = chosen_pairs(capsules, pairs)
+    return capsules.highest[key] if chosen is None else capsules.highest[key][chosen]
 
 
 def _solver():

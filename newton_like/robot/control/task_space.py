@@ -47,18 +47,29 @@ def task_motion(robot, state, target: int, ref: int) -> TaskMotion:
     qdot = core.given["qdot"]
     up, down = robot.core.path(core.bodies[target], core.bodies[ref])
     order = [int(core.order[i]) for i in (*up, *down)]
-    parts = np.swapaxes(space[..., order] * qdot[..., None, order], -1, -2)
+    # in rows, so that sums have the same order for one configuration and for a batch
+    parts = np.ascontiguousarray(np.swapaxes(space[..., order] * qdot[..., None, order], -1, -2))
     before = np.cumsum(parts, axis=-2) - parts
     w, v = parts[..., :3], parts[..., 3:]
     # ad([w, v]) [a, b] = [w x a, v x a + w x b]
-    turn = np.cross(before[..., :3], w)
-    move = np.cross(before[..., 3:], w) + np.cross(before[..., :3], v)
+    turn = _cross(before[..., :3], w)
+    move = _cross(before[..., 3:], w) + _cross(before[..., :3], v)
     alpha, a = turn.sum(axis=-2), move.sum(axis=-2)
     velocity = (J @ qdot[..., None])[..., 0]
     w, v, p = velocity[..., :3], velocity[..., 3:], T[..., :3, 3]
     # the origin, at p, has the velocity v = v_space + w x p
-    drift = np.concatenate([alpha, a + np.cross(alpha, p) + np.cross(w, v)], axis=-1)
+    drift = np.concatenate([alpha, a + _cross(alpha, p) + _cross(w, v)], axis=-1)
     return TaskMotion(T, J, velocity, drift)
+
+
+def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Cross products ``[..., 3]``. For few vectors, ``np.cross`` spends most of its time on axes and dimensions."""
+    a1, a2, b1, b2 = (x.take(i, axis=-1) for x in (a, b) for i in (_NEXT, _LAST))
+    return a1 * b2 - a2 * b1
+
+
+_NEXT, _LAST = np.array([1, 2, 0]), np.array([2, 0, 1])
+"""Components that follow and that go before each component in a cyclic order."""
 
 
 def rotation_vector(R: np.ndarray) -> np.ndarray:

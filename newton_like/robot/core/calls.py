@@ -123,6 +123,8 @@ class Calls:
             # number i of the caller's is number back[i] of the robot's
             back = np.argsort(order)
             places = places[..., back] if result.columns == 1 else places[:, back][:, :, back]
+        if result.record:
+            places = places.reshape(-1, result.record).T
         piece.row, piece.start, piece.stride = self.work.layout[result.row], 0, size
         piece.parts, piece.size, piece.part = (1 if size else 0), size, self.work.ints([0])
         piece.place = self._places(places.ravel())

@@ -30,7 +30,9 @@ class RobotCore:
         links: all links, breadth-first.
         edges: all joints, in the order of their child links; see :class:`newton_like.robot.to_model.Edge`.
         joints: the joints that move, breadth-first. The dofs of a robot have this order.
+        link_names, joint_names: of links and joints.
         scale: radians, or for translations metres, of motion for each unit of the coordinates, ``[n]``.
+        unit: whether all of them are 1.
         masses: of the links [kg], ``[links]``.
         machine: numbers on the device, and kernels.
         evaluator: how batches are computed.
@@ -44,7 +46,9 @@ class RobotCore:
         self.links, every = survey(base_link)
         self.edges = edges_of(self.links, every)
         self.joints: list[Joint] = [joint for joint in every if not joint.is_fixed()]
+        self.link_names, self.joint_names = [link.name for link in self.links], [joint.name for joint in self.joints]
         self.scale = np.array([axis_of(joint.S).scale for joint in self.joints], dtype=float)
+        self.unit = bool((self.scale == 1.0).all())
         self.masses = np.array([link.mass for link in self.links])
         self.machine = Machine(machine_model(self.links, self.edges))
         self._batches: OrderedDict = OrderedDict()

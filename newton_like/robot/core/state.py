@@ -45,14 +45,13 @@ class StateCore:
     )  # fmt: skip
 
     def __init__(self, robot, bodies: list[int], dofs: list[int]):
-        core, chosen = robot.core, np.array(dofs, dtype=int)
+        core, n = robot.core, len(dofs)
         self.robot, self.bodies, self.base = robot, bodies, bodies.index(0)
-        self.joints, self.dofs, self.order = [core.joints[i] for i in dofs], len(dofs), np.argsort(chosen)
-        self.link_names, self.joint_names = [core.links[k].name for k in bodies], [x.name for x in self.joints]
-        scale = core.scale[chosen]
-        self.scale = None if (scale == 1.0).all() else scale
-        self.given = {name: np.zeros(6 if name[0] == "V" else len(dofs)) for name in INPUTS}
-        self.read = {row: self.given[name] for name, row in INPUTS.items() if row}
+        self.joints, self.dofs, self.order = [core.joints[i] for i in dofs], n, np.array(dofs, dtype=int).argsort()
+        self.link_names, self.joint_names = [core.link_names[k] for k in bodies], [core.joint_names[i] for i in dofs]
+        self.scale = None if core.unit else core.scale[dofs]
+        self.given = given = {name: np.zeros(6 if name[0] == "V" else n) for name in INPUTS}
+        self.read = {row: given[name] for name, row in INPUTS.items() if row}
         self.read["weights"] = np.zeros(len(bodies))
         if self.scale is not None:
             self.read.update({INPUTS[name]: np.zeros(len(dofs)) for name in ("q", "qdot", "qddot")})

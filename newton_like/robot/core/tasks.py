@@ -21,11 +21,14 @@ class Result:
     Attributes:
         row, size: where it is in the memory, and its size.
         columns: 1: its last dimension are dofs; 2: the last two.
+        record: the memory has so many numbers of each item in a row; the result has all first numbers of items, then all second ones,
+            and so on. 0: the order is the same.
     """
 
     row: str
     size: int | Callable
     columns: int = 0
+    record: int = 0
 
     def length(self, model) -> int:
         """Numbers for one configuration."""
@@ -77,7 +80,7 @@ INVERSE_DYNAMICS = Task(
 
 def distance_tasks(pairs: int, dofs: int) -> tuple[Task, Task]:
     """Distances of pairs of capsules, and distances with their derivatives."""
-    found, slopes = Result("pairs", PAIR * pairs), Result("distance_rows", dofs * pairs, columns=1)
+    found, slopes = Result("pairs", PAIR * pairs, record=PAIR), Result("distance_rows", dofs * pairs, columns=1)
     return (
         Task(tasks.DISTANCES, (found,), ("capsules",), traced="frames"),
         Task(tasks.DISTANCE_JACOBIAN, (found, slopes), ("capsules",), traced="frames"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import overload
+from collections.abc import Sequence
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class CollisionResult:
     ``distance = normal . (surface2 - surface1)``. The points of :meth:`Geom.compute_minimum_distance` are in the frame of the poses.
     """
 
-    __slots__ = ("_at", "_distance", "_link1", "_link2", "_points")
+    __slots__ = ("_at", "_rows")
 
     def __init__(
         self,
@@ -51,27 +52,26 @@ class CollisionResult:
         surface2: np.ndarray | None = None,
         normal: np.ndarray | None = None,
     ):
-        self._link1, self._link2, self._distance = link1, link2, distance
         position1 = _ORIGIN if position1 is None else position1
         position2 = _ORIGIN if position2 is None else position2
         surface1 = position1 if surface1 is None else surface1
         surface2 = position2 if surface2 is None else surface2
-        self._points = position1, position2, surface1, surface2, _ORIGIN if normal is None else normal
-        self._at: int | None = None
+        points = position1, position2, surface1, surface2, _ORIGIN if normal is None else normal
+        self._rows, self._at = ResultRows([(link1, link2)], [0], [distance], tuple([x] for x in points)), 0
 
     def _vector(self, i: int) -> np.ndarray:
         """An array of its own for a point or a normal, which is made when it is asked for."""
-        return np.array(self._points[i] if self._at is None else self._points[i][self._at], dtype=float)
+        return np.array(self._rows.points[i][self._at], dtype=float)
 
     @property
     def link1(self) -> str:
         """Name of the first link."""
-        return self._link1
+        return self._rows.links[self._rows.pair[self._at]][0]
 
     @property
     def link2(self) -> str:
         """Name of the second link."""
-        return self._link2
+        return self._rows.links[self._rows.pair[self._at]][1]
 
     @property
     def position1(self) -> np.ndarray:
@@ -86,7 +86,7 @@ class CollisionResult:
     @property
     def distance(self) -> float:
         """Distance of the surfaces [m], negative for capsules that overlap."""
-        return self._distance
+        return float(self._rows.distance[self._at])
 
     @property
     def surface1(self) -> np.ndarray:
@@ -104,14 +104,60 @@ class CollisionResult:
         return self._vector(4)
 
     def __repr__(self) -> str:
-        return f"CollisionResult({self._link1!r}, {self._link2!r}, distance={self._distance:g})"
+        return f"CollisionResult({self.link1!r}, {self.link2!r}, distance={self.distance:g})"
 
 
-def result_of_row(links: tuple[str, str], distance: float, points: tuple, at: int) -> CollisionResult:
-    """The result whose numbers are row `at` of the arrays `points`: positions, points on surfaces, and normals."""
-    result = object.__new__(CollisionResult)
-    (result._link1, result._link2), result._distance, result._points, result._at = links, distance, points, at
-    return result
+class ResultRows(NamedTuple):
+    """The numbers of some results, one in each row.
+
+    Attributes:
+        links: names of the two links of each pair.
+        pair: index into `links`.
+        distance: of the surfaces [m].
+        points: positions, points on surfaces, and normals, ``[rows, 3]`` each.
+    """
+
+    links: Sequence[tuple[str, str]]
+    pair: Sequence[int]
+    distance: Sequence[float]
+    points: tuple[Sequence, ...]
+
+    def results(self, first: int, last: int) -> list[CollisionResult]:
+        """The results of rows from the first to that before the last."""
+        made = []
+        for at in range(first, last):
+            result = object.__new__(CollisionResult)
+            result._rows, result._at = self, at
+            made.append(result)
+        return made
+
+
+class BatchResults(Sequence):
+    """The results of each configuration of a batch, a list of :class:`CollisionResult` each. Objects are made when they are asked for.
+
+    Args:
+        rows: of all configurations.
+        starts: the first row of each configuration, and the number of rows, ``[batch + 1]``.
+    """
+
+    def __init__(self, rows: ResultRows, starts: list[int]):
+        self._rows, self._starts = rows, starts
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> list[CollisionResult]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[list[CollisionResult]]: ...
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        at = range(len(self))[index]
+        return self._rows.results(self._starts[at], self._starts[at + 1])
+
+    def __repr__(self) -> str:
+        return f"BatchResults({len(self)} configurations, {self._starts[-1]} results)"
 
 
 class Geom:

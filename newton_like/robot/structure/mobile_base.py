@@ -8,6 +8,7 @@ link. A wheel that turns by a positive angle about the y axis of this frame roll
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from newton_like.coercion import as_list
 from newton_like.robot.arguments import as_array, as_name, as_object, as_pose
 from newton_like.robot.errors import RobotError, RobotNameError, ShapeError
+from newton_like.robot.screws import axis_of, product
 from newton_like.robot.structure.enums import NumberedEnum
 from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
@@ -247,18 +249,44 @@ def wheel_roles(base: MobileBase, base_link: Link) -> list[int]:
     """The role of each wheel joint, as its place in the order of the parameters: right, left (differential); front right, front left, rear
     right, rear left (mecanum).
 
-    The positions of the joints in the wheel frame decide, with all joints at 0. If they do not tell the wheels apart, such as joints at
-    one place, the order of ``base.joints`` is that of the roles.
+    The positions of the axes in the wheel frame decide, with all joints at 0. If they do not tell the wheels apart, the order of
+    ``base.joints`` is that of the roles. A screw, such as that of ``make_revolute(name, T, axis)``, has no position along its axis; place
+    wheels by ``T_pj`` of :meth:`Joint.connect_links`.
 
     Raises:
         RobotNameError: a wheel joint is not below the base link.
+        RobotError: positions do not tell the wheels apart, and contradict the order of ``base.joints``.
+
+    Warns:
+        UserWarning: positions do not tell the wheels apart.
     """
-    to_frame = np.linalg.inv(base.T)
-    places = [(to_frame @ T)[:2, 3] for _, T in _wheel_joints(base, base_link)]
-    sides = [(x if base.type is MobileBaseType.Mecanum else 1.0, y) for x, y in places]
-    roles = [(2 if x < 0.0 else 0) + (1 if y > 0.0 else 0) for x, y in sides]
-    clear = all(min(abs(x), abs(y)) > _SIDE for x, y in sides)
-    return roles if clear and sorted(roles) == list(range(len(roles))) else list(range(len(sides)))
+    to_frame, places = np.linalg.inv(base.T), []
+    for joint, T in _wheel_joints(base, base_link):
+        point = axis_of(joint.S).point if joint.S.any() else np.zeros(3)
+        x, y = (to_frame @ T @ (*point, 1.0))[:2]
+        places.append((x, np.nan if np.abs(point).max() > _SIDE else y))
+    places = np.array(places)
+    # 1, -1, or 0 where a side is not clear; wheels of a differential base have no side along x
+    sides = np.where(np.abs(places) > _SIDE, np.sign(places), 0.0)
+    sides[:, ~(np.ptp(places, axis=0) > _SIDE)] = 0.0
+    if base.type is not MobileBaseType.Mecanum:
+        sides[:, 0] = 1.0
+    order = list(range(len(sides)))
+    if sides.all():
+        roles = [(2 if x < 0.0 else 0) + (1 if y > 0.0 else 0) for x, y in sides]
+        if sorted(roles) == order:
+            return roles
+    names = ", ".join(f"{name} {role}" for name, role in zip(base.joints, base.JOINTS, strict=True))
+    wanted = np.array([((-1.0 if i > 1 else 1.0), (1.0 if i % 2 else -1.0)) for i in order]).reshape(-1, 2)
+    if (sides * wanted < 0.0).any():
+        raise RobotError(
+            f"the positions of the wheel joints in the wheel frame, {np.round(places, 6).tolist()}, do not tell the wheels apart, and "
+            f"contradict the order of the joints, {names}; place the wheels by T_pj of connect_links, or list their joints in that order"
+        )
+    warnings.warn(
+        f"the positions of the wheel joints do not tell the wheels apart; by their order they are {names}", stacklevel=2
+    )
+    return order
 
 
 def _wheel_joints(base: MobileBase, base_link: Link) -> list[tuple[Joint, np.ndarray]]:
@@ -277,24 +305,28 @@ def _wheel_joints(base: MobileBase, base_link: Link) -> list[tuple[Joint, np.nda
     return found
 
 
-def wheel_matrix(base: MobileBase, axes: np.ndarray, roles: Sequence[int] | None = None) -> np.ndarray:
+def wheel_matrix(base: MobileBase, axes: np.ndarray, roles: Sequence[int]) -> np.ndarray:
     """Matrix from the body velocity ``[w, vx, vy]`` of the base link to the velocities of the wheel joints [rad/s].
 
     Args:
         base: the mobile base.
         axes: axes of the wheel joints in the base link, shape ``[wheels, 3]``, see :func:`wheel_axes`. Each must be parallel to the y
             axis of the wheel frame; the sign of a wheel's velocity is that of its axis.
-        roles: see :func:`wheel_roles`; by default ``base.joints`` are in the order of the roles.
+        roles: the role of each wheel, see :func:`wheel_roles`; ``range(wheels)`` if ``base.joints`` are in the order of the roles.
 
     Returns:
         Shape ``[wheels, 3]``, in the order of ``base.joints``.
 
     Raises:
         ShapeError, TypeError: `axes` has another type or shape.
-        RobotError: an axis is not parallel to the y axis of the wheel frame, or the base has no wheels.
+        RobotError: an axis is not parallel to the y axis of the wheel frame, the base has no wheels, or `roles` are not all roles.
     """
-    rates = base.forward_rates() @ _to_wheel_frame(base)
-    rates = rates if roles is None else rates[list(roles)]
+    rates, roles = base.forward_rates() @ _to_wheel_frame(base), as_list(roles, "roles", "indices, see wheel_roles")
+    if sorted(roles) != list(range(len(rates))):
+        raise RobotError(
+            f"roles {roles} must be the numbers 0 to {len(rates) - 1}, one for each wheel; see wheel_roles"
+        )
+    rates = rates[roles]
     axes = as_array(axes, (len(base.joints), 3), "axes of the wheels")
     for name, axis, row in zip(base.joints, axes, rates, strict=True):
         length = np.linalg.norm(axis)
@@ -308,7 +340,7 @@ def wheel_matrix(base: MobileBase, axes: np.ndarray, roles: Sequence[int] | None
     return rates
 
 
-def velocity_matrix(base: MobileBase, axes: np.ndarray, roles: Sequence[int] | None = None) -> np.ndarray:
+def velocity_matrix(base: MobileBase, axes: np.ndarray, roles: Sequence[int]) -> np.ndarray:
     """Matrix from the velocities of the wheel joints to the body velocity ``[w, vx, vy]`` of the base link.
 
     It is the least-squares inverse of :func:`wheel_matrix`. Of the velocities that a differential base can have, it gives the one without
@@ -337,9 +369,7 @@ def _to_wheel_frame(base: MobileBase) -> np.ndarray:
     return matrix
 
 
-def slip(
-    base: MobileBase, axes: np.ndarray, wheel_velocities: np.ndarray, roles: Sequence[int] | None = None
-) -> np.ndarray:
+def slip(base: MobileBase, axes: np.ndarray, wheel_velocities: np.ndarray, roles: Sequence[int]) -> np.ndarray:
     """How much wheel velocities differ from those of a motion without slip.
 
     Args:
@@ -354,12 +384,10 @@ def slip(
         ShapeError, TypeError, RobotError: as :func:`wheel_matrix`.
     """
     velocities = _last(wheel_velocities, len(base.joints), "wheel_velocities")
-    return velocities - velocities @ (wheel_matrix(base, axes, roles) @ velocity_matrix(base, axes, roles)).T
+    return velocities - product(wheel_matrix(base, axes, roles) @ velocity_matrix(base, axes, roles), velocities)
 
 
-def blocked_velocity(
-    base: MobileBase, axes: np.ndarray, body_velocity: np.ndarray, roles: Sequence[int] | None = None
-) -> np.ndarray:
+def blocked_velocity(base: MobileBase, axes: np.ndarray, body_velocity: np.ndarray, roles: Sequence[int]) -> np.ndarray:
     """The part of a body velocity that the wheels cannot follow without slip.
 
     Args:
@@ -373,7 +401,7 @@ def blocked_velocity(
         ShapeError, TypeError, RobotError: as :func:`wheel_matrix`.
     """
     velocity = _last(body_velocity, 3, "body_velocity")
-    return velocity - velocity @ (velocity_matrix(base, axes, roles) @ wheel_matrix(base, axes, roles)).T
+    return velocity - product(velocity_matrix(base, axes, roles) @ wheel_matrix(base, axes, roles), velocity)
 
 
 def integrate_odometry(pose: np.ndarray, body_velocity: np.ndarray, dt: float | np.ndarray) -> np.ndarray:

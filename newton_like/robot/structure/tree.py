@@ -77,9 +77,12 @@ def name_order(found: Sequence[str], listed: Sequence[str], what: str = "name") 
         RobotNameError: a listed name is not in `found`.
         RobotError: a name is listed twice.
     """
+    if isinstance(listed, list | tuple) and not listed:
+        return list(range(len(found)))
+    listed = as_list(listed, f"{what}_names", "names")
     index = {name: i for i, name in enumerate(found)}
     order: dict[int, None] = {}
-    for name in as_list(listed, f"{what}_names", "names"):
+    for name in listed:
         if not isinstance(name, str):
             raise TypeError(f"{what}_names must be a list of names, but has {name!r}")
         if name not in index:

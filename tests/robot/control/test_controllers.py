@@ -290,6 +290,31 @@ def test_batches_do_not_cost_launches_of_one_configuration(rng, monkeypatch):
     assert not recorded
 
 
+@pytest.mark.parametrize("joints", [1, 2, 3, 7])
+def test_batches_equal_singles_bit_for_bit(rng, joints):
+    """With matrices as gains, and with few joints: BLAS may take other routines for many rows than for one."""
+    robot = arm(rng, joints=joints)
+    state, one = (robot.make_state(["base", "tool_a"], []) for _ in range(2))
+    randomize(state, rng, 9)
+    six, some = ((lambda A: A @ A.T)(rng.normal(size=(n, n))) for n in (6, joints))
+    wanted, goal, chosen = rng.normal(size=(3, joints)), random_pose(rng), rng.random(6) < 0.5
+    chosen[rng.integers(6)] = True
+    controllers = [
+        lambda s: rd.computed_torque(robot, s, *wanted, some, some.T),
+        lambda s: rd.operational_space_control(
+            robot, s, 1, goal, kp=six, kd=2.0, posture=wanted[0], posture_kp=some, posture_kd=1.0
+        ),
+        lambda s: rd.operational_space_control(robot, s, 1, goal, kp=9.0, kd=six, directions=chosen),
+        lambda s: rd.task_space_impedance(robot, s, 1, goal, stiffness=six, damping=six.T),
+    ]
+    for controller in controllers:
+        many = controller(state)
+        for i in range(9):
+            for name in ("q", "qdot", "V0", "Vdot0"):
+                setattr(one, name, getattr(state, name)[i])
+            np.testing.assert_array_equal(controller(one), many[i])
+
+
 @pytest.mark.parametrize(
     "call, word",
     [

@@ -90,14 +90,103 @@ def test_capsules_keep_their_distance(rng):
     assert (found.jacobian @ step.dq >= -0.3 * (found.distance - 0.05) - 1e-8).all()
 
 
-def test_a_step_that_no_limit_allows_is_reported(rng):
+def test_distances_that_no_step_reaches_do_not_throw_the_robot(rng):
     robot, state, tool = made(rng)
     state.set_q(np.zeros(7))
-    step = rd.solve_qp_step(robot, state, rd.PoseTask(tool, np.eye(4)), dt=1e-3, safe_distance=3.0)
-    assert not step.success and step.status == "infeasible"
-    np.testing.assert_array_equal(step.dq, np.zeros(7))
-    path = rd.solve_ik_qp(robot, state, rd.PoseTask(tool, np.eye(4)), dt=1e-3, safe_distance=3.0)
-    assert not path.success and path.status == "infeasible" and len(path.q) == 1
+    for options in ({}, dict(dt=1e-3)):
+        step = rd.solve_qp_step(robot, state, rd.PoseTask(tool, np.eye(4)), safe_distance=3.0, **options)
+        found = robot.compute_distances(state, jacobian=True)
+        assert step.success and step.too_near == found.links
+        moves = np.abs(found.jacobian).max(axis=1) > 1e-9
+        assert moves.any() and (found.jacobian @ step.dq > -1e-9)[np.argsort(found.distance)[:8]].all()
+        path = rd.solve_ik_qp(robot, state, rd.PoseTask(tool, np.eye(4)), safe_distance=3.0, steps=20, **options)
+        assert not path.success and path.too_near == found.links
+
+
+def chain(lengths, post=None, limit: float | None = None, radius: float = 0.05, gap: float = 0.02) -> rd.Robot:
+    """Links that turn about z, each with a capsule along x that begins and ends `gap` beside the joints; and a post along z."""
+    before, T = rd.Link("base", np.eye(6)), np.eye(4)
+    base = before
+    if post is not None:
+        base.add_collision(capsule("post", [*post, -1.0], [*post, 1.0], radius, 1, 2))
+    for i, length in enumerate(lengths):
+        link, joint = rd.Link(f"l{i}", np.eye(6)), rd.Joint.make_revolute(f"j{i}")
+        if limit is not None:
+            joint.set_limit_q(-limit, limit)
+        joint.set_limit_qdot(-1.0, 1.0)
+        joint.connect_links(before, link, T)
+        bits = (2, 1) if post is not None else (1, 1)
+        link.add_collision(capsule("c", [gap, 0.5 * gap, 0.0], [length - gap, 0.5 * gap, 0.0], radius, *bits))
+        before, T = link, np.eye(4)
+        T[0, 3] = length
+    tool = rd.Link("tool", np.zeros((6, 6)))
+    rd.Joint.make_fixed("hold").connect_links(before, tool, T)
+    return rd.Robot(rd.RobotConfiguration("chain", base), evaluator="general")
+
+
+def capsule(name, start, end, radius, coltype, colaffinity) -> rd.Collision:
+    collision = rd.Collision(name)
+    collision.add_geom(rd.GeomCapsule(np.array(start, float), np.array(end, float), radius, coltype, colaffinity))
+    return collision
+
+
+def test_capsules_that_always_overlap_do_not_stop_a_motion(rng):
+    """Capsules of adjacent links overlap at all angles of their joint, by slightly different amounts."""
+    robot = chain([0.3] * 3)
+    state, goal = robot.make_state(["base", "tool"], []), rng.uniform(0.3, 0.6, 3)
+    state.q = goal
+    task = rd.PoseTask(1, robot.compute_transformation(state, 0, 1))
+    state.q = [0.0, 0.1, 0.0]
+    path = rd.solve_ik_qp(robot, state, task, safe_distance=0.02)
+    assert path.success
+    np.testing.assert_allclose(path.q[-1], goal, atol=2e-3)
+    assert sorted(sorted(names) for names in path.too_near) == [["l0", "l1"], ["l1", "l2"]]
+    far = [set(names) for names in robot.compute_distances(state).links].index({"l0", "l2"})
+    others = rd.solve_ik_qp(robot, state, task, safe_distance=0.02, pairs=[far])
+    assert others.success and others.too_near == []
+
+
+def test_small_derivatives_do_not_throw_the_robot(rng):
+    """Of capsules that overlap in some configurations: the derivative of their distance vanishes at an extended joint."""
+    robot = chain([0.3, 0.3], gap=0.04, radius=0.02)
+    state = robot.make_state(["base", "tool"], [])
+    for angle in (0.0, 1e-6, 1e-4):
+        # the ends of the capsules are nearest at some angle
+        angles = np.linspace(-3.0, 3.0, 2001)
+        many = robot.make_state(["base", "tool"], [])
+        many.q = np.stack([0.0 * angles, angles], axis=1)
+        nearest = angles[np.argmin(robot.compute_distances(many).distance[:, 0])]
+        state.q = [0.3, nearest + angle]
+        task = rd.PoseTask(1, robot.compute_transformation(state, 0, 1))
+        step = rd.solve_qp_step(robot, state, task, safe_distance=2.0)
+        assert step.success and np.abs(step.dq).max() < 1.0 and len(step.too_near) == 1
+
+
+def test_a_start_beyond_limits_comes_back_between_capsules(rng):
+    """Bounds of one step and linearised distances contradict each other; smaller steps do not."""
+    for post, start in (((0.6, 0.53), (-0.068, -2.669, -0.38)), ((0.3, -0.7), (-0.278, -2.395, -1.062))):
+        robot = chain([0.3] * 3, post=post, limit=1.2, radius=0.02, gap=0.0)
+        state = robot.make_state(["base", "tool"], [])
+        state.q = np.clip(start, -1.2, 1.2)
+        task = rd.PoseTask(1, robot.compute_transformation(state, 0, 1))
+        state.q = start
+        path = rd.solve_ik_qp(robot, state, task, safe_distance=0.01)
+        assert path.success, path.status
+
+
+@pytest.mark.parametrize("longest_step", [0.3, 2.5])
+def test_long_steps_do_not_go_through_thin_posts(rng, longest_step):
+    """A link that turns by 2 rad, with a post in its way at a random angle."""
+    for angle in rng.uniform(0.4, 1.6, 5):
+        radius = rng.uniform(0.3, 0.9)
+        robot = chain([1.0], post=(radius * np.cos(angle), radius * np.sin(angle)), radius=0.001, gap=0.0)
+        state = robot.make_state(["base", "tool"], [])
+        state.q = [2.0]
+        task = rd.PoseTask(1, robot.compute_transformation(state, 0, 1))
+        state.q = [0.0]
+        path = rd.solve_ik_qp(robot, state, task, safe_distance=0.0, longest_step=longest_step)
+        assert not path.success and 0.0 < path.q.max() < angle
+        assert rd.solve_ik_qp(robot, state, task, longest_step=longest_step).success
 
 
 def test_joints_beyond_their_limits_move_back(rng):
@@ -231,7 +320,22 @@ def test_a_step_of_a_path_computes_distances_once_where_it_starts(rng, monkeypat
 
 
 @pytest.mark.parametrize(
-    "options, word", [(dict(dt=0.0), "dt"), (dict(speed=1.0), "speed"), (dict(damping=-1.0), "damping")]
+    "options, word",
+    [
+        (dict(dt=0.0), "dt"),
+        (dict(speed=1.0), "speed"),
+        (dict(damping=-1.0), "damping"),
+        (dict(safe_distance=np.nan), "safe_distance"),
+        (dict(posture=np.zeros(3)), "posture"),
+        (dict(tolerance=(-1.0, -1.0)), "tolerance"),
+        (dict(tolerance=np.ones((3, 2))), "tolerance"),
+        (dict(pairs=[10**6]), "pairs"),
+        (dict(posture_weight=np.nan), "posture_weight"),
+        (dict(nearest=0), "nearest"),
+        (dict(approach=0.0), "approach"),
+        (dict(longest_step=-1.0), "longest_step"),
+        (dict(steps=0), "steps"),
+    ],
 )
 def test_options_of_a_path_are_checked_where_it_has_no_steps(rng, options, word):
     robot, state, tool = made(rng)

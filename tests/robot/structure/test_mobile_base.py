@@ -48,7 +48,7 @@ def contact_velocities(base, axes, places, body_velocity, wheel_velocities):
 def test_wheels_roll_without_slip(rng, cls):
     base, axes, places = random_base(rng, cls)
     body_velocity = rng.normal(size=3)
-    rates = rd.wheel_matrix(base, axes) @ body_velocity
+    rates = rd.wheel_matrix(base, axes, range(len(axes))) @ body_velocity
     contact = contact_velocities(base, axes, places, body_velocity, rates)
     assert np.allclose(np.sum(contact * HELD[cls], axis=1), 0.0, atol=1e-12)
 
@@ -56,14 +56,14 @@ def test_wheels_roll_without_slip(rng, cls):
 def test_a_differential_base_does_not_move_sideways(rng):
     base, axes, places = random_base(rng, rd.MobileBaseDifferential)
     rates = rng.normal(size=2)
-    body_velocity = rd.velocity_matrix(base, axes) @ rates
+    body_velocity = rd.velocity_matrix(base, axes, range(len(axes))) @ rates
     assert np.allclose(contact_velocities(base, axes, places, body_velocity, rates), 0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("cls", KINDS)
 def test_both_ways(rng, cls):
     base, axes, _ = random_base(rng, cls)
-    W, V = rd.wheel_matrix(base, axes), rd.velocity_matrix(base, axes)
+    W, V = rd.wheel_matrix(base, axes, range(len(axes))), rd.velocity_matrix(base, axes, range(len(axes)))
     assert np.allclose(W @ V @ W, W, atol=1e-12) and np.allclose(V @ W @ V, V, atol=1e-12)
     if cls is rd.MobileBaseMecanum:
         assert np.allclose(V @ W, np.eye(3), atol=1e-12)
@@ -74,21 +74,21 @@ def test_both_ways(rng, cls):
 @pytest.mark.parametrize("cls", KINDS)
 def test_slip_is_what_no_motion_of_the_base_explains(rng, cls):
     base, axes, _ = random_base(rng, cls)
-    W = rd.wheel_matrix(base, axes)
+    W = rd.wheel_matrix(base, axes, range(len(axes)))
     rates = rng.normal(size=(5, len(axes)))
-    rest = rd.slip(base, axes, rates)
-    assert np.allclose(rd.slip(base, axes, rates + rng.normal(size=(5, 3)) @ W.T), rest, atol=1e-12)
-    assert np.allclose(rd.slip(base, axes, rest), rest, atol=1e-12)
+    rest = rd.slip(base, axes, rates, range(len(axes)))
+    assert np.allclose(rd.slip(base, axes, rates + rng.normal(size=(5, 3)) @ W.T, range(len(axes))), rest, atol=1e-12)
+    assert np.allclose(rd.slip(base, axes, rest, range(len(axes))), rest, atol=1e-12)
     assert (np.abs(rest).max() < 1e-12) == (cls is rd.MobileBaseDifferential)
-    assert np.allclose(rd.slip(base, axes, rates[0]), rest[0])
+    assert np.allclose(rd.slip(base, axes, rates[0], range(len(axes))), rest[0])
 
 
 @pytest.mark.parametrize("cls", KINDS)
 def test_blocked_velocity_is_sideways(rng, cls):
     base, axes, _ = random_base(rng, cls)
     velocity = rng.normal(size=(4, 3))
-    blocked = rd.blocked_velocity(base, axes, velocity)
-    assert np.allclose(rd.wheel_matrix(base, axes) @ blocked.T, 0.0, atol=1e-11)
+    blocked = rd.blocked_velocity(base, axes, velocity, range(len(axes)))
+    assert np.allclose(rd.wheel_matrix(base, axes, range(len(axes))) @ blocked.T, 0.0, atol=1e-11)
     w, p = velocity[:, 0], base.T[:3, 3]
     centre = velocity[:, 1:] + w[:, None] * np.array([-p[1], p[0]])
     sideways = centre @ base.T[:2, 1] if cls is rd.MobileBaseDifferential else np.zeros(4)
@@ -123,7 +123,7 @@ def test_axes_of_wheels_are_along_y():
     base = rd.MobileBaseDifferential(["right", "left"], [0.5, 0.1])
     for wrong in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.1), (0.0, 0.0, 0.0)):
         with pytest.raises(rd.RobotError, match="'left'"):
-            rd.wheel_matrix(base, [(0.0, 1.0, 0.0), wrong])
+            rd.wheel_matrix(base, [(0.0, 1.0, 0.0), wrong], [0, 1])
 
 
 def planar(pose):
@@ -158,10 +158,11 @@ def test_odometry_in_batches(rng):
         (lambda: rd.integrate_odometry(np.zeros((2, 3)), np.zeros((3, 3)), 0.1), "pose"),
         (lambda: rd.integrate_odometry(np.zeros(3), np.zeros(3), "a"), "dt"),
         (
-            lambda: rd.slip(rd.MobileBaseDifferential(["r", "l"], [1.0, 1.0]), [[0, 1, 0]] * 2, np.zeros(3)),
+            lambda: rd.slip(rd.MobileBaseDifferential(["r", "l"], [1.0, 1.0]), [[0, 1, 0]] * 2, np.zeros(3), [0, 1]),
             "wheel_velocities",
         ),
-        (lambda: rd.wheel_matrix(rd.MobileBaseDifferential(["r", "l"], [1.0, 1.0]), np.zeros((4, 3))), "axes"),
+        (lambda: rd.wheel_matrix(rd.MobileBaseDifferential(["r", "l"], [1.0, 1.0]), np.zeros((4, 3)), [0, 1]), "axes"),
+        (lambda: rd.slip(rd.MobileBaseDifferential(["r", "l"], [1.0, 1.0]), [[0, 1, 0]] * 2, np.zeros(2)), "roles"),
         (lambda: rd.MobileBase(), "type"),
         (lambda: rd.MobileBase(1), "type"),
         (lambda: rd.MobileBase(rd.MobileBaseType.Mecanum), "MobileBaseMecanum"),

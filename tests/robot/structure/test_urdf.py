@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from newton_like import assets
+from newton_like import ModelBuilder, assets
 from newton_like import robot as rd
 from newton_like.importers.urdf import UrdfWarning
 from newton_like.robot.structure.tree import survey
@@ -94,6 +94,17 @@ def test_capsules_of_length_zero_are_spheres():
     link = joint_of(rd.load_robot_from_urdf_data(text, "base"), "shoulder").child_link
     (geom,) = link.collisions[0].geoms
     assert geom.radius == 0.1 and not geom.start_point.any() and not geom.end_point.any()
+
+
+def test_capsules_of_radius_zero_are_lines_of_robots_only():
+    text = file(arm=capsule('coltype="2" colaffinity="5"').replace('radius="0.1"', 'radius="0"'))
+    link = joint_of(rd.load_robot_from_urdf_data(text, "base"), "shoulder").child_link
+    (geom,) = link.collisions[0].geoms
+    assert geom.radius == 0.0 and geom.start_point[2] == -geom.end_point[2] == 0.2
+    builder = ModelBuilder()
+    with pytest.raises(ValueError, match=r"capsule.*above 0"):
+        builder.add_urdf(text)
+    assert builder.body_count == 0
 
 
 def test_mobile_base():

@@ -55,6 +55,11 @@ SIZE, CENTER, ROTATION, SURFACE, RADIUS = 0, 3, 6, 10, 18
 # Surface properties. OMEGA and DAMPING_RATIO are those of its spring-damper per unit of effective mass.
 MU, RESTITUTION, OMEGA, DAMPING_RATIO, MU_TORSIONAL, MU_ROLLING, MARGIN, GAP = range(8)
 
+# Integers of a shape that may touch another one (its body, -1: the world; its kind; the first vertex and the number of vertices of its
+# hull), and of a pair of these: both shapes; the last dofs of the chains of the second and the first one's bodies, -1: none; the number
+# of dofs that both chains have; and the first candidate.
+SHAPE_TABLE, PAIR_TABLE = 4, 6
+
 # A contact given to the solver: 1 if it exists, its point on the body (link frame) and on the other shape (world), the normal, both
 # margins, and the surface properties from MU to MU_ROLLING.
 GIVEN = 18
@@ -83,9 +88,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         free_root: int
         # whether some degree of freedom is prescribed in some world
         prescribed: int
-        # per tree: its first body (and, last, the number of bodies), and whether its base floats
+        # per tree: its first body and, last, the number of bodies
         tree_at: wp.array[int]
-        floats: wp.array[int]
         # per body
         tree: wp.array[int]
         parent: wp.array[int]
@@ -99,7 +103,6 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         leaf: wp.array[int]
         body_slot: wp.array[int]
         # per degree of freedom
-        dof_tree: wp.array[int]
         depth: wp.array[int]
         row: wp.array[int]
         chain_at: wp.array[int]
@@ -117,22 +120,13 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         candidate_collider: wp.array[int]
         candidate_body: wp.array[int]
         plane_finite: wp.array[int]
-        # per shape that may touch another one: its body (-1: the world), its kind and its hull; and per pair of these: both shapes, the
-        # last dofs of the chains of the second and the first one's bodies (-1: none), the number of dofs that both chains have, and the
-        # first candidate. Candidates from first_paired on are those of pairs.
+        # shapes of pairs and pairs, see `kernels.collision.pairs.detect`; candidates from first_paired on are those of pairs. Tables have
+        # SHAPE_TABLE and PAIR_TABLE integers a row: structs are passed by value, and each further array of them costs time.
         shapes: int
         pairs: int
         first_paired: int
-        shape_body: wp.array[int]
-        shape_kind: wp.array[int]
-        shape_hull_at: wp.array[int]
-        shape_hull_count: wp.array[int]
-        pair_one: wp.array[int]
-        pair_two: wp.array[int]
-        pair_leaf: wp.array[int]
-        pair_other: wp.array[int]
-        pair_shared: wp.array[int]
-        pair_candidate: wp.array[int]
+        shape_table: wp.array[int]
+        pair_table: wp.array[int]
         # contact points of colliders from first_guarded on are computed only if they are near; hulls, from first_hull on, come last
         first_guarded: int
         first_hull: int

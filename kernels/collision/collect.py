@@ -10,7 +10,7 @@ from newton_like.kernels.batched import batch_kernel
 
 from newton_like.kernels.tree import (  # isort: skip
     GIVEN, GIVEN_MARGIN, GIVEN_NORMAL, GIVEN_ON, GIVEN_OTHER_MARGIN, GIVEN_OTHER_POINT, GIVEN_POINT, GIVEN_SURFACE,
-    OMEGA,
+    OMEGA, PAIR_TABLE,
 )  # fmt: skip
 
 LOOKAHEAD = 1.0 / 120.0
@@ -235,10 +235,7 @@ def force_kernel(real):
         candidate_collider: wp.array[int],
         shapes: wp.array2d[int],
         planes: wp.array2d[int],
-        pair_one: wp.array[int],
-        pair_two: wp.array[int],
-        pair_other: wp.array[int],
-        pair_leaf: wp.array[int],
+        pair_table: wp.array[int],
         pair_shapes: wp.array2d[int],
         shape_transform: wp.array[transform],
         kept_active: wp.array2d[int],
@@ -256,12 +253,13 @@ def force_kernel(real):
             if c >= first_paired:
                 # in world axes, from the first shape to the second one
                 f = vec3(kept[b, rows * n, lane], kept[b, rows * n + 1, lane], kept[b, rows * n + 2, lane])
-                one = pair_shapes[a, pair_one[s]]
-                two = pair_shapes[a, pair_two[s]]
+                row = PAIR_TABLE * s
+                one = pair_shapes[a, pair_table[row]]
+                two = pair_shapes[a, pair_table[row + 1]]
                 # fixed shapes may be those of several clusters
-                if pair_other[s] >= 0:
+                if pair_table[row + 3] >= 0:
                     force[one] = force[one] - f
-                if pair_leaf[s] >= 0:
+                if pair_table[row + 2] >= 0:
                     force[two] = force[two] + f
                 continue
             q = wp.transform_get_rotation(shape_transform[planes[a, s]])

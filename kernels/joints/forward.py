@@ -25,6 +25,15 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
     Vec3, Quat, Mat33, Spatial = m.Vec3, m.Quat, m.Mat33, m.Spatial
 
     @m.func
+    def is_base(k: int, T) -> int:
+        """1 for the base of a tree that floats."""
+        found = 0
+        if T.kind[k] == FREE and T.parent[k] >= T.bodies:
+            if k == T.tree_at[T.tree[k]]:
+                found = 1
+        return found
+
+    @m.func
     def set_origin(b, t, T, P, L, mem):
         """Stores the reference point of each tree, which is its root's anchor (of a floating base, the anchor on the base), and the pose
         and velocity of the world as the tree has it, from body T.bodies on."""
@@ -34,7 +43,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
         for i in range(T.trees):
             k = T.tree_at[i]
             o = m.joint_vec(P, b, k, PARENT_POS)
-            if T.floats[i] != 0:
+            if is_base(k, T) == 1:
                 q = m.get3(mem, L.q + T.q_at[k], t)
                 o = m.apply_plus(m.quat_to_matrix(m.joint_quat(P, b, k, PARENT_QUAT)), q, o)
             m.put3(mem, L.origin + 3 * i, t, o)
@@ -45,15 +54,6 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
             m.put6(mem, L.twist + 6 * w, t, m.spatial(zero, zero))
             if varied:
                 m.put3(mem, L.turn + 3 * w, t, zero)
-
-    @m.func
-    def is_base(k: int, T) -> int:
-        """1 for the base of a tree that floats."""
-        found = 0
-        if T.parent[k] >= T.bodies:
-            if k == T.tree_at[T.tree[k]] and T.floats[T.tree[k]] != 0:
-                found = 1
-        return found
 
     @m.func
     def put_pose(b, t, k: int, q: Quat, anchor: Vec3, P, L, mem):

@@ -82,7 +82,7 @@ def balance_program(m: types.SimpleNamespace) -> dict:
         """The velocity of the centre of mass of tree i, from the twists of its bodies; zero for a tree that does not float, or is held by a
         kinematic body."""
         drift = m.zero3()
-        if T.floats[i] != 0:
+        if m.is_base(T.tree_at[i], T) == 1:
             first = T.dof_at[T.tree_at[i]]
             for k in range(T.tree_at[i], T.tree_at[i + 1]):
                 u = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), m.get3(mem, L.com + 3 * k, t))
@@ -101,12 +101,12 @@ def balance_program(m: types.SimpleNamespace) -> dict:
         rest = m.sub(m.fill(real(1.0)), slower)
         base = T.tree_at[i]
         first = T.dof_at[base]
-        if T.floats[i] != 0:
+        if m.is_base(T.tree_at[i], T) == 1:
             drift = m.apply_t(drift, m.quat_to_matrix(m.joint_quat(P, b, base, PARENT_QUAT)))
         for j in range(first, T.dof_at[T.tree_at[i + 1]]):
             old = m.get(mem, L.u + j, t)
             new = m.mul(slower, old)
-            if T.floats[i] != 0:
+            if m.is_base(T.tree_at[i], T) == 1:
                 if j == first:
                     new = m.fma(rest, drift.x, new)
                 if j == first + 1:
@@ -254,7 +254,7 @@ def balance_program(m: types.SimpleNamespace) -> dict:
             inner = kinetic(b, t, i, L.v, T, P, L, mem)
             mass = total_mass(b, i, T, P)
             drift = drift_of_centre(b, t, i, mass, T, P, L, mem)
-            if T.floats[i] != 0:
+            if m.is_base(T.tree_at[i], T) == 1:
                 inner = m.fnma(m.mul(m.fill(real(0.5)), mass), m.dot(drift, drift), inner)
             slower = m.sub(one, m.div(account, m.larger(inner, tiny)))
             slower = m.sqrt(m.larger(m.fill(real(0.25)), slower))

@@ -60,14 +60,14 @@ def carrier_program(m: types.SimpleNamespace) -> dict:
     def carried_pair_work(b, t, pair: int, y: int, p: m.lane, T, P, L, mem) -> m.lane:
         """The same for a row of a pair."""
         work = m.fill(real(0.0))
-        leaf = T.pair_leaf[pair]
-        other = T.pair_other[pair]
+        leaf = m.pair_leaf(pair, T)
+        other = m.pair_other(pair, T)
         if leaf >= 0:
             work = carried_work(b, t, leaf, y, p, T, P, L, mem)
         if other >= 0:
             at = T.chain_at[other]
-            own = y + m.chain_size(leaf, T) - T.pair_shared[pair]
-            for d in range(T.pair_shared[pair], T.depth[other] + 1):
+            own = y + m.chain_size(leaf, T) - m.pair_shared(pair, T)
+            for d in range(m.pair_shared(pair, T), T.depth[other] + 1):
                 i = T.chain[at + d]
                 if T.dof_limits[i] & PRESCRIBED:
                     speed = m.mul(m.get(mem, own + d, t), m.get(mem, L.z + i, t))

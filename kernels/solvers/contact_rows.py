@@ -26,8 +26,8 @@ CONTACT = 12
 
 
 STIFFEST, STEEPEST = 1.0e-4, 1.0e-6
-"""Where bodies touch each other, a contact acts if its response along the normal [1/kg] is above these parts of the inverse mass of its trees
-and of the response across the normal. Smaller ones are rounding errors."""
+"""Where bodies touch each other, a contact acts if its response along the normal [1/kg] is above these parts of the inverse mass of its
+trees and of the response across the normal. Smaller ones are rounding errors."""
 
 
 def contact_row_program(m: types.SimpleNamespace) -> dict:
@@ -39,7 +39,10 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         """The mass of the tree of dof `leaf`; zero for -1."""
         mass = m.fill(real(0.0))
         if leaf >= 0:
-            k = T.dof_tree[leaf]
+            k = int(0)
+            for i in range(1, T.trees):
+                if T.dof_at[T.tree_at[i]] <= leaf:
+                    k = i
             for i in range(T.tree_at[k], T.tree_at[k + 1]):
                 if T.parent[i] >= T.bodies:
                     mass = m.add(mass, m.get(mem, L.composite + 10 * i, t))
@@ -175,16 +178,18 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         n = m.get3(mem, L.normal + 3 * (c - T.first_paired), t)
         # about the origin of the first shape's tree, and about that of the second one's
         one = m.get3(mem, L.point + 3 * c, t)
-        two = m.sub3(one, m.between_origins(t, T.shape_body[T.pair_one[p]], T.shape_body[T.pair_two[p]], T, L, mem))
+        two = m.sub3(
+            one, m.between_origins(t, m.shape_body(m.pair_one(p, T), T), m.shape_body(m.pair_two(p, T), T), T, L, mem)
+        )
         build_rows(
-            t, a, c, T.pair_leaf[p], T.pair_other[p], T.pair_shared[p], L.material, two, one, n, m.tangent(n), m.second_tangent(n),
+            t, a, c, m.pair_leaf(p, T), m.pair_other(p, T), m.pair_shared(p, T), L.material, two, one, n, m.tangent(n), m.second_tangent(n),
             o, T, L, mem,
         )  # fmt: skip
 
     @m.shared
     def pair_sweep(t, a: int, c: int, p: int, T, L, mem):
         """One Gauss-Seidel visit of active contact a, candidate c of the pair p."""
-        visit_contact(t, a, c, T.pair_leaf[p], T.pair_other[p], T.pair_shared[p], T, L, mem)
+        visit_contact(t, a, c, m.pair_leaf(p, T), m.pair_other(p, T), m.pair_shared(p, T), T, L, mem)
 
     @m.func
     def given_candidate(b, t, c: int, k: int, dt: m.lane, T, L, mem):

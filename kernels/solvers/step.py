@@ -144,7 +144,8 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.write_bodies(b, t, T, P, L, mem)
 
     coupling_build, coupling_sweep, detect_hull = m.coupling_build, m.coupling_sweep, m.detect
-    find_pairs, pair_build, pair_sweep, release_pair = m.find_pairs, m.pair_build, m.pair_sweep, m.release_pair
+    find_pairs, pair_build, pair_sweep = m.find_pairs, m.pair_build, m.pair_sweep
+    recall_feature, keep_feature, forget_feature = m.recall_feature, m.keep_feature, m.forget_feature
     own = ("m", "real", "factor_inertia", "find_excess", "free_velocity")
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})
 
@@ -176,7 +177,8 @@ def step_kernel(
         stages.pair_build,
         stages.dof_build,
     )
-    find_pairs, release_pair = stages.find_pairs, stages.release_pair
+    find_pairs, recall_feature = stages.find_pairs, stages.recall_feature
+    keep_feature, forget_feature = stages.keep_feature, stages.forget_feature
 
     @m.func
     def any_above(bound: m.lane, at: int, t, T, mem) -> bool:
@@ -246,18 +248,23 @@ def step_kernel(
         return n
 
     @m.func
-    def build_found(b, t, a: int, c: int, o, T, P, L, mem):
+    def build_on_plane(b, t, a: int, c: int, o, T, P, L, mem):
         s = T.candidate_collider[c]
+        contact_build(b, t, a, c, s, T.candidate_body[c], T.collider_plane[s], o, T, P, L, mem)
+
+    @m.func
+    def build_of_any(b, t, a: int, c: int, o, T, P, L, mem):
         if c < T.first_paired:
-            contact_build(b, t, a, c, s, T.candidate_body[c], T.collider_plane[s], o, T, P, L, mem)
+            build_on_plane(b, t, a, c, o, T, P, L, mem)
         else:
-            pair_build(b, t, a, c, s, o, T, P, L, mem)
+            pair_build(b, t, a, c, T.candidate_collider[c], o, T, P, L, mem)
 
     @m.func
     def build_given(b, t, a: int, c: int, o, T, P, L, mem):
         m.given_build(t, a, c, T.candidate_body[c], o, T, L, mem)
 
     list_contacts = take_contacts if given else find_contacts
+    build_found = build_of_any if paired else build_on_plane
     build_contact = build_given if given else build_found
 
     @m.func
@@ -451,8 +458,7 @@ def step_kernel(
         for n in range(remembered):
             c = kept_active[b, 1 + n]
             m.recall(mem, L.impulse + rows * c, L.kept_impulse + rows * n, t, kept, b, rows)
-            if c >= T.first_paired:
-                m.recall(mem, L.feature + c - T.first_paired, L.kept_feature + n, t, kept, b, 1)
+            recall_feature(b, t, c, n, T, L, mem, kept)
         m.recall(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.couplings)
         for i in range(T.limit_rows):
             m.put(mem, L.dof_impulse + i, t, zero)
@@ -495,17 +501,13 @@ def step_kernel(
         for n in range(contacts):
             c = active[n, t]
             as_forces(t, L.impulse + rows * c, rows, o, mem)
-            if c >= T.first_paired:
-                release_pair(t, c, T, L, mem)
-                m.keep(mem, L.feature + c - T.first_paired, L.kept_feature + n, t, kept, b, 1)
-                m.put(mem, L.feature + c - T.first_paired, t, zero)
+            keep_feature(b, t, c, n, T, L, mem, kept)
             m.keep(mem, L.impulse + rows * c, L.kept_impulse + rows * n, t, kept, b, rows)
             forget(t, c, T, L, mem)
         for n in range(remembered):
             c = kept_active[b, 1 + n]
             forget(t, c, T, L, mem)
-            if c >= T.first_paired:
-                m.put(mem, L.feature + c - T.first_paired, t, zero)
+            forget_feature(t, c, T, L, mem)
         for n in range(contacts):
             kept_active[b, 1 + n] = active[n, t]
         kept_active[b, 0] = contacts

@@ -26,6 +26,19 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     contact_sweep, pair_sweep = stages.contact_sweep, stages.pair_sweep
 
     @m.func
+    def visit_on_plane(b, t, a: int, c: int, o, T, P, L, mem):
+        contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
+
+    @m.func
+    def visit_any(b, t, a: int, c: int, o, T, P, L, mem):
+        if c < T.first_paired:
+            visit_on_plane(b, t, a, c, o, T, P, L, mem)
+        else:
+            pair_sweep(t, a, c, T.candidate_collider[c], T, L, mem)
+
+    visit_contact = visit_any if paired else visit_on_plane
+
+    @m.func
     def sweep_once(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
         """One visit of all rows, always in the same order; contacts have the last word."""
         for e in range(T.couplings):
@@ -37,11 +50,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                 i = active[T.candidates + n, t]
                 dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
         for a in range(contacts):
-            c = active[a, t]
-            if c < T.first_paired:
-                contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
-            else:
-                pair_sweep(t, a, c, T.candidate_collider[c], T, L, mem)
+            visit_contact(b, t, a, active[a, t], o, T, P, L, mem)
 
     @m.func
     def sweep_rows(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
@@ -175,8 +184,15 @@ def stages_without_pairs(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def pair_sweep(t: int, a: int, c: int, p: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
 
     @wp.func_native("")
-    def release_pair(t: int, c: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
+    def recall_feature(b: int, t: int, c: int, n: int, T: m.Tree, L: m.Layout, mem: m.memory, kept: m.memory): ...
+
+    @wp.func_native("")
+    def keep_feature(b: int, t: int, c: int, n: int, T: m.Tree, L: m.Layout, mem: m.memory, kept: m.memory): ...
+
+    @wp.func_native("")
+    def forget_feature(t: int, c: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
 
     return types.SimpleNamespace(
-        find_pairs=m.no_pairs, pair_build=pair_build, pair_sweep=pair_sweep, release_pair=release_pair
-    )
+        find_pairs=m.no_pairs, pair_build=pair_build, pair_sweep=pair_sweep, recall_feature=recall_feature,
+        keep_feature=keep_feature, forget_feature=forget_feature,
+    )  # fmt: skip

@@ -23,6 +23,10 @@ KIND = {
     GeoType.CONVEX_MESH: HULL,
 }
 
+SHAPE_COLUMNS = ("shape_body", "shape_kind", "shape_hull_at", "shape_hull_count")
+PAIR_COLUMNS = ("pair_one", "pair_two", "pair_leaf", "pair_other", "pair_shared", "pair_candidate")
+"""Columns of the tables of shapes and pairs of the kernels' ``Tree``, see `kernels.tree`; the last one has one number more."""
+
 CHEAP = (SPHERE, CAPSULE)
 """Kinds of colliders whose candidates cost less than finding out whether they are near."""
 
@@ -58,6 +62,16 @@ class ContactTables:
     pair_allowed: np.ndarray | None = None
 
     @property
+    def fields(self) -> dict:
+        """Fields of the kernels' ``Tree``."""
+        arrays = {k: x for k, x in self.arrays.items() if k not in (*SHAPE_COLUMNS, *PAIR_COLUMNS)}
+        shapes = np.stack([self.arrays[name] for name in SHAPE_COLUMNS], axis=1)
+        pairs = np.zeros((len(self.arrays["pair_one"]) + 1, len(PAIR_COLUMNS)), dtype=int)
+        for i, name in enumerate(PAIR_COLUMNS):
+            pairs[: len(self.arrays[name]), i] = self.arrays[name]
+        return {**self.numbers, **arrays, "shape_table": shapes.ravel(), "pair_table": pairs.ravel()}
+
+    @property
     def sizes(self) -> tuple[int, int, int, int]:
         """Numbers of records, of vertices, of planes and of pairs that have parameters."""
         if self.plane_of is None:
@@ -80,14 +94,8 @@ class ContactTables:
         return np.concatenate([self.allowed, np.ones(self.pair_shapes.shape, dtype=bool)], axis=1)
 
 
-NO_PAIRS = {
-    name: np.zeros(0, dtype=int)
-    for name in (
-        "shape_body", "shape_kind", "shape_hull_at", "shape_hull_count", "pair_one", "pair_two", "pair_leaf", "pair_other",
-        "pair_shared", "pair_candidate",
-    )
-}  # fmt: skip
-"""The fields of the kernels' ``Tree`` of a batch without pairs."""
+NO_PAIRS = {name: np.zeros(0, dtype=int) for name in (*SHAPE_COLUMNS, *PAIR_COLUMNS)}
+"""The columns of the tables of a batch without pairs."""
 
 
 def couplings_of(batch: Batch) -> dict[str, np.ndarray]:

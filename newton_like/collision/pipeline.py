@@ -9,6 +9,7 @@ import warp as wp
 
 from newton_like.arrays import active_tape, as_numbers, flat, keep_for_graph, unrecorded
 from newton_like.collision.ground import (
+    NO_PAIRS,
     ContactTables,
     couplings_of,
     find_colliders,
@@ -67,7 +68,7 @@ class _Part:
         work = Workspace(m, batch, Parameters(m, model, batch, tables), model.device)
         counts = {name: tables.numbers[name] for name in ("candidates", "first_paired", "shapes", "pairs")}
         sizes = row_sizes(batch.template, dict.fromkeys(rows), **counts, **PAIR_COUNTS)
-        self.work = work.with_memory(sizes, {**tables.numbers, **tables.arrays})
+        self.work = work.with_memory(sizes, tables.fields)
         self.kernel = Kernel(_detect_kernel(width, model.dtype), _LOOKING * count)
         self.recorded = Recordings(_RECORDED, model.device)
 
@@ -272,7 +273,7 @@ def given_tables(model, batch) -> ContactTables:
     none = np.zeros(0, dtype=int)
     arrays = dict(
         collider_body=none, collider_kind=none, collider_plane=none, collider_candidate=none, hull_at=none, hull_count=none,
-        candidate_collider=of, candidate_body=np.array(bodies, dtype=int)[of], plane_finite=none, **couplings,
+        candidate_collider=of, candidate_body=np.array(bodies, dtype=int)[of], plane_finite=none, **NO_PAIRS, **couplings,
     )  # fmt: skip
     tables = ContactTables(numbers, arrays)
     tables.shapes = np.array(shapes, dtype=int).reshape(batch.count, len(bodies))

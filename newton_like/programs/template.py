@@ -33,7 +33,6 @@ class Template:
         mimic: joint that each joint follows, -1 for none, ``[bodies]``.
         tree_at: first body of each tree and, last, their number, ``[trees + 1]``.
         tree: tree of each body, ``[bodies]``.
-        dof_tree: tree of each dof, ``[dofs]``.
         floats: 1 for a tree whose first joint is a floating base, whose anchor is then its reference point, ``[trees]``.
         depth, row, chain_at, chain: ancestors of every dof, see ``newton_like.kernels.tree``.
         leaf: last dof of each body's chain, -1 for a body that cannot move, ``[bodies]``.
@@ -51,7 +50,6 @@ class Template:
     tree_at: np.ndarray
     tree: np.ndarray = field(init=False)
     floats: np.ndarray = field(init=False)
-    dof_tree: np.ndarray = field(init=False)
     child_at: np.ndarray = field(init=False)
     child: np.ndarray = field(init=False)
     leaf: np.ndarray = field(init=False)
@@ -81,7 +79,6 @@ class Template:
         for name, value in (
             ("tree", np.repeat(np.arange(self.trees), np.diff(self.tree_at))),
             ("floats", floats),
-            ("dof_tree", np.repeat(np.arange(self.trees), np.diff(self.dof_at[self.tree_at]))),
             ("child_at", np.concatenate([[0], np.cumsum([len(c) for c in children])])),
             ("child", np.concatenate(children) if children else []),
             ("leaf", leaf),

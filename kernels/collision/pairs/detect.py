@@ -24,13 +24,63 @@ from newton_like.kernels.collision.pairs.records import (
 from newton_like.kernels.collision.plane import FAR
 
 from newton_like.kernels.tree import (  # isort: skip
-    CENTER, GAP, MARGIN, MU_ROLLING, OMEGA, RADIUS, ROTATION, SIZE, SURFACE,
+    CENTER, GAP, MARGIN, MU_ROLLING, OMEGA, PAIR_TABLE, RADIUS, ROTATION, SHAPE_TABLE, SIZE, SURFACE,
 )  # fmt: skip
 
 
 def pair_detection(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``find_pairs``, ``look_at_pairs``, ``mix_materials`` and ``release_pair``."""
+    """For the namespace `m`: ``find_pairs``, ``look_at_pairs``, ``mix_materials``, and features between steps."""
     real = m.real
+
+    @m.func
+    def shape_body(s: int, T) -> int:
+        """The body of shape s, -1 for the world."""
+        return T.shape_table[SHAPE_TABLE * s]
+
+    @m.func
+    def shape_kind(s: int, T) -> int:
+        """The kind of shape s, of `kernels.collision.plane`."""
+        return T.shape_table[SHAPE_TABLE * s + 1]
+
+    @m.func
+    def shape_hull_at(s: int, T) -> int:
+        """The first vertex of the hull of shape s."""
+        return T.shape_table[SHAPE_TABLE * s + 2]
+
+    @m.func
+    def shape_hull_count(s: int, T) -> int:
+        """The number of its vertices."""
+        return T.shape_table[SHAPE_TABLE * s + 3]
+
+    @m.func
+    def pair_one(p: int, T) -> int:
+        """The first shape of pair p."""
+        return T.pair_table[PAIR_TABLE * p]
+
+    @m.func
+    def pair_two(p: int, T) -> int:
+        """The second shape of pair p."""
+        return T.pair_table[PAIR_TABLE * p + 1]
+
+    @m.func
+    def pair_leaf(p: int, T) -> int:
+        """The last dof of the chain of the second shape's body; -1 if no dof moves it."""
+        return T.pair_table[PAIR_TABLE * p + 2]
+
+    @m.func
+    def pair_other(p: int, T) -> int:
+        """The same of the first shape's body."""
+        return T.pair_table[PAIR_TABLE * p + 3]
+
+    @m.func
+    def pair_shared(p: int, T) -> int:
+        """The number of dofs that both chains have."""
+        return T.pair_table[PAIR_TABLE * p + 4]
+
+    @m.func
+    def pair_candidate(p: int, T) -> int:
+        """The first candidate of pair p; that of pair T.pairs is the number of candidates."""
+        return T.pair_table[PAIR_TABLE * p + 5]
 
     @m.func
     def origin_of(t, k: int, T, L, mem) -> m.Vec3:
@@ -50,7 +100,7 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
     def place_shapes(b, t, dt: m.lane, T, P, L, mem):
         """shape_place <- the places and bounds of all shapes of pairs."""
         for s in range(T.shapes):
-            k = T.shape_body[s]
+            k = shape_body(s, T)
             r = T.colliders + s
             at = L.shape_place + SHAPE_PLACE * s
             half = m.fill(real(0.5))
@@ -72,8 +122,8 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         """From the place of shape `one` to that of shape `two`."""
         a = m.get3(mem, L.shape_place + SHAPE_PLACE * one, t)
         c = m.get3(mem, L.shape_place + SHAPE_PLACE * two, t)
-        k = T.shape_body[one]
-        j = T.shape_body[two]
+        k = shape_body(one, T)
+        j = shape_body(two, T)
         # places of shapes on no body are those in the world
         if k < 0 and j >= 0:
             return m.add3(c, m.sub3(origin_of(t, j, T, L, mem), a))
@@ -84,8 +134,8 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
     @m.func
     def pair_is_near(b, t, p: int, T, P, L, mem) -> bool:
         """Whether the bounds of a pair overlap in some world of the block."""
-        one = T.pair_one[p]
-        two = T.pair_two[p]
+        one = pair_one(p, T)
+        two = pair_two(p, T)
         d = centre_to_centre(t, one, two, T, L, mem)
         one_bound = m.get(mem, L.shape_place + SHAPE_PLACE * one + 3, t)
         bound = m.add(one_bound, m.get(mem, L.shape_place + SHAPE_PLACE * two + 3, t))
@@ -96,7 +146,7 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
     @m.func
     def put_shape(b, t, s: int, at: int, x: m.Vec3, T, P, L, mem):
         """Stores the record of shape s, at the place x."""
-        k = T.shape_body[s]
+        k = shape_body(s, T)
         turn = m.collider_quat(P, b, T.colliders + s, ROTATION)
         if k >= 0:
             turn = m.quat_multiply(m.get4(mem, L.quat + 4 * k, t), turn)
@@ -130,8 +180,8 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
     def match_features(t, p: int, T, L, mem):
         """The impulses and features of candidates of pair p <- those of the points of the manifold: impulses of candidates with the
         same feature in the step before, else zero."""
-        first = T.pair_candidate[p]
-        n = T.pair_candidate[p + 1] - first
+        first = pair_candidate(p, T)
+        n = pair_candidate(p + 1, T) - first
         rows = T.contact_rows
         old = L.feature + first - T.first_paired
         half = m.fill(real(0.5))
@@ -153,10 +203,10 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
     @m.shared
     def detect_pair(b, t, p: int, dt: m.lane, T, P, L, mem):
         """The candidates of pair p <- its contact points, which stay in the manifold."""
-        one = T.pair_one[p]
-        two = T.pair_two[p]
-        k = T.shape_body[one]
-        j = T.shape_body[two]
+        one = pair_one(p, T)
+        two = pair_two(p, T)
+        k = shape_body(one, T)
+        j = shape_body(two, T)
         zero = m.fill(real(0.0))
         half = m.fill(real(0.5))
         centre = m.get3(mem, L.shape_place + SHAPE_PLACE * one, t)
@@ -166,8 +216,8 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         put_shape(b, t, one, L.pair_shapes, m.zero3(), T, P, L, mem)
         put_shape(b, t, two, L.pair_shapes + SHAPE, centre_to_centre(t, one, two, T, L, mem), T, P, L, mem)
         m.pair_points(
-            b, t, T.shape_kind[one], T.shape_kind[two], T.shape_hull_at[one], T.shape_hull_count[one], T.shape_hull_at[two],
-            T.shape_hull_count[two], T, P, L, mem,
+            b, t, shape_kind(one, T), shape_kind(two, T), shape_hull_at(one, T), shape_hull_count(one, T), shape_hull_at(two, T),
+            shape_hull_count(two, T), T, P, L, mem,
         )  # fmt: skip
         r = T.colliders + one
         q = T.colliders + two
@@ -176,8 +226,8 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         margin2 = m.mul(half, m.collider_param(P, b, q, SURFACE + MARGIN))
         slack = m.mul(half, m.add(m.collider_param(P, b, r, SURFACE + GAP), m.collider_param(P, b, q, SURFACE + GAP)))
         slack = m.add(slack, m.pair_param(P, b, p))
-        for i in range(T.pair_candidate[p + 1] - T.pair_candidate[p]):
-            c = T.pair_candidate[p] + i
+        for i in range(pair_candidate(p + 1, T) - pair_candidate(p, T)):
+            c = pair_candidate(p, T) + i
             at = L.manifold + POINT * i
             n = m.get3(mem, at + AWAY, t)
             gap = m.sub(m.get(mem, at + DISTANCE, t), m.add(margin, margin2))
@@ -193,7 +243,7 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
     def recall_pair(t, p: int, T, L, mem):
         """The impulses of the candidates of pair p <- those of the same contacts in the step before, in row axes."""
         match_features(t, p, T, L, mem)
-        for c in range(T.pair_candidate[p], T.pair_candidate[p + 1]):
+        for c in range(pair_candidate(p, T), pair_candidate(p + 1, T)):
             n = m.get3(mem, L.normal + 3 * (c - T.first_paired), t)
             for a in range(T.contact_rows // 3):
                 in_row_axes(t, L.impulse + T.contact_rows * c + 3 * a, n, mem)
@@ -207,7 +257,7 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
             if pair_is_near(b, t, p, T, P, L, mem):
                 detect_pair(b, t, p, dt, T, P, L, mem)
             else:
-                for c in range(T.pair_candidate[p], T.pair_candidate[p + 1]):
+                for c in range(pair_candidate(p, T), pair_candidate(p + 1, T)):
                     m.put(mem, L.near + c, t, m.fill(real(FAR)))
 
     @m.func
@@ -221,7 +271,7 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
             if pair_is_near(b, t, p, T, P, L, mem):
                 detect_pair(b, t, p, dt, T, P, L, mem)
                 recall_pair(t, p, T, L, mem)
-                for c in range(T.pair_candidate[p], T.pair_candidate[p + 1]):
+                for c in range(pair_candidate(p, T), pair_candidate(p + 1, T)):
                     if m.any_lt(m.get(mem, L.near + c, t), zero):
                         active[n, t] = c
                         n = n + 1
@@ -239,8 +289,8 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
     @m.func
     def mix_materials(b, t, p: int, T, P, L, mem):
         """material <- the means of those of both shapes of pair p; of the time constant 1 / OMEGA, not of OMEGA."""
-        r = T.colliders + T.pair_one[p]
-        q = T.colliders + T.pair_two[p]
+        r = T.colliders + pair_one(p, T)
+        q = T.colliders + pair_two(p, T)
         half = m.fill(real(0.5))
         for i in range(MU_ROLLING + 1):
             x = m.collider_param(P, b, r, SURFACE + i)
@@ -251,10 +301,24 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
             m.put(mem, L.material + i, t, mean)
 
     @m.func
-    def release_pair(t, c: int, T, L, mem):
-        """The impulses of candidate c of a pair, in row axes, become vectors in world axes."""
-        n = m.get3(mem, L.normal + 3 * (c - T.first_paired), t)
-        for a in range(T.contact_rows // 3):
-            in_world_axes(t, L.impulse + T.contact_rows * c + 3 * a, n, mem)
+    def recall_feature(b, t, c: int, n: int, T, L, mem, kept: m.memory):
+        """The feature of candidate c, if it is one of a pair, comes back from place n of what outlives steps."""
+        if c >= T.first_paired:
+            m.recall(mem, L.feature + c - T.first_paired, L.kept_feature + n, t, kept, b, 1)
+
+    @m.func
+    def forget_feature(t, c: int, T, L, mem):
+        if c >= T.first_paired:
+            m.put(mem, L.feature + c - T.first_paired, t, m.fill(real(0.0)))
+
+    @m.func
+    def keep_feature(b, t, c: int, n: int, T, L, mem, kept: m.memory):
+        """If candidate c is one of a pair: its impulses, in row axes, become vectors in world axes, and its feature is kept at place n."""
+        if c >= T.first_paired:
+            normal = m.get3(mem, L.normal + 3 * (c - T.first_paired), t)
+            for a in range(T.contact_rows // 3):
+                in_world_axes(t, L.impulse + T.contact_rows * c + 3 * a, normal, mem)
+            m.keep(mem, L.feature + c - T.first_paired, L.kept_feature + n, t, kept, b, 1)
+            forget_feature(t, c, T, L, mem)
 
     return locals()

@@ -56,8 +56,9 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
         contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, ledger_numbers=LEDGER, **PAIR_COUNTS
     )
     sizes = row_sizes(template, (*KINEMATICS, *STEP), **{"given": 0, **numbers}, **records)
-    numbers.pop("given", None)
-    work = work.with_memory(sizes, {**numbers, **tables.arrays})
+    fields = {**tables.fields, **numbers}
+    fields.pop("given", None)
+    work = work.with_memory(sizes, fields)
     kept = stack({f"kept_{row.name}": row.kept(SimpleNamespace(**work.numbers)) for row in KEPT})
     size = kept.pop("size")
     for name, at in kept.items():
@@ -203,8 +204,8 @@ class Stepper:
             force_kernel(model.dtype),
             dim=self.batch.count,
             inputs=[
-                work.numbers["contact_rows"], work.T.first_paired, work.T.candidate_collider, shapes, planes, work.T.pair_one,
-                work.T.pair_two, work.T.pair_other, work.T.pair_leaf, pair_shapes, model.shape_transform, self.kept_active,
+                work.numbers["contact_rows"], work.T.first_paired, work.T.candidate_collider, shapes, planes, work.T.pair_table,
+                pair_shapes, model.shape_transform, self.kept_active,
                 as_numbers(self.kept, model.dtype, self.solver.width),
             ],
             outputs=[force],

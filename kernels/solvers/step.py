@@ -181,10 +181,21 @@ def step_kernel(
     keep_feature, forget_feature = stages.keep_feature, stages.forget_feature
 
     @m.func
+    def one_tree(T) -> int:
+        return 1
+
+    @m.func
+    def trees_of(T) -> int:
+        return T.trees
+
+    # a cluster without pairs is a single tree
+    trees = trees_of if paired else one_tree
+
+    @m.func
     def any_above(bound: m.lane, at: int, t, T, mem) -> bool:
         """Whether a number of the trees at `at` is above `bound` in some world."""
         found = bool(False)
-        for i in range(T.trees):
+        for i in range(trees(T)):
             if m.any_lt(bound, m.get(mem, at + i, t)):
                 found = bool(True)
         return found
@@ -206,7 +217,7 @@ def step_kernel(
             planned = 8
         if done == 8 or not any_above(enough, L.bias_change, t, T, mem):
             return done
-        for i in range(T.trees):
+        for i in range(trees(T)):
             change = m.get(mem, L.bias_change + i, t)
             m.put(mem, L.bias_change + i, t, m.where_lt(enough, change, one, zero))
             m.put(mem, L.bias_share + i, t, m.where_lt(hopeless, change, zero, m.get(mem, L.bias_share + i, t)))
@@ -452,8 +463,8 @@ def step_kernel(
         zero = m.fill(real(0.0))
         rows = T.contact_rows
         m.bring(b, t, B, 1, inputs, pieces_in, mem)
-        m.recall(mem, L.account, L.kept_account, t, kept, b, T.trees)
-        m.recall(mem, L.owed, L.kept_owed, t, kept, b, T.trees)
+        m.recall(mem, L.account, L.kept_account, t, kept, b, trees(T))
+        m.recall(mem, L.owed, L.kept_owed, t, kept, b, trees(T))
         remembered = kept_active[b, 0]
         for n in range(remembered):
             c = kept_active[b, 1 + n]
@@ -469,7 +480,7 @@ def step_kernel(
         if m.any_given(b, B, pieces_in, 0):
             m.bring(b, t, B, 0, 1, pieces_in, mem)
             wrenches(b, t, o, T, P, L, mem)
-        for i in range(T.trees):
+        for i in range(trees(T)):
             m.put(mem, L.bias_change + i, t, m.fill(real(1.0)))
             m.put(mem, L.bias_share + i, t, m.fill(real(0.5)))
         done = int(0)
@@ -479,7 +490,7 @@ def step_kernel(
             done = done + 1
             if done == 1:
                 # what could not be taken back yet is asked for again
-                for i in range(T.trees):
+                for i in range(trees(T)):
                     change = m.get(mem, L.bias_change + i, t)
                     m.put(mem, L.fastness + i, t, m.larger(change, m.get(mem, L.owed + i, t)))
             if done == planned:
@@ -520,8 +531,8 @@ def step_kernel(
         fast = m.fill(real(FAST))
         if any_above(fast, L.fastness, t, T, mem):
             m.balance(b, t, m.fill(o.dt), fast, T, P, L, mem)
-            m.keep(mem, L.account, L.kept_account, t, kept, b, T.trees)
-            m.keep(mem, L.owed, L.kept_owed, t, kept, b, T.trees)
+            m.keep(mem, L.account, L.kept_account, t, kept, b, trees(T))
+            m.keep(mem, L.owed, L.kept_owed, t, kept, b, trees(T))
             m.put(mem, L.speeding, t, m.speeding(b, t, m.fill(real(HELD)), T, P, L, mem))
         if m.any_lt(zero, m.get(mem, L.speeding, t)):
             m.slow_down(b, t, T, P, L, mem)

@@ -26,17 +26,23 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     contact_sweep, pair_sweep = stages.contact_sweep, stages.pair_sweep
 
     @m.func
-    def visit_on_plane(b, t, a: int, c: int, o, T, P, L, mem):
-        contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
+    def sweep_rows(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
+        """``iterations`` sweeps over all rows of a lone robot; as ``sweep_once``, of which each call would copy the structs."""
+        for _sweep in range(o.iterations):
+            for e in range(T.couplings):
+                coupling_sweep(t, e, T, L, mem)
+            if plain:
+                friction_sweep(b, t, o, T, P, L, mem)
+            else:
+                for n in range(limits):
+                    i = active[T.candidates + n, t]
+                    dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
+            for a in range(contacts):
+                c = active[a, t]
+                contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
 
-    @m.func
-    def visit_any(b, t, a: int, c: int, o, T, P, L, mem):
-        if c < T.first_paired:
-            visit_on_plane(b, t, a, c, o, T, P, L, mem)
-        else:
-            pair_sweep(t, a, c, T.candidate_collider[c], T, L, mem)
-
-    visit_contact = visit_any if paired else visit_on_plane
+    if not paired:
+        return sweep_rows
 
     @m.func
     def sweep_once(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
@@ -50,16 +56,11 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                 i = active[T.candidates + n, t]
                 dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
         for a in range(contacts):
-            visit_contact(b, t, a, active[a, t], o, T, P, L, mem)
-
-    @m.func
-    def sweep_rows(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
-        """``iterations`` sweeps over all rows."""
-        for _sweep in range(o.iterations):
-            sweep_once(b, t, contacts, limits, plain, o, T, P, L, mem, active)
-
-    if not paired:
-        return sweep_rows
+            c = active[a, t]
+            if c < T.first_paired:
+                contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
+            else:
+                pair_sweep(t, a, c, T.candidate_collider[c], T, L, mem)
 
     @m.func
     def impulse_at(n: int, contacts: int, limits: int, t, T, L, active: wp.array2d[int]) -> int:

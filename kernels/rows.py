@@ -22,7 +22,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
             y = m.get(mem, x + k, t)
             for d in range(T.depth[k]):
                 j = x + T.chain[T.chain_at[k] + d]
-                m.put(mem, j, t, m.fnma(m.get(mem, L.h + T.row[k] + d, t), y, m.get(mem, j, t)))
+                m.put(mem, j, t, m.fnma(m.get(mem, L.h + T.chain_at[k] + d, t), y, m.get(mem, j, t)))
 
     @m.func
     def whiten_row(t, y: int, T, L, mem):
@@ -52,7 +52,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
         depth = T.depth[leaf]
         for d in range(depth, -1, -1):
             k = T.chain[at + d]
-            row = L.h + T.row[k]
+            row = L.h + T.chain_at[k]
             x = m.get(mem, y + d, t)
             for e in range(d):
                 m.put(mem, y + e, t, m.fnma(m.get(mem, row + e, t), x, m.get(mem, y + e, t)))

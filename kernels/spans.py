@@ -29,7 +29,7 @@ def span_program(m: types.SimpleNamespace) -> dict:
             at = T.chain_at[other]
             for d in range(T.depth[other], shared - 1, -1):
                 k = T.chain[at + d]
-                row = L.h + T.row[k]
+                row = L.h + T.chain_at[k]
                 own = y + size - shared
                 x = m.get(mem, own + d, t)
                 for e in range(shared):

@@ -6,8 +6,8 @@ below, `newton_like.collision.ground` those of colliders and planes.
 
 Bodies are numbered tree by tree, parents first. Joint ``k`` moves body ``k``, and index ``T.bodies + i`` is the world as tree i has it.
 Degrees of freedom are numbered along the bodies. The *chain* of a degree of freedom lists it and all its ancestors from the root
-down; ``depth`` is its place in that list. Row ``i`` of a packed triangular matrix has ``depth[i] + 1`` entries, one for each
-member of the chain.
+down; ``depth`` is its place in that list. Row ``i`` of a packed triangular matrix begins where this list
+does, at ``chain_at[i]``, and has ``depth[i] + 1`` entries, one for each member of the chain.
 """
 
 import types
@@ -88,10 +88,9 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         free_root: int
         # whether some degree of freedom is prescribed in some world
         prescribed: int
-        # per tree: its first body and, last, the number of bodies
-        tree_at: wp.array[int]
+        # the tree of each body; then the first body of each tree and, last, the number of bodies
+        forest: wp.array[int]
         # per body
-        tree: wp.array[int]
         parent: wp.array[int]
         kind: wp.array[int]
         q_at: wp.array[int]
@@ -104,7 +103,6 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         body_slot: wp.array[int]
         # per degree of freedom
         depth: wp.array[int]
-        row: wp.array[int]
         chain_at: wp.array[int]
         chain: wp.array[int]
         dof_q: wp.array[int]
@@ -121,11 +119,10 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         candidate_body: wp.array[int]
         plane_finite: wp.array[int]
         # shapes of pairs and pairs, see `kernels.collision.pairs.detect`; candidates from first_paired on are those of pairs. Tables have
-        # SHAPE_TABLE and PAIR_TABLE integers a row: structs are passed by value, and each further array of them costs time.
+        # SHAPE_TABLE and PAIR_TABLE integers a row, one behind the other: structs are passed by value, and each further array costs time.
         shapes: int
         pairs: int
         first_paired: int
-        shape_table: wp.array[int]
         pair_table: wp.array[int]
         # contact points of colliders from first_guarded on are computed only if they are near; hulls, from first_hull on, come last
         first_guarded: int
@@ -214,6 +211,16 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         tolerance: m.real
         # factor on the angular velocity of floating bodies after a step
         spin_share: m.real
+
+    @m.func
+    def tree_of(k: int, T: Tree) -> int:
+        """The tree of body k."""
+        return T.forest[k]
+
+    @m.func
+    def tree_start(i: int, T: Tree) -> int:
+        """The first body of tree i; that of tree T.trees is the number of bodies."""
+        return T.forest[T.bodies + i]
 
     @m.func
     def joint_param(P: Params, b: int, k: int, i: int) -> m.lane:

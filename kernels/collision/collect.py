@@ -236,6 +236,8 @@ def force_kernel(real):
         shapes: wp.array2d[int],
         planes: wp.array2d[int],
         pair_table: wp.array[int],
+        # where the pairs begin in it
+        first_pair: int,
         pair_shapes: wp.array2d[int],
         shape_transform: wp.array[transform],
         kept_active: wp.array2d[int],
@@ -253,7 +255,7 @@ def force_kernel(real):
             if c >= first_paired:
                 # in world axes, from the first shape to the second one
                 f = vec3(kept[b, rows * n, lane], kept[b, rows * n + 1, lane], kept[b, rows * n + 2, lane])
-                row = PAIR_TABLE * s
+                row = first_pair + PAIR_TABLE * s
                 one = pair_shapes[a, pair_table[row]]
                 two = pair_shapes[a, pair_table[row + 1]]
                 # fixed shapes may be those of several clusters

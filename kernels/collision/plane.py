@@ -29,7 +29,7 @@ def plane_collision(m: types.SimpleNamespace) -> dict:
         """Stores candidate c: its gap; its gap less the detection distance (``near``); and its position relative to the origin."""
         pl = T.collider_plane[s]
         n = m.plane_vec(P, b, pl, NORMAL)
-        o = m.get3(mem, L.origin + 3 * T.tree[T.collider_body[s]], t)
+        o = m.get3(mem, L.origin + 3 * m.tree_of(T.collider_body[s], T), t)
         margin = m.collider_param(P, b, s, SURFACE + MARGIN)
         offset = m.sub(m.dot(n, o), m.plane_param(P, b, pl, OFFSET))
         gap = m.sub(m.sub(m.dot_plus(n, x, offset), radius), margin)
@@ -111,7 +111,7 @@ def plane_collision(m: types.SimpleNamespace) -> dict:
         # vertices within this height of the deepest one may touch the plane within the step; those below the plane touch it now
         thick = m.mul(m.fill(real(0.05)), m.collider_param(P, b, s, RADIUS))
         slab = m.sub(lowest, thick)
-        o = m.get3(mem, L.origin + 3 * T.tree[T.collider_body[s]], t)
+        o = m.get3(mem, L.origin + 3 * m.tree_of(T.collider_body[s], T), t)
         plane = m.sub(m.dot(n, o), m.plane_param(P, b, T.collider_plane[s], OFFSET))
         plane = m.sub(plane, m.collider_param(P, b, s, SURFACE + MARGIN))
         touching = m.mul(m.fill(real(64.0)), thick)
@@ -160,7 +160,7 @@ def plane_collision(m: types.SimpleNamespace) -> dict:
         body = m.get9(mem, L.rot + 9 * k, t)
         center = m.apply_plus(body, m.collider_vec(P, b, s, CENTER), m.get3(mem, L.pos + 3 * k, t))
         height = m.sub(
-            m.dot_plus(n, m.get3(mem, L.origin + 3 * T.tree[k], t), m.dot(n, center)),
+            m.dot_plus(n, m.get3(mem, L.origin + 3 * m.tree_of(k, T), t), m.dot(n, center)),
             m.plane_param(P, b, T.collider_plane[s], OFFSET),
         )
         radius = m.collider_param(P, b, s, RADIUS)

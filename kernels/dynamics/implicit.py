@@ -25,7 +25,7 @@ def implicit_program(m: types.SimpleNamespace) -> dict:
         m.joint_space_inertia(b, t, T, P, L, mem)
         m.factorize_apart(b, t, T, P, L, mem)
         for i in range(T.dofs):
-            detach_rows(t, L.h + T.row[i], T.depth[i] + 1, mem)
+            detach_rows(t, L.h + T.chain_at[i], T.depth[i] + 1, mem)
         detach_rows(t, L.pivot, T.dofs, mem)
         m.solve(t, L.vector, T, L, mem)
         for i in range(T.dofs):

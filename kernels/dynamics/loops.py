@@ -288,7 +288,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
         for the residual of the solution. The solution, the factors of M and the whitened rows are constants in reverse mode."""
         first_loop_solution(b, t, T, P, L, mem)
         for i in range(T.dofs):
-            m.detach_rows(t, L.h + T.row[i], T.depth[i] + 1, mem)
+            m.detach_rows(t, L.h + T.chain_at[i], T.depth[i] + 1, mem)
             m.put(mem, L.acceleration + i, t, m.detach(m.get(mem, L.u + i, t)))
         m.detach_rows(t, L.root, T.dofs, mem)
         m.detach_rows(t, L.loop_row, T.dofs * T.loop_rows, mem)

@@ -29,7 +29,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
         """1 for the base of a tree that floats."""
         found = 0
         if T.kind[k] == FREE and T.parent[k] >= T.bodies:
-            if k == T.tree_at[T.tree[k]]:
+            if k == m.tree_start(m.tree_of(k, T), T):
                 found = 1
         return found
 
@@ -41,7 +41,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
         z = m.fill(real(0.0))
         one = m.fill(real(1.0))
         for i in range(T.trees):
-            k = T.tree_at[i]
+            k = m.tree_start(i, T)
             o = m.joint_vec(P, b, k, PARENT_POS)
             if is_base(k, T) == 1:
                 q = m.get3(mem, L.q + T.q_at[k], t)
@@ -325,7 +325,10 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
         """Stores at index `slot` the public pose of body k (link frame) and its velocity (of the centre of mass, and angular)."""
         v = m.get6(mem, L.twist + 6 * k, t)
         m.put3(
-            mem, L.body_q + 7 * slot, t, m.add3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.origin + 3 * T.tree[k], t))
+            mem,
+            L.body_q + 7 * slot,
+            t,
+            m.add3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.origin + 3 * m.tree_of(k, T), t)),
         )
         m.put4(mem, L.body_q + 7 * slot + 3, t, m.get4(mem, L.quat + 4 * k, t))
         m.put3(mem, L.body_qd + 6 * slot, t, m.velocity_at(v, m.get3(mem, L.com + 3 * k, t)))

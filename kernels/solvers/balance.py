@@ -35,7 +35,7 @@ def balance_program(m: types.SimpleNamespace) -> dict:
     def kinetic(b, t, i: int, vel: int, T, P, L, mem) -> m.lane:
         """The kinetic energy of the bodies of tree i, placed before, at the velocities `vel`; their twists <- those."""
         total = m.fill(real(0.0))
-        for k in range(T.tree_at[i], T.tree_at[i + 1]):
+        for k in range(m.tree_start(i, T), m.tree_start(i + 1, T)):
             m.move_body(t, k, vel, T, L, mem)
             v = m.get6(mem, L.twist + 6 * k, t)
             u = m.velocity_at(v, m.get3(mem, L.com + 3 * k, t))
@@ -50,7 +50,7 @@ def balance_program(m: types.SimpleNamespace) -> dict:
         g = m.gravity(P, b)
         o = m.get3(mem, L.origin + 3 * i, t)
         total = m.fill(real(0.0))
-        for k in range(T.tree_at[i], T.tree_at[i + 1]):
+        for k in range(m.tree_start(i, T), m.tree_start(i + 1, T)):
             c = m.add3(o, m.get3(mem, L.com + 3 * k, t))
             total = m.fnma(m.body_mass(P, b, k), m.dot(g, c), total)
         return total
@@ -73,7 +73,7 @@ def balance_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def total_mass(b, i: int, T, P) -> m.lane:
         mass = m.fill(real(0.0))
-        for k in range(T.tree_at[i], T.tree_at[i + 1]):
+        for k in range(m.tree_start(i, T), m.tree_start(i + 1, T)):
             mass = m.add(mass, m.body_mass(P, b, k))
         return mass
 
@@ -82,9 +82,9 @@ def balance_program(m: types.SimpleNamespace) -> dict:
         """The velocity of the centre of mass of tree i, from the twists of its bodies; zero for a tree that does not float, or is held by a
         kinematic body."""
         drift = m.zero3()
-        if m.is_base(T.tree_at[i], T) == 1:
-            first = T.dof_at[T.tree_at[i]]
-            for k in range(T.tree_at[i], T.tree_at[i + 1]):
+        if m.is_base(m.tree_start(i, T), T) == 1:
+            first = T.dof_at[m.tree_start(i, T)]
+            for k in range(m.tree_start(i, T), m.tree_start(i + 1, T)):
                 u = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), m.get3(mem, L.com + 3 * k, t))
                 drift = m.fma3(u, m.body_mass(P, b, k), drift)
             # a floating kinematic body alone has no mass
@@ -99,14 +99,14 @@ def balance_program(m: types.SimpleNamespace) -> dict:
         """u <- with all motion about the centre of mass of tree i times `slower`, where on is positive."""
         zero = m.fill(real(0.0))
         rest = m.sub(m.fill(real(1.0)), slower)
-        base = T.tree_at[i]
+        base = m.tree_start(i, T)
         first = T.dof_at[base]
-        if m.is_base(T.tree_at[i], T) == 1:
+        if m.is_base(m.tree_start(i, T), T) == 1:
             drift = m.apply_t(drift, m.quat_to_matrix(m.joint_quat(P, b, base, PARENT_QUAT)))
-        for j in range(first, T.dof_at[T.tree_at[i + 1]]):
+        for j in range(first, T.dof_at[m.tree_start(i + 1, T)]):
             old = m.get(mem, L.u + j, t)
             new = m.mul(slower, old)
-            if m.is_base(T.tree_at[i], T) == 1:
+            if m.is_base(m.tree_start(i, T), T) == 1:
                 if j == first:
                     new = m.fma(rest, drift.x, new)
                 if j == first + 1:
@@ -127,7 +127,7 @@ def balance_program(m: types.SimpleNamespace) -> dict:
             m.move_body(t, k, L.u, T, L, mem)
         for i in range(T.trees):
             slower = one
-            for j in range(T.dof_at[T.tree_at[i]], T.dof_at[T.tree_at[i + 1]]):
+            for j in range(T.dof_at[m.tree_start(i, T)], T.dof_at[m.tree_start(i + 1, T)]):
                 if T.dof_limits[j] & VELOCITY:
                     u = m.get(mem, L.u + j, t)
                     u = m.larger(u, m.neg(u))
@@ -144,7 +144,7 @@ def balance_program(m: types.SimpleNamespace) -> dict:
             at = L.ledger + LEDGER * i
             # a kinematic body that rests carries its tree as the world does
             moves = zero
-            for j in range(T.dof_at[T.tree_at[i]], T.dof_at[T.tree_at[i + 1]]):
+            for j in range(T.dof_at[m.tree_start(i, T)], T.dof_at[m.tree_start(i + 1, T)]):
                 if T.dof_limits[j] & PRESCRIBED:
                     v = m.get(mem, L.v + j, t)
                     m.put(mem, L.u + j, t, m.where_prescribed(P, b, j, v, m.get(mem, L.u + j, t)))
@@ -157,7 +157,7 @@ def balance_program(m: types.SimpleNamespace) -> dict:
             gain = kinetic(b, t, i, L.v, T, P, L, mem)
             late = kinetic(b, t, i, L.u, T, P, L, mem)
             gain = m.sub(gain, late)
-            for j in range(T.dof_at[T.tree_at[i]], T.dof_at[T.tree_at[i + 1]]):
+            for j in range(T.dof_at[m.tree_start(i, T)], T.dof_at[m.tree_start(i + 1, T)]):
                 mean = m.mul(half, m.add(m.get(mem, L.v + j, t), m.get(mem, L.u + j, t)))
                 gain = m.fma(mean, m.get(mem, L.bias + j, t), gain)
             m.put(mem, at + GAINED, t, gain)
@@ -189,7 +189,7 @@ def balance_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, L.v + j, t, zero)
         for i in range(T.trees):
             linear = zero
-            for k in range(T.tree_at[i], T.tree_at[i + 1]):
+            for k in range(m.tree_start(i, T), m.tree_start(i + 1, T)):
                 if m.is_base(k, T) == 0:
                     for j in range(T.dof_at[k], T.dof_at[k + 1]):
                         v = m.get(mem, L.u + j, t)
@@ -206,8 +206,8 @@ def balance_program(m: types.SimpleNamespace) -> dict:
             at = L.ledger + LEDGER * i
             account = m.get(mem, at + GAINED, t)
             linear = m.get(mem, at + LINEAR, t)
-            first = T.dof_at[T.tree_at[i]]
-            last = T.dof_at[T.tree_at[i + 1]]
+            first = T.dof_at[m.tree_start(i, T)]
+            last = T.dof_at[m.tree_start(i + 1, T)]
             square = tiny
             for j in range(first, last):
                 z = m.get(mem, L.z + j, t)
@@ -254,7 +254,7 @@ def balance_program(m: types.SimpleNamespace) -> dict:
             inner = kinetic(b, t, i, L.v, T, P, L, mem)
             mass = total_mass(b, i, T, P)
             drift = drift_of_centre(b, t, i, mass, T, P, L, mem)
-            if m.is_base(T.tree_at[i], T) == 1:
+            if m.is_base(m.tree_start(i, T), T) == 1:
                 inner = m.fnma(m.mul(m.fill(real(0.5)), mass), m.dot(drift, drift), inner)
             slower = m.sub(one, m.div(account, m.larger(inner, tiny)))
             slower = m.sqrt(m.larger(m.fill(real(0.25)), slower))

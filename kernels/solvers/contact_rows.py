@@ -41,9 +41,9 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         if leaf >= 0:
             k = int(0)
             for i in range(1, T.trees):
-                if T.dof_at[T.tree_at[i]] <= leaf:
+                if T.dof_at[m.tree_start(i, T)] <= leaf:
                     k = i
-            for i in range(T.tree_at[k], T.tree_at[k + 1]):
+            for i in range(m.tree_start(k, T), m.tree_start(k + 1, T)):
                 if T.parent[i] >= T.bodies:
                     mass = m.add(mass, m.get(mem, L.composite + 10 * i, t))
         return mass
@@ -198,7 +198,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         half = m.fill(real(0.5))
         rot = m.get9(mem, L.rot + 9 * k, t)
         x = m.apply_plus(rot, m.get3(mem, at + GIVEN_POINT, t), m.get3(mem, L.pos + 3 * k, t))
-        other = m.sub3(m.get3(mem, at + GIVEN_OTHER_POINT, t), m.get3(mem, L.origin + 3 * T.tree[k], t))
+        other = m.sub3(m.get3(mem, at + GIVEN_OTHER_POINT, t), m.get3(mem, L.origin + 3 * m.tree_of(k, T), t))
         n = m.get3(mem, at + GIVEN_NORMAL, t)
         gap = m.sub(
             m.dot(n, m.sub3(x, other)), m.add(m.get(mem, at + GIVEN_MARGIN, t), m.get(mem, at + GIVEN_OTHER_MARGIN, t))

@@ -52,7 +52,7 @@ def drive_program(m: types.SimpleNamespace) -> dict:
     def add_diagonal(b, t, dt: m.lane, T, P, L, mem):
         """Diagonal of h <- + armature and implicit terms; a saturated drive has none."""
         for i in range(T.dofs):
-            at = L.h + T.row[i] + T.depth[i]
+            at = L.h + T.chain_at[i] + T.depth[i]
             implicit = m.mul(dt, drive_slope(b, i, dt, P))
             if T.dof_limits[i] & EFFORT:
                 s = m.get(mem, L.saturated + i, t)

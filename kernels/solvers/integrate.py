@@ -50,7 +50,7 @@ def integrate_program(m: types.SimpleNamespace) -> dict:
             on = m.get(mem, L.bias_change + k, t)
             share = m.get(mem, L.bias_share + k, t)
             size = zero
-            for i in range(T.dof_at[T.tree_at[k]], T.dof_at[T.tree_at[k + 1]]):
+            for i in range(T.dof_at[m.tree_start(k, T)], T.dof_at[m.tree_start(k + 1, T)]):
                 middle = m.mul(share, m.add(m.get(mem, L.v + i, t), m.get(mem, L.u + i, t)))
                 m.put(mem, L.middle + i, t, m.where_lt(zero, on, middle, m.get(mem, L.middle + i, t)))
                 z = m.get(mem, L.z + i, t)
@@ -63,7 +63,7 @@ def integrate_program(m: types.SimpleNamespace) -> dict:
         m.bias_forces(b, t, L.middle, L.trial, T, P, L, mem)
         for k in range(T.trees):
             change = zero
-            for i in range(T.dof_at[T.tree_at[k]], T.dof_at[T.tree_at[k + 1]]):
+            for i in range(T.dof_at[m.tree_start(k, T)], T.dof_at[m.tree_start(k + 1, T)]):
                 new = m.get(mem, L.trial + i, t)
                 x = m.mul(m.get(mem, L.root + i, t), m.sub(new, m.get(mem, L.bias + i, t)))
                 change = m.fma(x, x, change)

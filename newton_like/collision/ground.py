@@ -69,7 +69,7 @@ class ContactTables:
         pairs = np.zeros((len(self.arrays["pair_one"]) + 1, len(PAIR_COLUMNS)), dtype=int)
         for i, name in enumerate(PAIR_COLUMNS):
             pairs[: len(self.arrays[name]), i] = self.arrays[name]
-        return {**self.numbers, **arrays, "shape_table": shapes.ravel(), "pair_table": pairs.ravel()}
+        return {**self.numbers, **arrays, "pair_table": np.concatenate([shapes.ravel(), pairs.ravel()])}
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:

@@ -34,7 +34,8 @@ class Template:
         tree_at: first body of each tree and, last, their number, ``[trees + 1]``.
         tree: tree of each body, ``[bodies]``.
         floats: 1 for a tree whose first joint is a floating base, whose anchor is then its reference point, ``[trees]``.
-        depth, row, chain_at, chain: ancestors of every dof, see ``newton_like.kernels.tree``.
+        forest: `tree`, then `tree_at`, ``[bodies + trees + 1]``.
+        depth, chain_at, chain: ancestors of every dof, see ``newton_like.kernels.tree``.
         leaf: last dof of each body's chain, -1 for a body that cannot move, ``[bodies]``.
     """
 
@@ -50,11 +51,11 @@ class Template:
     tree_at: np.ndarray
     tree: np.ndarray = field(init=False)
     floats: np.ndarray = field(init=False)
+    forest: np.ndarray = field(init=False)
     child_at: np.ndarray = field(init=False)
     child: np.ndarray = field(init=False)
     leaf: np.ndarray = field(init=False)
     depth: np.ndarray = field(init=False)
-    row: np.ndarray = field(init=False)
     chain_at: np.ndarray = field(init=False)
     chain: np.ndarray = field(init=False)
     dof_q: np.ndarray = field(init=False)
@@ -78,12 +79,12 @@ class Template:
         starts = np.concatenate([[0], np.cumsum(lengths)])
         for name, value in (
             ("tree", np.repeat(np.arange(self.trees), np.diff(self.tree_at))),
+            ("forest", np.concatenate([np.repeat(np.arange(self.trees), np.diff(self.tree_at)), self.tree_at])),
             ("floats", floats),
             ("child_at", np.concatenate([[0], np.cumsum([len(c) for c in children])])),
             ("child", np.concatenate(children) if children else []),
             ("leaf", leaf),
             ("depth", lengths - 1),
-            ("row", starts[:-1]),
             ("chain_at", starts[:-1]),
             ("chain", np.concatenate(chains) if chains else []),
             ("dof_q", dof_q),

@@ -180,7 +180,7 @@ def test_chains_list_the_dofs_that_move_a_body(rng):
             for i in range(t.dof_at[k], t.dof_at[k + 1]):
                 chain = t.chain[t.chain_at[i] : t.chain_at[i] + t.depth[i] + 1]
                 assert chain.tolist() == [j for j in above if j <= i]
-                assert t.row[i] == row
+                assert t.chain_at[i] == row
                 row += t.depth[i] + 1
             children = t.child[t.child_at[k] : t.child_at[k + 1]]
             np.testing.assert_array_equal(children, np.flatnonzero(t.parent == k))

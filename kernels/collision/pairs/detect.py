@@ -35,64 +35,64 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
     @m.func
     def shape_body(s: int, T) -> int:
         """The body of shape s, -1 for the world."""
-        return T.shape_table[SHAPE_TABLE * s]
+        return T.pair_table[SHAPE_TABLE * s]
 
     @m.func
     def shape_kind(s: int, T) -> int:
         """The kind of shape s, of `kernels.collision.plane`."""
-        return T.shape_table[SHAPE_TABLE * s + 1]
+        return T.pair_table[SHAPE_TABLE * s + 1]
 
     @m.func
     def shape_hull_at(s: int, T) -> int:
         """The first vertex of the hull of shape s."""
-        return T.shape_table[SHAPE_TABLE * s + 2]
+        return T.pair_table[SHAPE_TABLE * s + 2]
 
     @m.func
     def shape_hull_count(s: int, T) -> int:
         """The number of its vertices."""
-        return T.shape_table[SHAPE_TABLE * s + 3]
+        return T.pair_table[SHAPE_TABLE * s + 3]
 
     @m.func
     def pair_one(p: int, T) -> int:
         """The first shape of pair p."""
-        return T.pair_table[PAIR_TABLE * p]
+        return T.pair_table[SHAPE_TABLE * T.shapes + PAIR_TABLE * p]
 
     @m.func
     def pair_two(p: int, T) -> int:
         """The second shape of pair p."""
-        return T.pair_table[PAIR_TABLE * p + 1]
+        return T.pair_table[SHAPE_TABLE * T.shapes + PAIR_TABLE * p + 1]
 
     @m.func
     def pair_leaf(p: int, T) -> int:
         """The last dof of the chain of the second shape's body; -1 if no dof moves it."""
-        return T.pair_table[PAIR_TABLE * p + 2]
+        return T.pair_table[SHAPE_TABLE * T.shapes + PAIR_TABLE * p + 2]
 
     @m.func
     def pair_other(p: int, T) -> int:
         """The same of the first shape's body."""
-        return T.pair_table[PAIR_TABLE * p + 3]
+        return T.pair_table[SHAPE_TABLE * T.shapes + PAIR_TABLE * p + 3]
 
     @m.func
     def pair_shared(p: int, T) -> int:
         """The number of dofs that both chains have."""
-        return T.pair_table[PAIR_TABLE * p + 4]
+        return T.pair_table[SHAPE_TABLE * T.shapes + PAIR_TABLE * p + 4]
 
     @m.func
     def pair_candidate(p: int, T) -> int:
         """The first candidate of pair p; that of pair T.pairs is the number of candidates."""
-        return T.pair_table[PAIR_TABLE * p + 5]
+        return T.pair_table[SHAPE_TABLE * T.shapes + PAIR_TABLE * p + 5]
 
     @m.func
     def origin_of(t, k: int, T, L, mem) -> m.Vec3:
         """The origin of the tree of body k."""
-        return m.get3(mem, L.origin + 3 * T.tree[k], t)
+        return m.get3(mem, L.origin + 3 * m.tree_of(k, T), t)
 
     @m.func
     def between_origins(t, one: int, two: int, T, L, mem) -> m.Vec3:
         """From the origin of the tree of body `one` to that of body `two`; zero where a shape is on no body (-1)."""
         way = m.zero3()
         if one >= 0 and two >= 0:
-            if T.tree[one] != T.tree[two]:
+            if m.tree_of(one, T) != m.tree_of(two, T):
                 way = m.sub3(origin_of(t, two, T, L, mem), origin_of(t, one, T, L, mem))
         return way
 

@@ -34,7 +34,7 @@ def crba_program(m: types.SimpleNamespace) -> dict:
             m.put10(mem, L.composite + 10 * k, t, total)
             for i in range(T.dof_at[k], T.dof_at[k + 1]):
                 f = m.momentum(total, m.get6(mem, L.subspace + 6 * i, t))
-                row = L.h + T.row[i]
+                row = L.h + T.chain_at[i]
                 at = T.chain_at[i]
                 for d in range(T.depth[i] + 1):
                     j = T.chain[at + d]

@@ -52,11 +52,11 @@ def factor_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def eliminate(t, k: int, inverse: m.lane, T, L, mem):
         """Row k of h <- row k of L; subtracts its outer product from the rows of its ancestors. `inverse` is the inverse of its pivot."""
-        row = L.h + T.row[k]
+        row = L.h + T.chain_at[k]
         at = T.chain_at[k]
         depth = T.depth[k]
         for d in range(depth - 1, -1, -1):
-            above = L.h + T.row[T.chain[at + d]]
+            above = L.h + T.chain_at[T.chain[at + d]]
             ratio = m.mul(m.get(mem, row + d, t), inverse)
             for e in range(d + 1):
                 m.put(mem, above + e, t, m.fnma(ratio, m.get(mem, row + e, t), m.get(mem, above + e, t)))
@@ -114,7 +114,7 @@ def factor_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def note_pivot(t, j: int, on: m.lane, T, L, mem):
         """root of dof j <- its pivot so far, where that is larger and `on` is one."""
-        pivot = m.get(mem, L.h + T.row[j] + T.depth[j], t)
+        pivot = m.get(mem, L.h + T.chain_at[j] + T.depth[j], t)
         m.put(mem, L.root + j, t, m.larger(m.get(mem, L.root + j, t), m.mul(on, pivot)))
 
     @m.func
@@ -141,7 +141,7 @@ def factor_program(m: types.SimpleNamespace) -> dict:
         note_errors(t, T, L, mem)
         for k in range(T.bodies - 1, -1, -1):
             for i in range(T.dof_at[k + 1] - 1, T.dof_at[k] - 1, -1):
-                pivot = m.get(mem, L.h + T.row[i] + T.depth[i], t)
+                pivot = m.get(mem, L.h + T.chain_at[i] + T.depth[i], t)
                 least = m.fma(share(i, T), m.get(mem, L.root + i, t), m.fill(real(1.0e-12)))
                 inverse = m.rcp(m.larger(pivot, least))
                 m.put(mem, L.root + i, t, m.sqrt(inverse))
@@ -156,7 +156,7 @@ def factor_program(m: types.SimpleNamespace) -> dict:
             factorize_held(t, T, L, mem)
         else:
             for k in range(T.dofs - 1, -1, -1):
-                pivot = m.get(mem, L.h + T.row[k] + T.depth[k], t)
+                pivot = m.get(mem, L.h + T.chain_at[k] + T.depth[k], t)
                 inverse = m.rcp(m.larger(pivot, m.fill(real(1.0e-12))))
                 m.put(mem, L.root + k, t, m.sqrt(inverse))
                 eliminate(t, k, inverse, T, L, mem)
@@ -180,7 +180,7 @@ def factor_program(m: types.SimpleNamespace) -> dict:
                 s = m.get6(mem, L.subspace + 6 * dof, t)
                 m.put(mem, L.pivot + dof, t, m.fma(i.m, m.dot(s.v, s.v), m.dot(s.w, m.sym_apply(i.i, s.w))))
         for k in range(T.dofs - 1, -1, -1):
-            pivot = m.get(mem, L.h + T.row[k] + T.depth[k], t)
+            pivot = m.get(mem, L.h + T.chain_at[k] + T.depth[k], t)
             inverse = inverse_pivot(b, k, pivot, m.get(mem, L.pivot + k, t), P)
             m.put(mem, L.pivot + k, t, inverse)
             eliminate(t, k, inverse, T, L, mem)
@@ -193,7 +193,7 @@ def factor_program(m: types.SimpleNamespace) -> dict:
             y = m.mul(m.get(mem, L.pivot + k, t), m.get(mem, x + k, t))
             for d in range(T.depth[k]):
                 j = x + T.chain[T.chain_at[k] + d]
-                y = m.fnma(m.get(mem, L.h + T.row[k] + d, t), m.get(mem, j, t), y)
+                y = m.fnma(m.get(mem, L.h + T.chain_at[k] + d, t), m.get(mem, j, t), y)
             m.put(mem, x + k, t, y)
 
     @m.shared
@@ -201,7 +201,7 @@ def factor_program(m: types.SimpleNamespace) -> dict:
         """z <- sqrt(D) L v + dt D^-1/2 L^-T f: the whitened velocity after a step under the generalized forces f at `force`."""
         m.copy(t, L.u, force, T.dofs, mem)
         for k in range(T.dofs - 1, -1, -1):
-            row = L.h + T.row[k]
+            row = L.h + T.chain_at[k]
             at = T.chain_at[k]
             x = m.get(mem, L.u + k, t)
             w = m.get(mem, L.v + k, t)
@@ -217,7 +217,7 @@ def factor_program(m: types.SimpleNamespace) -> dict:
     def unwhiten(t, T, L, mem):
         """u <- L^-1 D^-1/2 z"""
         for k in range(T.dofs):
-            row = L.h + T.row[k]
+            row = L.h + T.chain_at[k]
             at = T.chain_at[k]
             u = m.mul(m.get(mem, L.root + k, t), m.get(mem, L.z + k, t))
             for d in range(T.depth[k]):

@@ -15,14 +15,14 @@ def mass_matrix_program(m: types.SimpleNamespace) -> dict:
         turned = m.turned_base(T)
         for i in range(T.dofs):
             if i > 5 or turned == 0:
-                at = L.h + T.row[i] + T.depth[i]
+                at = L.h + T.chain_at[i] + T.depth[i]
                 m.put(mem, at, t, m.add(m.get(mem, at, t), m.gain(P, b, i, ARMATURE)))
             else:
                 c = m.get3(mem, L.com, t)
                 x = m.twist_as(COM, m.get6(mem, L.subspace + 6 * i, t), c, m.get9(mem, L.rot, t))
                 f = m.base_armature(b, t, x, P, L, mem)
                 for j in range(i + 1):
-                    at = L.h + T.row[i] + j
+                    at = L.h + T.chain_at[i] + j
                     x = m.get6(mem, L.subspace + 6 * j, t)
                     m.put(mem, at, t, m.dot6_plus(x, f, m.get(mem, at, t)))
 
@@ -33,7 +33,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> dict:
         for i in range(T.dofs):
             for d in range(T.depth[i] + 1):
                 j = T.chain[T.chain_at[i] + d]
-                x = m.get(mem, L.h + T.row[i] + d, t)
+                x = m.get(mem, L.h + T.chain_at[i] + d, t)
                 m.put(mem, L.matrix + i * T.columns + j, t, x)
                 m.put(mem, L.matrix + j * T.columns + i, t, x)
 
@@ -67,12 +67,12 @@ def mass_matrix_program(m: types.SimpleNamespace) -> dict:
     def invert_rows(t, T, L, mem):
         """Replaces the rows of L in h by those of its inverse, with the unit diagonal."""
         for i in range(T.dofs - 1, -1, -1):
-            row = L.h + T.row[i]
+            row = L.h + T.chain_at[i]
             depth = T.depth[i]
             for d in range(depth - 1, -1, -1):
                 x = m.neg(m.get(mem, row + d, t))
                 for e in range(d + 1, depth):
-                    above = L.h + T.row[T.chain[T.chain_at[i] + e]]
+                    above = L.h + T.chain_at[T.chain[T.chain_at[i] + e]]
                     x = m.fnma(m.get(mem, row + e, t), m.get(mem, above + d, t), x)
                 m.put(mem, row + d, t, x)
             m.put(mem, row + depth, t, m.fill(real(1.0)))
@@ -95,8 +95,8 @@ def mass_matrix_program(m: types.SimpleNamespace) -> dict:
                         k = T.chain[T.chain_at[j] + d]
                         # chains that separate stay separate
                         if k == T.chain[T.chain_at[i] + d]:
-                            w = m.mul(m.get(mem, L.h + T.row[j] + d, t), m.get(mem, L.pivot + k, t))
-                            x = m.fma(w, m.get(mem, L.h + T.row[i] + d, t), x)
+                            w = m.mul(m.get(mem, L.h + T.chain_at[j] + d, t), m.get(mem, L.pivot + k, t))
+                            x = m.fma(w, m.get(mem, L.h + T.chain_at[i] + d, t), x)
                 m.put(mem, L.matrix + i * T.columns + j, t, x)
                 m.put(mem, L.matrix + j * T.columns + i, t, x)
         if T.free_root != 0 and T.output_repr != NATIVE:

@@ -23,7 +23,7 @@ from newton_like.kernels.solvers.couplings import COUPLING
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, DOF_ROW
 from newton_like.kernels.solvers.health import forget_kernel
 from newton_like.kernels.solvers.step import general_stages, step_kernel
-from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
+from newton_like.kernels.tree import FRICTION, POSITION, SHAPE_TABLE, VELOCITY
 from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.robot import namespace
@@ -206,7 +206,7 @@ class Stepper:
             dim=self.batch.count,
             inputs=[
                 work.numbers["contact_rows"], work.T.first_paired, work.T.candidate_collider, shapes, planes, work.T.pair_table,
-                pair_shapes, model.shape_transform, self.kept_active,
+                SHAPE_TABLE * work.numbers["shapes"], pair_shapes, model.shape_transform, self.kept_active,
                 as_numbers(self.kept, model.dtype, self.solver.width),
             ],
             outputs=[force],

@@ -34,9 +34,6 @@ def test_a_stack_of_ten_boxes_stands():
     np.testing.assert_allclose(force[:, 2], GRAVITY * mass, rtol=0.05)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="contact points of boxes that are turned against each other change while these rest"
-)
 def test_a_stack_of_turned_boxes_comes_to_rest(rng):
     """Faces share eight corners, of which four are contact points. These stay the same, and their impulses with them."""
     builders = []

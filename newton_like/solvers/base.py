@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded, host_array, unrecorded
+from newton_like.arrays import check_recorded, host_array, keep_for_graph, unrecorded
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import move_bodies
 from newton_like.model.arguments import arrays_of_state, check_model, check_row
@@ -343,6 +343,8 @@ class SolverBase:
             wp.launch(kernels.release, dim=model.body_count, inputs=inputs, outputs=[forces], device=model.device)
         if model.articulation_count:
             move_bodies(model, arrays, self._chosen)
+        if model.device.is_capturing:
+            keep_for_graph(model.device, model, self, state, *arrays, mask, initial_q, initial_qd, self._chosen)
 
     def _initial(self, name: str, kind: str, given, mask: wp.array, indices: wp.array | None) -> wp.array:
         """Numbers of all worlds in a row, from those that were given for all worlds or for some."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import MechanismState, dynamics, eval_fk
+from newton_like import MechanismState, ModelBuilder, dynamics, eval_fk
 from newton_like.selection import ArticulationView
 from newton_like.solvers import SolverFeatherstone
 from tests.support.mechanisms import quadruped, worlds_of
@@ -250,3 +250,32 @@ def test_contact_forces_in_a_graph(rng, model):
         call()
         np.testing.assert_array_equal(found, solver.contact_forces().numpy())
         assert found.any()
+
+
+def test_a_graph_of_a_reset_survives_edits_of_shapes():
+    """An edit that gives the solver other tables leaves the memory that the graph clears as it is."""
+    builder = ModelBuilder()
+    for i in range(3):
+        builder.add_shape_box(
+            builder.add_body(xform=(0.0, 0.0, 0.1 + 0.2 * i, 0.0, 0.0, 0.0, 1.0)), hx=0.1, hy=0.1, hz=0.1
+        )
+    scene = ModelBuilder()
+    scene.add_ground_plane()
+    scene.replicate(builder, 4)
+    model = scene.finalize("cpu")
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+    solver.step(state, state)
+    mask = wp.ones(4, dtype=wp.bool, device="cpu")
+    with wp.ScopedCapture("cpu") as capture:
+        solver.reset(state, mask)
+    groups = model.shape_collision_group.numpy()
+    groups[1::3] = 0
+    model.shape_collision_group.assign(groups)
+    solver.notify_model_changed()
+    memory = []
+    for _ in range(20):
+        wp.capture_launch(capture.graph)
+        np.testing.assert_array_equal(state.joint_q.numpy(), model.joint_q.numpy())
+        solver.step(state, state)
+        memory.append(wp.full(1000, 1.0, dtype=float, device="cpu"))
+    assert all((x.numpy() == 1.0).all() for x in memory)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import as_numbers, constant_array
+from newton_like.arrays import as_numbers, constant_array, keep_for_graph
 from newton_like.collision.ground import find_colliders
 from newton_like.collision.pairs import add_pairs
 from newton_like.collision.pipeline import HandOver, given_tables
@@ -189,6 +189,9 @@ class Stepper:
             inputs=[mask, self.world, width, lanes],
             device=model.device,
         )
+        if model.device.is_capturing:
+            # an edit may give the solver other steppers, and a stepper other memory
+            keep_for_graph(model.device, self, self.kept, self.kept_active, self.world, lanes)
 
     def add_forces(self, force: wp.array) -> None:
         """Adds the contact forces of the last step to those of the shapes they act on."""

@@ -7,6 +7,9 @@ import warp as wp
 from newton_like import ModelBuilder, ShapeConfig
 from tests.support.simulate import GRAVITY, Simulation, worlds_of
 
+# the kernels take long to compile, and faster tests cover the same code
+pytestmark = pytest.mark.slow
+
 mujoco = pytest.importorskip("mujoco")
 
 WORLDS = 4

@@ -11,6 +11,9 @@ from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, EL
 from tests.peers import test_pairs as peers
 from tests.support.pairs import contact_points, random_shapes
 
+# the kernels take long to compile, and faster tests cover the same code
+pytestmark = pytest.mark.slow
+
 mujoco = pytest.importorskip("mujoco")
 
 N = 400

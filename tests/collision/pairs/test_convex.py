@@ -24,6 +24,9 @@ from tests.support.pairs import (
     separation,
 )
 
+# the kernels take long to compile, and faster tests cover the same code
+pytestmark = pytest.mark.slow
+
 N = 2000
 CURVED = (CYLINDER, CONE, ELLIPSOID, HULL)
 PAIRS = [(k, o) for o in CURVED for k in range(o + 1) if (k, o) != (SPHERE, CYLINDER)]

@@ -8,6 +8,9 @@ from scipy.spatial.transform import Rotation
 from newton_like import ModelBuilder, ShapeConfig
 from tests.support.simulate import GRAVITY, Simulation, worlds_of
 
+# the kernels take long to compile, and faster tests cover the same code
+pytestmark = pytest.mark.slow
+
 CREEP = 1.0e-4
 """Speed below which a body is at rest [m/s]: what a second of sliding with 1 % too little friction exceeds a hundredfold."""
 

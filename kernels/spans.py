@@ -113,19 +113,6 @@ def span_program(m: types.SimpleNamespace) -> dict:
         return m.inverse_eigenvalue(a11, a12, span_product(t, size, w, w, mem))
 
     @m.func
-    def span_dot(t, leaf: int, other: int, shared: int, y: int, T, L, mem) -> m.lane:
-        """y . z for a row of a span"""
-        u = m.fill(real(0.0))
-        if leaf >= 0:
-            u = m.chain_dot(t, leaf, y, T, L, mem)
-        if other >= 0:
-            own = y + chain_size(leaf, T) - shared
-            at = T.chain_at[other]
-            for d in range(shared, T.depth[other] + 1):
-                u = m.fma(m.get(mem, own + d, t), m.get(mem, L.z + T.chain[at + d], t), u)
-        return u
-
-    @m.func
     def span_add(t, leaf: int, other: int, shared: int, y: int, p: m.lane, T, L, mem):
         """z <- z + p y for a row of a span"""
         if leaf >= 0:
@@ -160,28 +147,5 @@ def span_program(m: types.SimpleNamespace) -> dict:
         span_linear(t, leaf, other, shared, y + T.reach, u1, m.cross(x, u1), m.cross(x2, u1), T, L, mem)
         span_linear(t, leaf, other, shared, y + 2 * T.reach, u2, m.cross(x, u2), m.cross(x2, u2), T, L, mem)
         return before
-
-    @m.func
-    def span_velocity(t, leaf: int, other: int, shared: int, y: int, T, L, mem) -> m.Vec3:
-        """y . z, y' . z, y'' . z for three rows of one span"""
-        return m.vec(
-            span_dot(t, leaf, other, shared, y, T, L, mem),
-            span_dot(t, leaf, other, shared, y + T.reach, T, L, mem),
-            span_dot(t, leaf, other, shared, y + 2 * T.reach, T, L, mem),
-        )
-
-    @m.func
-    def span_point_add(t, leaf: int, other: int, shared: int, y: int, p: m.Vec3, T, L, mem):
-        """z <- z + p.x y + p.y y' + p.z y'' for three rows of one span"""
-        if leaf >= 0:
-            m.point_add(t, leaf, y, p, T, L, mem)
-        if other >= 0:
-            own = y + chain_size(leaf, T) - shared
-            at = T.chain_at[other]
-            for d in range(shared, T.depth[other] + 1):
-                i = L.z + T.chain[at + d]
-                z = m.fma(m.get(mem, own + d, t), p.x, m.get(mem, i, t))
-                z = m.fma(m.get(mem, own + T.reach + d, t), p.y, z)
-                m.put(mem, i, t, m.fma(m.get(mem, own + 2 * T.reach + d, t), p.z, z))
 
     return locals()

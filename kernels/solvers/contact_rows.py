@@ -31,7 +31,8 @@ trees and of the response across the normal. Smaller ones are rounding errors.""
 
 
 def contact_row_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``contact_build`` and ``contact_sweep`` of contacts with the world, ``pair_build`` and ``pair_sweep``."""
+    """For the namespace `m`: ``contact_build`` and ``contact_sweep`` of contacts with the world, ``pair_build``, and
+    ``listed_sweep`` of contacts of clusters with pairs."""
     real = m.real
 
     @m.func
@@ -115,45 +116,100 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
             m.span_add(t, leaf, other, shared, y + j * T.reach, warm, T, L, mem)
 
     @m.func
-    def visit_contact(t, a: int, c: int, leaf: int, other: int, shared: int, T, L, mem):
-        """One Gauss-Seidel visit of active contact a, candidate c, on a span."""
-        reach = T.reach
-        at = L.contact + CONTACT * a
-        p = L.impulse + T.contact_rows * c
-        y = L.contact_y + reach * T.contact_rows * a
-        on = m.get(mem, at + ON, t)
-        u = m.span_velocity(t, leaf, other, shared, y, T, L, mem)
-        old = m.get(mem, p, t)
-        dn = m.mul(on, m.sub(m.unilateral(t, at, u.x, old, mem), old))
-        pn = m.add(old, dn)
-        m.put(mem, p, t, pn)
-        u1 = m.fma(m.get(mem, at + NORMAL_SLIDE_1, t), dn, u.y)
-        u2 = m.fma(m.get(mem, at + NORMAL_SLIDE_2, t), dn, u.z)
-        step = m.get(mem, at + SLIDE_STEP, t)
-        o1 = m.get(mem, p + 1, t)
-        o2 = m.get(mem, p + 2, t)
-        m.disc(t, p + 1, m.fnma(u1, step, o1), m.fnma(u2, step, o2), m.mul(m.get(mem, at + MU_SLIDE, t), pn), on, mem)
-        d1 = m.sub(m.get(mem, p + 1, t), o1)
-        d2 = m.sub(m.get(mem, p + 2, t), o2)
-        m.span_point_add(t, leaf, other, shared, y, m.vec(dn, d1, d2), T, L, mem)
-        if T.contact_rows == 6:
-            y3 = y + 3 * reach
-            spin = m.get(mem, p + 3, t)
-            bound = m.mul(m.get(mem, at + MU_SPIN, t), pn)
-            goal = m.fnma(m.span_dot(t, leaf, other, shared, y3, T, L, mem), m.get(mem, at + SPIN_MASS, t), spin)
-            change = m.mul(on, m.sub(m.larger(m.neg(bound), m.smaller(bound, goal)), spin))
-            m.put(mem, p + 3, t, m.add(spin, change))
-            m.span_add(t, leaf, other, shared, y3, change, T, L, mem)
-            y4 = y3 + reach
-            y5 = y4 + reach
-            step = m.get(mem, at + ROLL_STEP, t)
-            o1 = m.get(mem, p + 4, t)
-            o2 = m.get(mem, p + 5, t)
-            w1 = m.fnma(m.span_dot(t, leaf, other, shared, y4, T, L, mem), step, o1)
-            w2 = m.fnma(m.span_dot(t, leaf, other, shared, y5, T, L, mem), step, o2)
-            m.disc(t, p + 4, w1, w2, m.mul(m.get(mem, at + MU_ROLL, t), pn), on, mem)
-            m.span_add(t, leaf, other, shared, y4, m.sub(m.get(mem, p + 4, t), o1), T, L, mem)
-            m.span_add(t, leaf, other, shared, y5, m.sub(m.get(mem, p + 5, t), o2), T, L, mem)
+    def chain_velocity(t, leaf: int, size: int, y: int, T, L, mem) -> m.Vec3:
+        """y . z, y' . z, y'' . z for three rows of the chain of dof `leaf`"""
+        return m.point_velocity(t, leaf, y, T, L, mem)
+
+    @m.func
+    def chain_point_add(t, leaf: int, size: int, y: int, p: m.Vec3, T, L, mem):
+        """z <- z + p.x y + p.y y' + p.z y'' for three rows of a chain"""
+        m.point_add(t, leaf, y, p, T, L, mem)
+
+    @m.func
+    def row_dot(t, leaf: int, size: int, y: int, T, L, mem) -> m.lane:
+        """y . z for a row of a chain"""
+        return m.chain_dot(t, leaf, y, T, L, mem)
+
+    @m.func
+    def row_add(t, leaf: int, size: int, y: int, p: m.lane, T, L, mem):
+        """z <- z + p y for a row of a chain"""
+        m.chain_add(t, leaf, y, p, T, L, mem)
+
+    @m.func
+    def listed_velocity(t, at: int, size: int, y: int, T, L, mem) -> m.Vec3:
+        """y . z, y' . z, y'' . z for three rows of the dofs that the table of pairs lists from `at` on"""
+        return m.vec(
+            m.listed_dot(mem, t, y, L.z, T.pair_table, at, size),
+            m.listed_dot(mem, t, y + T.reach, L.z, T.pair_table, at, size),
+            m.listed_dot(mem, t, y + 2 * T.reach, L.z, T.pair_table, at, size),
+        )
+
+    @m.func
+    def listed_point_add(t, at: int, size: int, y: int, p: m.Vec3, T, L, mem):
+        """z <- z + p.x y + p.y y' + p.z y'' for three rows of listed dofs"""
+        m.listed_add3(mem, t, y, T.reach, p.x, p.y, p.z, L.z, T.pair_table, at, size)
+
+    @m.func
+    def listed_row_dot(t, at: int, size: int, y: int, T, L, mem) -> m.lane:
+        """y . z for a row of listed dofs"""
+        return m.listed_dot(mem, t, y, L.z, T.pair_table, at, size)
+
+    @m.func
+    def listed_row_add(t, at: int, size: int, y: int, p: m.lane, T, L, mem):
+        """z <- z + p y for a row of listed dofs"""
+        m.listed_add(mem, t, y, p, L.z, T.pair_table, at, size)
+
+    def visit_function(velocity, point_add, dot, add):
+        """The visit of a contact, with the products and sums of its rows."""
+
+        @m.func
+        def visit_contact(t, a: int, c: int, at: int, size: int, T, L, mem):
+            """One Gauss-Seidel visit of active contact a, candidate c. `at` and `size` tell the dofs of its rows: the last dof of a chain and
+            any number, or where they are listed and how many they are."""
+            reach = T.reach
+            row = L.contact + CONTACT * a
+            p = L.impulse + T.contact_rows * c
+            y = L.contact_y + reach * T.contact_rows * a
+            on = m.get(mem, row + ON, t)
+            u = velocity(t, at, size, y, T, L, mem)
+            old = m.get(mem, p, t)
+            dn = m.mul(on, m.sub(m.unilateral(t, row, u.x, old, mem), old))
+            pn = m.add(old, dn)
+            m.put(mem, p, t, pn)
+            u1 = m.fma(m.get(mem, row + NORMAL_SLIDE_1, t), dn, u.y)
+            u2 = m.fma(m.get(mem, row + NORMAL_SLIDE_2, t), dn, u.z)
+            step = m.get(mem, row + SLIDE_STEP, t)
+            o1 = m.get(mem, p + 1, t)
+            o2 = m.get(mem, p + 2, t)
+            m.disc(
+                t, p + 1, m.fnma(u1, step, o1), m.fnma(u2, step, o2), m.mul(m.get(mem, row + MU_SLIDE, t), pn), on, mem
+            )
+            d1 = m.sub(m.get(mem, p + 1, t), o1)
+            d2 = m.sub(m.get(mem, p + 2, t), o2)
+            point_add(t, at, size, y, m.vec(dn, d1, d2), T, L, mem)
+            if T.contact_rows == 6:
+                y3 = y + 3 * reach
+                spin = m.get(mem, p + 3, t)
+                bound = m.mul(m.get(mem, row + MU_SPIN, t), pn)
+                goal = m.fnma(dot(t, at, size, y3, T, L, mem), m.get(mem, row + SPIN_MASS, t), spin)
+                change = m.mul(on, m.sub(m.larger(m.neg(bound), m.smaller(bound, goal)), spin))
+                m.put(mem, p + 3, t, m.add(spin, change))
+                add(t, at, size, y3, change, T, L, mem)
+                y4 = y3 + reach
+                y5 = y4 + reach
+                step = m.get(mem, row + ROLL_STEP, t)
+                o1 = m.get(mem, p + 4, t)
+                o2 = m.get(mem, p + 5, t)
+                w1 = m.fnma(dot(t, at, size, y4, T, L, mem), step, o1)
+                w2 = m.fnma(dot(t, at, size, y5, T, L, mem), step, o2)
+                m.disc(t, p + 4, w1, w2, m.mul(m.get(mem, row + MU_ROLL, t), pn), on, mem)
+                add(t, at, size, y4, m.sub(m.get(mem, p + 4, t), o1), T, L, mem)
+                add(t, at, size, y5, m.sub(m.get(mem, p + 5, t), o2), T, L, mem)
+
+        return visit_contact
+
+    visit_on_chain = visit_function(chain_velocity, chain_point_add, row_dot, row_add)
+    visit_listed = visit_function(listed_velocity, listed_point_add, listed_row_dot, listed_row_add)
 
     @m.func
     def contact_build(b, t, a: int, c: int, s: int, k: int, pl: int, o, T, P, L, mem):
@@ -169,7 +225,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def contact_sweep(t, a: int, c: int, k: int, T, L, mem):
         """One Gauss-Seidel visit of active contact a, candidate c of body k against the world."""
-        visit_contact(t, a, c, T.leaf[k], -1, 0, T, L, mem)
+        visit_on_chain(t, a, c, T.leaf[k], 0, T, L, mem)
 
     @m.func
     def pair_build(b, t, a: int, c: int, p: int, o, T, P, L, mem):
@@ -186,10 +242,11 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
             o, T, L, mem,
         )  # fmt: skip
 
-    @m.shared
-    def pair_sweep(t, a: int, c: int, p: int, T, L, mem):
-        """One Gauss-Seidel visit of active contact a, candidate c of the pair p."""
-        visit_contact(t, a, c, m.pair_leaf(p, T), m.pair_other(p, T), m.pair_shared(p, T), T, L, mem)
+    @m.func
+    def listed_sweep(t, a: int, c: int, T, L, mem):
+        """One Gauss-Seidel visit of active contact a, candidate c of a cluster with pairs."""
+        row = m.candidate_row(c, T)
+        visit_listed(t, a, c, T.pair_table[row], T.pair_table[row + 1], T, L, mem)
 
     @m.func
     def given_candidate(b, t, c: int, k: int, dt: m.lane, T, L, mem):

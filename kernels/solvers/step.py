@@ -144,7 +144,7 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.write_bodies(b, t, T, P, L, mem)
 
     coupling_build, coupling_sweep, detect_hull = m.coupling_build, m.coupling_sweep, m.detect
-    find_pairs, pair_build, pair_sweep = m.find_pairs, m.pair_build, m.pair_sweep
+    find_pairs, pair_build = m.find_pairs, m.pair_build
     recall_feature, keep_feature, forget_feature = m.recall_feature, m.keep_feature, m.forget_feature
     own = ("m", "real", "factor_inertia", "find_excess", "free_velocity")
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})

@@ -23,7 +23,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     """
     real = m.real
     coupling_sweep, friction_sweep, dof_sweep = stages.coupling_sweep, stages.friction_sweep, stages.dof_sweep
-    contact_sweep, pair_sweep = stages.contact_sweep, stages.pair_sweep
+    contact_sweep = stages.contact_sweep
 
     @m.func
     def sweep_rows(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
@@ -44,8 +44,8 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     if not paired:
         return sweep_rows
 
-    @m.func
-    def sweep_once(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
+    @m.shared
+    def sweep_once(b: int, t: int, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
         """One visit of all rows, always in the same order; contacts have the last word."""
         for e in range(T.couplings):
             coupling_sweep(t, e, T, L, mem)
@@ -56,11 +56,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                 i = active[T.candidates + n, t]
                 dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
         for a in range(contacts):
-            c = active[a, t]
-            if c < T.first_paired:
-                contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
-            else:
-                pair_sweep(t, a, c, T.candidate_collider[c], T, L, mem)
+            m.listed_sweep(t, a, active[a, t], T, L, mem)
 
     @m.func
     def impulse_at(n: int, contacts: int, limits: int, t, T, L, active: wp.array2d[int]) -> int:
@@ -85,27 +81,50 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         m.put(mem, L.pace, t, m.fill(real(1.0)))
 
     @m.func
-    def extrapolate(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
+    def change_back(t, at: int, first: int, n: int, back: m.lane, L, mem) -> m.lane:
+        """`back` and the part of the impulses from `at` on, the active ones from `first` on: how far the last sweep turned back against the
+        change before it."""
+        for i in range(n):
+            p = m.get(mem, at + i, t)
+            way = m.sub(p, m.get(mem, L.swept_impulse + first + i, t))
+            back = m.fma(m.sub(m.get(mem, L.start_impulse + first + i, t), p), way, back)
+        return back
+
+    @m.func
+    def go_on(t, at: int, first: int, n: int, further: m.lane, L, mem):
+        """Moves the impulses from `at` on, the active ones from `first` on, on along their change by the last sweep."""
+        for i in range(n):
+            p = m.get(mem, at + i, t)
+            start = m.fma(further, m.sub(p, m.get(mem, L.swept_impulse + first + i, t)), p)
+            m.put(mem, at + i, t, start)
+            m.put(mem, L.start_impulse + first + i, t, start)
+            m.put(mem, L.swept_impulse + first + i, t, p)
+
+    @m.shared
+    def extrapolate(t: int, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Moves impulses and z on along their change by the last sweep (Nesterov 1983), where the sweep does not turn back against the one
         before (O'Donoghue and Candes 2015)."""
         one = m.fill(real(1.0))
         back = m.fill(real(0.0))
-        count = T.contact_rows * contacts + DOF_IMPULSES * limits + T.couplings
-        for n in range(count):
-            p = m.get(mem, impulse_at(n, contacts, limits, t, T, L, active), t)
-            way = m.sub(p, m.get(mem, L.swept_impulse + n, t))
-            back = m.fma(m.sub(m.get(mem, L.start_impulse + n, t), p), way, back)
+        rows = T.contact_rows
+        of_limits = rows * contacts
+        of_couplings = of_limits + DOF_IMPULSES * limits
+        for a in range(contacts):
+            back = change_back(t, L.impulse + rows * active[a, t], rows * a, rows, back, L, mem)
+        for k in range(limits):
+            at = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + k, t] // 2)
+            back = change_back(t, at, of_limits + DOF_IMPULSES * k, DOF_IMPULSES, back, L, mem)
+        back = change_back(t, L.coupling_impulse, of_couplings, T.couplings, back, L, mem)
         old = m.where_lt(m.fill(real(0.0)), back, one, m.get(mem, L.pace, t))
         new = m.fma(m.fill(real(0.5)), m.sqrt(m.fma(m.fill(real(4.0)), m.mul(old, old), one)), m.fill(real(0.5)))
         m.put(mem, L.pace, t, new)
         further = m.div(m.sub(old, one), new)
-        for n in range(count):
-            at = impulse_at(n, contacts, limits, t, T, L, active)
-            p = m.get(mem, at, t)
-            start = m.fma(further, m.sub(p, m.get(mem, L.swept_impulse + n, t)), p)
-            m.put(mem, at, t, start)
-            m.put(mem, L.start_impulse + n, t, start)
-            m.put(mem, L.swept_impulse + n, t, p)
+        for a in range(contacts):
+            go_on(t, L.impulse + rows * active[a, t], rows * a, rows, further, L, mem)
+        for k in range(limits):
+            at = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + k, t] // 2)
+            go_on(t, at, of_limits + DOF_IMPULSES * k, DOF_IMPULSES, further, L, mem)
+        go_on(t, L.coupling_impulse, of_couplings, T.couplings, further, L, mem)
         for i in range(T.dofs):
             z = m.get(mem, L.z + i, t)
             m.put(mem, L.z + i, t, m.fma(further, m.sub(z, m.get(mem, L.swept_z + i, t)), z))
@@ -182,9 +201,6 @@ def stages_without_pairs(m: types.SimpleNamespace) -> types.SimpleNamespace:
     ): ...
 
     @wp.func_native("")
-    def pair_sweep(t: int, a: int, c: int, p: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
-
-    @wp.func_native("")
     def recall_feature(b: int, t: int, c: int, n: int, T: m.Tree, L: m.Layout, mem: m.memory, kept: m.memory): ...
 
     @wp.func_native("")
@@ -194,6 +210,6 @@ def stages_without_pairs(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def forget_feature(t: int, c: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
 
     return types.SimpleNamespace(
-        find_pairs=m.no_pairs, pair_build=pair_build, pair_sweep=pair_sweep, recall_feature=recall_feature,
-        keep_feature=keep_feature, forget_feature=forget_feature,
+        find_pairs=m.no_pairs, pair_build=pair_build, recall_feature=recall_feature, keep_feature=keep_feature,
+        forget_feature=forget_feature,
     )  # fmt: skip

@@ -49,6 +49,8 @@ class ContactTables:
         hull: vertices of the hulls of colliders and of shapes of pairs, ``[n, 3]``.
         pair_shapes: model index of each shape of pairs in every articulation, ``[count, shapes]``.
         pair_allowed: whether the shapes of each pair may touch there, ``[count, pairs]``.
+        spans: of a cluster with pairs, the degrees of freedom of constraint rows, see `kernels.spans`; each list once.
+        candidate_span: which of these each candidate has, ``[candidates]``.
     """
 
     numbers: dict[str, int]
@@ -60,6 +62,8 @@ class ContactTables:
     hull: np.ndarray | None = None
     pair_shapes: np.ndarray | None = None
     pair_allowed: np.ndarray | None = None
+    spans: list[np.ndarray] | None = None
+    candidate_span: np.ndarray | None = None
 
     @property
     def fields(self) -> dict:
@@ -69,7 +73,14 @@ class ContactTables:
         pairs = np.zeros((len(self.arrays["pair_one"]) + 1, len(PAIR_COLUMNS)), dtype=int)
         for i, name in enumerate(PAIR_COLUMNS):
             pairs[: len(self.arrays[name]), i] = self.arrays[name]
-        return {**self.numbers, **arrays, "pair_table": np.concatenate([shapes.ravel(), pairs.ravel()])}
+        table = np.concatenate([shapes.ravel(), pairs.ravel()])
+        if self.spans is not None:
+            # of each candidate where the dofs of its rows are listed behind this table, and how many they are
+            sizes = np.array([len(span) for span in self.spans], dtype=int)[self.candidate_span]
+            at = np.cumsum([0, *[len(span) for span in self.spans]])[self.candidate_span]
+            at += len(table) + 2 * len(self.candidate_span)
+            table = np.concatenate([table, np.stack([at, sizes], axis=1).ravel(), *self.spans])
+        return {**self.numbers, **arrays, "pair_table": table}
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:

@@ -158,10 +158,7 @@ def _fill(tables: ContactTables, template, shapes: Shapes, body, kind, one, two)
             first += n
         hull_at[s] = hulls[start]
     tables.hull = np.concatenate(points)
-    chains = [
-        [] if x < 0 else template.chain[template.chain_at[x] : template.chain_at[x] + template.depth[x] + 1]
-        for x in leaf
-    ]
+    chains = [_chain(template, x) for x in leaf]
     shared = [_common(chains[a], chains[b]) for a, b in zip(one, two, strict=True)]
     count = np.array([points_of(int(kind[a]), int(kind[b])) for a, b in zip(one, two, strict=True)], dtype=int)
     start = numbers["candidates"]
@@ -173,12 +170,35 @@ def _fill(tables: ContactTables, template, shapes: Shapes, body, kind, one, two)
     turning = bool(shapes.turning[index].any())
     if turning:
         numbers["contact_rows"] = 6
+    _list_spans(tables, template, chains, one, two, shared, count)
     arrays.update(
         shape_body=body, shape_kind=kind, shape_hull_at=hull_at, shape_hull_count=hull_count, pair_one=one, pair_two=two,
         pair_leaf=leaf[two], pair_other=leaf[one], pair_shared=np.array(shared, dtype=int), pair_candidate=candidate,
         candidate_collider=np.concatenate([arrays["candidate_collider"], np.repeat(np.arange(len(one)), count)]),
         candidate_body=np.concatenate([arrays["candidate_body"], np.repeat(np.maximum(body[two], 0), count)]),
     )  # fmt: skip
+
+
+def _list_spans(tables: ContactTables, template, chains, one, two, shared, count) -> None:
+    """The degrees of freedom of the rows of all candidates: those of colliders with planes, then those of pairs."""
+    known: dict[tuple, int] = {}
+
+    def number(*dofs) -> int:
+        return known.setdefault(tuple(dofs), len(known))
+
+    of_bodies = [number(*_chain(template, leaf)) for leaf in template.leaf]
+    of_pairs = [number(*chains[b], *chains[a][s:]) for a, b, s in zip(one, two, shared, strict=True)]
+    candidates = np.array(of_bodies, dtype=int)[tables.arrays["candidate_body"]]
+    tables.candidate_span = np.concatenate([candidates, np.repeat(np.array(of_pairs, dtype=int), count)])
+    tables.spans = [np.array(span, dtype=int) for span in known]
+
+
+def _chain(template, leaf: int):
+    """The degrees of freedom of the chain of dof `leaf`; none for -1."""
+    if leaf < 0:
+        return []
+    at = template.chain_at[leaf]
+    return template.chain[at : at + template.depth[leaf] + 1]
 
 
 def _common(a, b) -> int:

@@ -74,7 +74,7 @@ def test_the_kernel_of_a_step_reads_what_the_table_says():
     ("reader", "entries"),
     [
         ("hulls", ["detect"]),
-        ("pairs", ["find_pairs", "pair_build", "pair_sweep", "recall_feature", "keep_feature", "forget_feature"]),
+        ("pairs", ["find_pairs", "pair_build", "recall_feature", "keep_feature", "forget_feature"]),
         ("couplings", ["coupling_build", "coupling_sweep"]),
         ("carriers", ["set_aside", "bring_back", "work_on_carriers"]),
     ],

@@ -83,6 +83,11 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         return T.pair_table[SHAPE_TABLE * T.shapes + PAIR_TABLE * p + 5]
 
     @m.func
+    def candidate_row(c: int, T) -> int:
+        """Where the table of pairs tells the dofs of the rows of candidate c: where they are listed there, and how many they are."""
+        return SHAPE_TABLE * T.shapes + PAIR_TABLE * (T.pairs + 1) + 2 * c
+
+    @m.func
     def origin_of(t, k: int, T, L, mem) -> m.Vec3:
         """The origin of the tree of body k."""
         return m.get3(mem, L.origin + 3 * m.tree_of(k, T), t)

@@ -174,7 +174,7 @@ class Specialiser:
         no_hull = native("no_hull", "", dict(b=int, t=int, s=int, dt=m.lane) | end)
         no_build = native("no_build", "", dict(b=int, t=int, e=int, o=m.Options) | end)
         no_sweep = native("no_sweep", "", dict(t=int, e=int, T=m.Tree, L=m.Layout, mem=m.memory))
-        for name in ("find_pairs", "pair_build", "pair_sweep", "recall_feature", "keep_feature", "forget_feature"):
+        for name in ("find_pairs", "pair_build", "recall_feature", "keep_feature", "forget_feature"):
             stages[name] = getattr(m, name)
         stages["detect_hull"] = m.detect if T.first_hull < T.colliders else no_hull
         stages["coupling_build"] = m.coupling_build if T.couplings else no_build

@@ -313,7 +313,7 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
     def plane_vec(P: Params, b: int, pl: int, i: int) -> m.Vec3:
         return m.vec(plane_param(P, b, pl, i), plane_param(P, b, pl, i + 1), plane_param(P, b, pl, i + 2))
 
-    known = dict(b=int, t=int, T=Tree, P=Params, L=m.Layout, o=Options, mem=m.memory)
+    known = dict(b=int, t=int, T=wp.ref[Tree], P=wp.ref[Params], L=wp.ref[m.Layout], o=wp.ref[Options], mem=m.memory)
 
     def annotated(f):
         # Warp expects annotations in the order of the arguments

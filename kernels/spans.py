@@ -22,72 +22,67 @@ def span_program(m: types.SimpleNamespace) -> dict:
         return size
 
     @m.func
-    def span_half_solve(t, leaf: int, other: int, shared: int, y: int, T, L, mem):
-        """y <- D^-1/2 L^-T y, in place."""
+    def put_entries(t, y: int, x: m.Vec3, T, mem):
+        """Stores an entry of each of three rows at a stride of T.reach."""
+        m.put(mem, y, t, x.x)
+        m.put(mem, y + T.reach, t, x.y)
+        m.put(mem, y + 2 * T.reach, t, x.z)
+
+    @m.func
+    def put_zeros(t, y: int, n: int, T, mem):
+        """Stores zeros in the first n entries of three rows at a stride of T.reach."""
+        for d in range(n):
+            put_entries(t, y + d, m.zero3(), T, mem)
+
+    @m.func
+    def span_half_solve(t, leaf: int, other: int, shared: int, y: int, rows: int, T, L, mem):
+        """y <- D^-1/2 L^-T y, in place, for so many rows at a stride of T.reach."""
+        size = chain_size(leaf, T)
         if other >= 0:
-            size = chain_size(leaf, T)
             at = T.chain_at[other]
             for d in range(T.depth[other], shared - 1, -1):
                 k = T.chain[at + d]
-                row = L.h + T.chain_at[k]
-                own = y + size - shared
-                x = m.get(mem, own + d, t)
-                for e in range(shared):
-                    m.put(mem, y + e, t, m.fnma(m.get(mem, row + e, t), x, m.get(mem, y + e, t)))
-                for e in range(shared, d):
-                    m.put(mem, own + e, t, m.fnma(m.get(mem, row + e, t), x, m.get(mem, own + e, t)))
-                m.put(mem, own + d, t, m.mul(m.get(mem, L.root + k, t), x))
+                h = L.h + T.chain_at[k]
+                root = m.get(mem, L.root + k, t)
+                for r in range(rows):
+                    row = y + T.reach * r
+                    own = row + size - shared
+                    x = m.get(mem, own + d, t)
+                    for e in range(shared):
+                        m.put(mem, row + e, t, m.fnma(m.get(mem, h + e, t), x, m.get(mem, row + e, t)))
+                    for e in range(shared, d):
+                        m.put(mem, own + e, t, m.fnma(m.get(mem, h + e, t), x, m.get(mem, own + e, t)))
+                    m.put(mem, own + d, t, m.mul(root, x))
         if leaf >= 0:
-            m.half_solve(t, leaf, y, T, L, mem)
+            at = T.chain_at[leaf]
+            for d in range(T.depth[leaf], -1, -1):
+                k = T.chain[at + d]
+                h = L.h + T.chain_at[k]
+                root = m.get(mem, L.root + k, t)
+                for r in range(rows):
+                    row = y + T.reach * r
+                    x = m.get(mem, row + d, t)
+                    for e in range(d):
+                        m.put(mem, row + e, t, m.fnma(m.get(mem, h + e, t), x, m.get(mem, row + e, t)))
+                    m.put(mem, row + d, t, m.mul(root, x))
 
     @m.func
-    def span_linear(
-        t, leaf: int, other: int, shared: int, y: int, n: m.Vec3, arm: m.Vec3, arm2: m.Vec3, T, L, mem
-    ) -> m.lane:
-        """y <- the whitened row of n . (velocity of a point of the first body less that of the same point of the second one), with
-        arm = point x n about the origin of the first body's tree, and arm2 about that of the second one's.
-
-        Returns J v, this velocity before the step.
-        """
-        speed = m.fill(real(0.0))
+    def span_angular_rows(t, leaf: int, other: int, shared: int, y: int, n: m.Vec3, u1: m.Vec3, u2: m.Vec3, T, L, mem):
+        """Stores three whitened rows from y on, at a stride of T.reach: the angular velocities about n, u1 and u2 of the first body less
+        those of the second one."""
         size = chain_size(leaf, T)
         if leaf >= 0:
             at = T.chain_at[leaf]
-            for d in range(shared):
-                m.put(mem, y + d, t, m.fill(real(0.0)))
+            put_zeros(t, y, shared, T, mem)
             for d in range(shared, size):
-                i = T.chain[at + d]
-                s = m.get6(mem, L.subspace + 6 * i, t)
-                j = m.dot_plus(s.w, arm, m.dot(s.v, n))
-                m.put(mem, y + d, t, j)
-                speed = m.fma(j, m.get(mem, L.v + i, t), speed)
+                w = m.get3(mem, L.subspace + 6 * T.chain[at + d] + 3, t)
+                put_entries(t, y + d, m.vec(m.dot(w, n), m.dot(w, u1), m.dot(w, u2)), T, mem)
         if other >= 0:
-            start = T.chain_at[other]
+            at = T.chain_at[other]
             for d in range(shared, T.depth[other] + 1):
-                i = T.chain[start + d]
-                s = m.get6(mem, L.subspace + 6 * i, t)
-                j = m.neg(m.dot_plus(s.w, arm2, m.dot(s.v, n)))
-                m.put(mem, y + size + d - shared, t, j)
-                speed = m.fma(j, m.get(mem, L.v + i, t), speed)
-        span_half_solve(t, leaf, other, shared, y, T, L, mem)
-        return speed
-
-    @m.func
-    def span_angular(t, leaf: int, other: int, shared: int, y: int, n: m.Vec3, T, L, mem):
-        """y <- the whitened row of n . (angular velocity of the first body less that of the second one)."""
-        size = chain_size(leaf, T)
-        if leaf >= 0:
-            at = T.chain_at[leaf]
-            for d in range(shared):
-                m.put(mem, y + d, t, m.fill(real(0.0)))
-            for d in range(shared, size):
-                m.put(mem, y + d, t, m.dot(m.get3(mem, L.subspace + 6 * T.chain[at + d] + 3, t), n))
-        if other >= 0:
-            start = T.chain_at[other]
-            for d in range(shared, T.depth[other] + 1):
-                w = m.get3(mem, L.subspace + 6 * T.chain[start + d] + 3, t)
-                m.put(mem, y + size + d - shared, t, m.neg(m.dot(w, n)))
-        span_half_solve(t, leaf, other, shared, y, T, L, mem)
+                w = m.get3(mem, L.subspace + 6 * T.chain[at + d] + 3, t)
+                put_entries(t, y + size + d - shared, m.neg3(m.vec(m.dot(w, n), m.dot(w, u1), m.dot(w, u2))), T, mem)
+        span_half_solve(t, leaf, other, shared, y, 3, T, L, mem)
 
     @m.func
     def span_size(leaf: int, other: int, shared: int, T) -> int:
@@ -97,32 +92,51 @@ def span_program(m: types.SimpleNamespace) -> dict:
             size = size + T.depth[other] + 1 - shared
         return size
 
+    @m.struct
+    class Products:
+        """Products of three rows: y.y, y.y', y.y'', y'.y', y'.y'' and y''.y''."""
+
+        nn: m.lane
+        n1: m.lane
+        n2: m.lane
+        a11: m.lane
+        a12: m.lane
+        a22: m.lane
+
     @m.func
-    def span_product(t, size: int, y: int, w: int, mem) -> m.lane:
-        """y . w for two rows of one span of so many dofs"""
-        u = m.fill(real(0.0))
+    def span_products(t, size: int, y: int, T, mem) -> Products:
+        """The products of three rows of one span of so many dofs, from y on at a stride of T.reach."""
+        nn = m.fill(real(0.0))
+        n1 = nn
+        n2 = nn
+        a11 = nn
+        a12 = nn
+        a22 = nn
         for d in range(size):
-            u = m.fma(m.get(mem, y + d, t), m.get(mem, w + d, t), u)
-        return u
+            n = m.get(mem, y + d, t)
+            u = m.get(mem, y + T.reach + d, t)
+            w = m.get(mem, y + 2 * T.reach + d, t)
+            nn = m.fma(n, n, nn)
+            n1 = m.fma(n, u, n1)
+            n2 = m.fma(n, w, n2)
+            a11 = m.fma(u, u, a11)
+            a12 = m.fma(u, w, a12)
+            a22 = m.fma(w, w, a22)
+        return Products(nn, n1, n2, a11, a12, a22)
 
     @m.func
-    def span_step(t, size: int, y: int, w: int, mem) -> m.lane:
-        """1 / the largest eigenvalue of the response [[y.y, y.w], [y.w, w.w]] of two rows of one span"""
-        a11 = span_product(t, size, y, y, mem)
-        a12 = span_product(t, size, y, w, mem)
-        return m.inverse_eigenvalue(a11, a12, span_product(t, size, w, w, mem))
-
-    @m.func
-    def span_add(t, leaf: int, other: int, shared: int, y: int, p: m.lane, T, L, mem):
-        """z <- z + p y for a row of a span"""
+    def span_point_add(t, leaf: int, other: int, shared: int, y: int, p: m.Vec3, T, L, mem):
+        """z <- z + p.x y + p.y y' + p.z y'' for three rows of one span"""
         if leaf >= 0:
-            m.chain_add(t, leaf, y, p, T, L, mem)
+            m.point_add(t, leaf, y, p, T, L, mem)
         if other >= 0:
             own = y + chain_size(leaf, T) - shared
             at = T.chain_at[other]
             for d in range(shared, T.depth[other] + 1):
-                z = L.z + T.chain[at + d]
-                m.put(mem, z, t, m.fma(m.get(mem, own + d, t), p, m.get(mem, z, t)))
+                i = L.z + T.chain[at + d]
+                z = m.fma(m.get(mem, own + d, t), p.x, m.get(mem, i, t))
+                z = m.fma(m.get(mem, own + T.reach + d, t), p.y, z)
+                m.put(mem, i, t, m.fma(m.get(mem, own + 2 * T.reach + d, t), p.z, z))
 
     @m.func
     def span_point_rows(
@@ -147,5 +161,43 @@ def span_program(m: types.SimpleNamespace) -> dict:
         span_linear(t, leaf, other, shared, y + T.reach, u1, m.cross(x, u1), m.cross(x2, u1), T, L, mem)
         span_linear(t, leaf, other, shared, y + 2 * T.reach, u2, m.cross(x, u2), m.cross(x2, u2), T, L, mem)
         return before
+
+    @m.func
+    def span_point_rows(
+        t, leaf: int, other: int, shared: int, y: int, x: m.Vec3, x2: m.Vec3, n: m.Vec3, u1: m.Vec3, u2: m.Vec3, T, L, mem
+    ) -> m.lane:  # fmt: skip
+        """Stores three whitened rows from y on, at a stride of T.reach: along n, u1 and u2, the velocities of a point of the first body
+        less those of the second one. The point is at x about the origin of the first body's tree, and at x2 about that of the second one's.
+        Returns the velocity along n before the step."""
+        speed = m.fill(real(0.0))
+        size = chain_size(leaf, T)
+        if leaf >= 0:
+            arm = m.cross(x, n)
+            arm1 = m.cross(x, u1)
+            arm2 = m.cross(x, u2)
+            at = T.chain_at[leaf]
+            put_zeros(t, y, shared, T, mem)
+            for d in range(shared, size):
+                i = T.chain[at + d]
+                s = m.get6(mem, L.subspace + 6 * i, t)
+                j = m.dot_plus(s.w, arm, m.dot(s.v, n))
+                j1 = m.dot_plus(s.w, arm1, m.dot(s.v, u1))
+                put_entries(t, y + d, m.vec(j, j1, m.dot_plus(s.w, arm2, m.dot(s.v, u2))), T, mem)
+                speed = m.fma(j, m.get(mem, L.v + i, t), speed)
+        if other >= 0:
+            arm = m.cross(x2, n)
+            arm1 = m.cross(x2, u1)
+            arm2 = m.cross(x2, u2)
+            at = T.chain_at[other]
+            for d in range(shared, T.depth[other] + 1):
+                i = T.chain[at + d]
+                s = m.get6(mem, L.subspace + 6 * i, t)
+                j = m.neg(m.dot_plus(s.w, arm, m.dot(s.v, n)))
+                j1 = m.neg(m.dot_plus(s.w, arm1, m.dot(s.v, u1)))
+                j2 = m.neg(m.dot_plus(s.w, arm2, m.dot(s.v, u2)))
+                put_entries(t, y + size + d - shared, m.vec(j, j1, j2), T, mem)
+                speed = m.fma(j, m.get(mem, L.v + i, t), speed)
+        span_half_solve(t, leaf, other, shared, y, 3, T, L, mem)
+        return speed
 
     return locals()

@@ -36,27 +36,21 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
     real = m.real
 
     @m.func
-    def carried_mass(t, leaf: int, T, L, mem) -> m.lane:
-        """The mass of the tree of dof `leaf`; zero for -1."""
+    def tree_mass(t, tree: int, L, mem) -> m.lane:
+        """The mass of a tree; zero for -1."""
         mass = m.fill(real(0.0))
-        if leaf >= 0:
-            k = int(0)
-            for i in range(1, T.trees):
-                if T.dof_at[m.tree_start(i, T)] <= leaf:
-                    k = i
-            for i in range(m.tree_start(k, T), m.tree_start(k + 1, T)):
-                if T.parent[i] >= T.bodies:
-                    mass = m.add(mass, m.get(mem, L.composite + 10 * i, t))
+        if tree >= 0:
+            mass = m.get(mem, L.tree_mass + tree, t)
         return mass
 
     @m.shared
     def build_rows(
-        t, a: int, c: int, leaf: int, other: int, shared: int, material: int, x: m.Vec3, x2: m.Vec3, n: m.Vec3, u1: m.Vec3, u2: m.Vec3,
-        o, T, L, mem,
+        t, a: int, c: int, leaf: int, other: int, shared: int, tree: int, tree2: int, material: int, x: m.Vec3, x2: m.Vec3, n: m.Vec3,
+        u1: m.Vec3, u2: m.Vec3, o, T, L, mem,
     ):  # fmt: skip
         """The rows of candidate c as active contact a, along (n, u1, u2), with the material at `material` in memory. The span of `leaf`,
         `other` and `shared` has the dofs of the body that n points to and of the other one; the point is at x and x2 about the origins
-        of their trees."""
+        of their trees, which are `tree` and `tree2`, -1 for the world."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         dt = m.fill(o.dt)
@@ -64,19 +58,15 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         gap = m.get(mem, L.gap + c, t)
         on = m.where_lt(m.get(mem, L.near + c, t), zero, one, zero)
         y = L.contact_y + T.reach * T.contact_rows * a
-        y1 = y + T.reach
-        y2 = y1 + T.reach
         before = m.span_point_rows(t, leaf, other, shared, y, x, x2, n, u1, u2, T, L, mem)
         tiny = m.fill(real(1.0e-12))
-        ann = m.larger(m.span_product(t, size, y, y, mem), tiny)
+        k = m.span_products(t, size, y, T, mem)
+        ann = m.larger(k.nn, tiny)
         if T.pairs > 0:
             # bodies that joints hold along the normal: no impulse moves them apart, and a huge one would be friction without bound
-            slides = m.add(m.span_product(t, size, y1, y1, mem), m.span_product(t, size, y2, y2, mem))
-            least = m.div(
-                m.fill(real(STIFFEST)),
-                m.larger(m.add(carried_mass(t, leaf, T, L, mem), carried_mass(t, other, T, L, mem)), tiny),
-            )
-            on = m.where_lt(ann, m.fma(m.fill(real(STEEPEST)), slides, least), zero, on)
+            mass = m.larger(m.add(tree_mass(t, tree, L, mem), tree_mass(t, tree2, L, mem)), tiny)
+            least = m.div(m.fill(real(STIFFEST)), mass)
+            on = m.where_lt(ann, m.fma(m.fill(real(STEEPEST)), m.add(k.a11, k.a22), least), zero, on)
         soft = m.spring(gap, m.get(mem, material + OMEGA, t), m.get(mem, material + DAMPING_RATIO, t), dt)
         # the penetration is pushed out at no more than push_speed
         push = m.smaller(m.fill(o.push_speed), soft.push)
@@ -85,35 +75,30 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         bounce = m.neg(m.mul(m.get(mem, material + RESTITUTION, t), before))
         calm = m.larger(m.larger(m.fma(dt, before, gap), m.add(before, m.fill(o.restitution_speed))), m.neg(bounce))
         at = L.contact + CONTACT * a
-        mass = m.where_lt(calm, zero, one, soft.mass)
-        m.put(mem, at + MASS, t, m.mul(on, m.mul(mass, m.rcp(ann))))
+        gain = m.where_lt(calm, zero, one, soft.mass)
+        m.put(mem, at + MASS, t, m.mul(on, m.mul(gain, m.rcp(ann))))
         m.put(mem, at + SOFTNESS, t, m.where_lt(calm, zero, zero, soft.softness))
         m.put(mem, at + TARGET, t, m.where_lt(calm, zero, bounce, target))
-        m.put(mem, at + NORMAL_SLIDE_1, t, m.span_product(t, size, y, y1, mem))
-        m.put(mem, at + NORMAL_SLIDE_2, t, m.span_product(t, size, y, y2, mem))
-        step = m.span_step(t, size, y1, y2, mem)
-        m.put(mem, at + SLIDE_STEP, t, m.mul(on, step))
+        m.put(mem, at + NORMAL_SLIDE_1, t, k.n1)
+        m.put(mem, at + NORMAL_SLIDE_2, t, k.n2)
+        m.put(mem, at + SLIDE_STEP, t, m.mul(on, m.inverse_eigenvalue(k.a11, k.a12, k.a22)))
         m.put(mem, at + MU_SLIDE, t, m.get(mem, material + MU, t))
         m.put(mem, at + ON, t, on)
         if T.contact_rows == 6:
-            y3 = y2 + T.reach
-            y4 = y3 + T.reach
-            y5 = y4 + T.reach
-            m.span_angular(t, leaf, other, shared, y3, n, T, L, mem)
-            m.span_angular(t, leaf, other, shared, y4, u1, T, L, mem)
-            m.span_angular(t, leaf, other, shared, y5, u2, T, L, mem)
-            m.put(mem, at + SPIN_MASS, t, m.mul(on, m.rcp(m.larger(m.span_product(t, size, y3, y3, mem), tiny))))
-            roll = m.span_step(t, size, y4, y5, mem)
-            m.put(mem, at + ROLL_STEP, t, m.mul(on, roll))
+            m.span_angular_rows(t, leaf, other, shared, y + 3 * T.reach, n, u1, u2, T, L, mem)
+            k = m.span_products(t, size, y + 3 * T.reach, T, mem)
+            m.put(mem, at + SPIN_MASS, t, m.mul(on, m.rcp(m.larger(k.nn, tiny))))
+            m.put(mem, at + ROLL_STEP, t, m.mul(on, m.inverse_eigenvalue(k.a11, k.a12, k.a22)))
             m.put(mem, at + MU_SPIN, t, m.get(mem, material + MU_TORSIONAL, t))
             m.put(mem, at + MU_ROLL, t, m.get(mem, material + MU_ROLLING, t))
         p = L.impulse + T.contact_rows * c
         work = m.mul(m.mul(on, m.mul(dt, m.get(mem, p, t))), m.get(mem, at + TARGET, t))
         m.put(mem, L.warm_work, t, m.add(m.get(mem, L.warm_work, t), work))
-        for j in range(T.contact_rows):
-            warm = m.mul(on, m.mul(dt, m.get(mem, p + j, t)))
-            m.put(mem, p + j, t, warm)
-            m.span_add(t, leaf, other, shared, y + j * T.reach, warm, T, L, mem)
+        for j in range(T.contact_rows // 3):
+            first = p + 3 * j
+            warm = m.scale3(m.get3(mem, first, t), m.mul(on, dt))
+            m.put3(mem, first, t, warm)
+            m.span_point_add(t, leaf, other, shared, y + 3 * j * T.reach, warm, T, L, mem)
 
     @m.func
     def chain_velocity(t, leaf: int, size: int, y: int, T, L, mem) -> m.Vec3:
@@ -164,7 +149,8 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
 
         @m.func
         def visit_contact(t, a: int, c: int, at: int, size: int, T, L, mem):
-            """One Gauss-Seidel visit of active contact a, candidate c. `at` and `size` tell the dofs of its rows: the last dof of a chain and
+            """One Gauss-Seidel visit of active contact a, candidate c. `at` and `size` tell the dofs of its rows: the last dof of a chain
+            and
             any number, or where they are listed and how many they are."""
             reach = T.reach
             row = L.contact + CONTACT * a
@@ -220,7 +206,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         u1 = m.plane_vec(P, b, pl, TANGENT_1)
         u2 = m.plane_vec(P, b, pl, TANGENT_2)
         x = m.get3(mem, L.point + 3 * c, t)
-        build_rows(t, a, c, T.leaf[k], -1, 0, L.material, x, x, n, u1, u2, o, T, L, mem)
+        build_rows(t, a, c, T.leaf[k], -1, 0, m.tree_of(k, T), -1, L.material, x, x, n, u1, u2, o, T, L, mem)
 
     @m.func
     def contact_sweep(t, a: int, c: int, k: int, T, L, mem):
@@ -232,14 +218,16 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         """The rows of candidate c of the pair p as active contact a, warm-started."""
         m.mix_materials(b, t, p, T, P, L, mem)
         n = m.get3(mem, L.normal + 3 * (c - T.first_paired), t)
+        k = m.shape_body(m.pair_one(p, T), T)
+        j = m.shape_body(m.pair_two(p, T), T)
         # about the origin of the first shape's tree, and about that of the second one's
         one = m.get3(mem, L.point + 3 * c, t)
-        two = m.sub3(
-            one, m.between_origins(t, m.shape_body(m.pair_one(p, T), T), m.shape_body(m.pair_two(p, T), T), T, L, mem)
-        )
+        two = m.sub3(one, m.between_origins(t, k, j, T, L, mem))
+        tree = m.moving_tree(j, m.pair_leaf(p, T), T)
+        tree2 = m.moving_tree(k, m.pair_other(p, T), T)
         build_rows(
-            t, a, c, m.pair_leaf(p, T), m.pair_other(p, T), m.pair_shared(p, T), L.material, two, one, n, m.tangent(n), m.second_tangent(n),
-            o, T, L, mem,
+            t, a, c, m.pair_leaf(p, T), m.pair_other(p, T), m.pair_shared(p, T), tree, tree2, L.material, two, one, n, m.tangent(n),
+            m.second_tangent(n), o, T, L, mem,
         )  # fmt: skip
 
     @m.func
@@ -271,7 +259,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         n = m.get3(mem, at + GIVEN_NORMAL, t)
         x = m.get3(mem, L.point + 3 * c, t)
         build_rows(
-            t, a, c, T.leaf[k], -1, 0, at + GIVEN_SURFACE, x, x, n, m.tangent(n), m.second_tangent(n), o, T, L, mem
-        )
+            t, a, c, T.leaf[k], -1, 0, m.tree_of(k, T), -1, at + GIVEN_SURFACE, x, x, n, m.tangent(n), m.second_tangent(n), o, T, L, mem
+        )  # fmt: skip
 
     return locals()

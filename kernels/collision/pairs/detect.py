@@ -102,6 +102,24 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         return way
 
     @m.func
+    def moving_tree(k: int, leaf: int, T) -> int:
+        """The tree of body k; -1 for a body that no dof moves (leaf -1)."""
+        tree = int(-1)
+        if leaf >= 0:
+            tree = m.tree_of(k, T)
+        return tree
+
+    @m.func
+    def weigh_trees(t, T, L, mem):
+        """tree_mass <- the masses of all trees."""
+        for i in range(T.trees):
+            mass = m.fill(real(0.0))
+            for k in range(m.tree_start(i, T), m.tree_start(i + 1, T)):
+                if T.parent[k] >= T.bodies:
+                    mass = m.add(mass, m.get(mem, L.composite + 10 * k, t))
+            m.put(mem, L.tree_mass + i, t, mass)
+
+    @m.func
     def place_shapes(b, t, dt: m.lane, T, P, L, mem):
         """shape_place <- the places and bounds of all shapes of pairs."""
         for s in range(T.shapes):
@@ -271,6 +289,7 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         the length of the list."""
         zero = m.fill(real(0.0))
         if T.pairs > 0:
+            weigh_trees(t, T, L, mem)
             place_shapes(b, t, dt, T, P, L, mem)
         for p in range(T.pairs):
             if pair_is_near(b, t, p, T, P, L, mem):

@@ -140,30 +140,6 @@ def span_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def span_point_rows(
-        t,
-        leaf: int,
-        other: int,
-        shared: int,
-        y: int,
-        x: m.Vec3,
-        x2: m.Vec3,
-        n: m.Vec3,
-        u1: m.Vec3,
-        u2: m.Vec3,
-        T,
-        L,
-        mem,
-    ) -> m.lane:
-        """Stores three whitened rows from y on, at a stride of T.reach: along n, u1 and u2, the velocities of a point of the first body
-        less those of the second one. The point is at x about the origin of the first body's tree, and at x2 about that of the second one's.
-        Returns the velocity along n before the step."""
-        before = span_linear(t, leaf, other, shared, y, n, m.cross(x, n), m.cross(x2, n), T, L, mem)
-        span_linear(t, leaf, other, shared, y + T.reach, u1, m.cross(x, u1), m.cross(x2, u1), T, L, mem)
-        span_linear(t, leaf, other, shared, y + 2 * T.reach, u2, m.cross(x, u2), m.cross(x2, u2), T, L, mem)
-        return before
-
-    @m.func
-    def span_point_rows(
         t, leaf: int, other: int, shared: int, y: int, x: m.Vec3, x2: m.Vec3, n: m.Vec3, u1: m.Vec3, u2: m.Vec3, T, L, mem
     ) -> m.lane:  # fmt: skip
         """Stores three whitened rows from y on, at a stride of T.reach: along n, u1 and u2, the velocities of a point of the first body

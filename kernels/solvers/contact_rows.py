@@ -149,9 +149,8 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
 
         @m.func
         def visit_contact(t, a: int, c: int, at: int, size: int, T, L, mem):
-            """One Gauss-Seidel visit of active contact a, candidate c. `at` and `size` tell the dofs of its rows: the last dof of a chain
-            and
-            any number, or where they are listed and how many they are."""
+            """One Gauss-Seidel visit of active contact a, candidate c. `at` and `size` tell the dofs of its rows: the last dof of a
+            chain and any number, or where they are listed and how many they are."""
             reach = T.reach
             row = L.contact + CONTACT * a
             p = L.impulse + T.contact_rows * c

@@ -55,7 +55,7 @@ def expected_contacts(model, orders: str, poses) -> list[tuple]:
     ("dtype", "tolerance", "gpu_memory"),
     [
         (wp.float32, 2e-6, False),
-        (wp.float64, 1e-12, False),
+        pytest.param(wp.float64, 1e-12, False, marks=pytest.mark.slow),
         pytest.param(wp.float64, 1e-12, True, marks=pytest.mark.slow),
     ],
 )
@@ -156,7 +156,7 @@ def test_shapes_are_where_their_bodies_are_whatever_the_order_of_links(rng):
     scene = ModelBuilder()
     scene.replicate(tree, 3)
     scene.add_ground_plane()
-    model = scene.finalize("cpu", dtype=wp.float64)
+    model = scene.finalize("cpu")
     assert len(balls) == 7
     state = model.state()
     state.joint_q, state.joint_qd = random_state(model, rng)
@@ -173,4 +173,5 @@ def test_shapes_are_where_their_bodies_are_whatever_the_order_of_links(rng):
     assert expected.keys() <= found.keys()  # those that come near the ground soon are listed, too
     assert expected
     for shape, point in expected.items():
-        np.testing.assert_allclose(found[shape], point, rtol=0.0, atol=1e-12)
+        # rounding of places some metres away, in single precision
+        np.testing.assert_allclose(found[shape], point, rtol=0.0, atol=1e-5)

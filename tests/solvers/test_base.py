@@ -258,7 +258,7 @@ def test_a_reset_of_something_else_than_a_state_is_refused(solver):
 def test_unknown_attributes_of_a_solver_are_refused():
     """A typo of a setting has no effect otherwise. Subclasses may have attributes of their own."""
     model = one_body().finalize("cpu")
-    solver = SolverFeatherstone(model)
+    solver = SolverFeatherstone(model, evaluator="general")
     with pytest.raises(AttributeError, match=r"SolverFeatherstone.*'iteration'.*'iterations'"):
         solver.iteration = 3
     solver.iterations = 3

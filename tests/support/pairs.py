@@ -5,6 +5,7 @@ from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 import warp as wp
 from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.collision.pairs.records import (
@@ -25,6 +26,9 @@ from newton_like.kernels.layout import STEP, STEP_ROWS, sizes, stack
 from scipy.spatial.transform import Rotation
 
 from newton_like.programs.robot import namespace
+
+REALS = [pytest.param(wp.float32, marks=pytest.mark.slow), wp.float64]
+"""Scalar types of tests; kernels of single precision are compiled in CI only."""
 
 
 @dataclass

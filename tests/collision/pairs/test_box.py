@@ -7,7 +7,16 @@ from newton_like.kernels.collision.plane import BOX
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 from scipy.spatial.transform import Rotation
 
-from tests.support.pairs import Shapes, best_separation, contact_points, outside, random_shapes, random_turn, separation
+from tests.support.pairs import (
+    REALS,
+    Shapes,
+    best_separation,
+    contact_points,
+    outside,
+    random_shapes,
+    random_turn,
+    separation,
+)
 
 N = 4000
 
@@ -96,6 +105,7 @@ def test_swapping_the_boxes_turns_the_normal_round(rng):
     assert np.quantile(turned, 0.98) < 1.0e-8
 
 
+@pytest.mark.slow
 def test_single_precision_is_near(rng):
     a, b = random_shapes(rng, BOX, N), random_shapes(rng, BOX, N)
     one, two = contact_points(BOX, BOX, a, b), contact_points(BOX, BOX, a, b, real=wp.float32)
@@ -104,7 +114,7 @@ def test_single_precision_is_near(rng):
     assert np.quantile(error, 0.98) < 1.0e-5
 
 
-@pytest.mark.parametrize("real", [wp.float32, wp.float64])
+@pytest.mark.parametrize("real", REALS)
 def test_concentric_parallel_and_flat_boxes_have_finite_points(rng, real):
     """Also boxes without any size. The normal is a unit vector that separates the boxes by the smallest distance."""
     a, b = random_shapes(rng, BOX, N), random_shapes(rng, BOX, N)
@@ -145,7 +155,7 @@ def stacked(rng, yaw, real=wp.float64):
     return a, b, gap, side, p, local
 
 
-@pytest.mark.parametrize("real", [wp.float32, wp.float64])
+@pytest.mark.parametrize("real", REALS)
 def test_a_box_on_a_box_rests_on_the_corners_of_the_common_rectangle(rng, real):
     a, b, gap, side, p, local = stacked(rng, np.zeros(N), real)
     low = np.maximum(-a.extent[:, :2], side - b.extent[:, :2])
@@ -178,20 +188,20 @@ def test_points_of_a_turned_box_span_most_of_what_both_faces_share(rng):
         assert 0.5 * shared <= covered <= shared * (1.0 + 1.0e-9)
 
 
-def test_equal_boxes_in_one_line_rest_on_their_corners(rng):
+@pytest.mark.parametrize("real", REALS)
+def test_equal_boxes_in_one_line_rest_on_their_corners(rng, real):
     """Faces whose edges coincide share them, in spite of rounding."""
     a = random_shapes(rng, BOX, N)
     b = Shapes(a.centre + 2.0 * a.extent[:, 2:] * a.axes[:, :, 2], a.axes.copy(), a.extent.copy())
-    for real, tolerance in ((wp.float32, 1.0e-4), (wp.float64, 1.0e-10)):
-        p = contact_points(BOX, BOX, a, b, real)
-        assert (p.found.sum(1) == 4).all()
-        local = np.einsum("nji,nkj->nki", a.axes, p.place - a.centre[:, None])
-        want = corners(a.extent[:, :2])
-        far = np.linalg.norm(local[:, :, None, :2] - want[:, None], axis=3)
-        assert far.min(1).max() < tolerance
+    p = contact_points(BOX, BOX, a, b, real)
+    assert (p.found.sum(1) == 4).all()
+    local = np.einsum("nji,nkj->nki", a.axes, p.place - a.centre[:, None])
+    want = corners(a.extent[:, :2])
+    far = np.linalg.norm(local[:, :, None, :2] - want[:, None], axis=3)
+    assert far.min(1).max() < (1.0e-4 if real is wp.float32 else 1.0e-10)
 
 
-@pytest.mark.parametrize("real", [wp.float32, wp.float64])
+@pytest.mark.parametrize("real", REALS)
 def test_a_small_box_rests_on_a_large_one(rng, real):
     """A cube of 2 cm anywhere on a floor of 100 m has its four lower corners."""
     a, b = random_shapes(rng, BOX, N), random_shapes(rng, BOX, N)

@@ -5,7 +5,7 @@ import pytest
 import warp as wp
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, SPHERE
 
-from tests.support.pairs import contact_points, random_shapes
+from tests.support.pairs import REALS, contact_points, random_shapes
 
 CLOSED = [
     (SPHERE, SPHERE),
@@ -19,7 +19,7 @@ CLOSED = [
 """Pairs of kinds with closed forms."""
 
 
-@pytest.mark.parametrize("real", [wp.float32, wp.float64])
+@pytest.mark.parametrize("real", REALS)
 @pytest.mark.parametrize(("kind", "other"), CLOSED)
 def test_numbers_of_all_magnitudes_are_finite(rng, kind, other, real):
     """Sizes from nothing and a micrometre to a thousand kilometres, near and far, with equal axes or not: there is a unit normal."""

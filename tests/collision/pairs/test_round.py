@@ -6,6 +6,7 @@ import warp as wp
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, SPHERE
 
 from tests.support.pairs import (
+    REALS,
     Shapes,
     best_separation,
     contact_points,
@@ -81,6 +82,7 @@ def test_swapping_shapes_turns_the_normal_round(rng, kind):
     np.testing.assert_allclose(one.of_nearest("place")[single], two.of_nearest("place")[single], atol=1.0e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "other"), PAIRS)
 def test_single_precision_is_near(rng, kind, other):
     a, b = random_shapes(rng, kind, N), random_shapes(rng, other, N)
@@ -92,7 +94,7 @@ def test_single_precision_is_near(rng, kind, other):
 
 
 @pytest.mark.parametrize(("kind", "other"), PAIRS)
-@pytest.mark.parametrize("real", [wp.float32, wp.float64])
+@pytest.mark.parametrize("real", REALS)
 def test_concentric_and_flat_shapes_have_finite_points(rng, kind, other, real):
     """Also shapes without any size. The normal is a unit vector that separates the shapes by the distance."""
     a, b = random_shapes(rng, kind, N), random_shapes(rng, other, N)
@@ -155,7 +157,7 @@ def test_a_capsule_lies_on_a_face_at_both_ends(rng, turn):
     np.testing.assert_allclose(found, np.stack([low, high], axis=1), atol=1.0e-8)
 
 
-@pytest.mark.parametrize("real", [wp.float32, wp.float64])
+@pytest.mark.parametrize("real", REALS)
 def test_a_capsule_exactly_above_an_edge_has_both_ends(real):
     """All axes are parallel to those of the world, and the capsule touches."""
     one = np.eye(3)[None]

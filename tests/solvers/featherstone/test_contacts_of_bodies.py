@@ -197,6 +197,7 @@ def test_worlds_do_not_depend_on_each_other(rng):
     np.testing.assert_array_equal(many.q[0], one.q[0])
 
 
+@pytest.mark.slow
 def test_both_evaluators_give_the_same_bits(rng):
     simulation = Simulation(knots(rng, 2), dtype=wp.float32)
     model = simulation.model
@@ -287,10 +288,10 @@ def tumbling(rng) -> ModelBuilder:
 
 
 def test_worlds_do_not_depend_on_their_order(rng):
-    heaps = [tumbling(rng) for _ in range(24)]
+    heaps = [tumbling(rng) for _ in range(48)]
     ends = []
     for order in (heaps, heaps[::-1]):
-        simulation = Simulation(worlds_of(order), width=8, threads=1)
+        simulation = Simulation(worlds_of(order), threads=1)
         simulation.run(0.5)
         assert np.isfinite(simulation.q).all()
         ends.append(simulation.q)
@@ -299,7 +300,7 @@ def test_worlds_do_not_depend_on_their_order(rng):
 
 def test_steps_leave_no_impulses_and_features_in_the_memory_of_workers(rng):
     """They would reach other worlds, because a worker steps one block of worlds after the other in the same memory."""
-    simulation = Simulation(worlds_of([tumbling(rng) for _ in range(8)]), width=8, threads=1)
+    simulation = Simulation(worlds_of([tumbling(rng) for _ in range(16)]), threads=1)
     (stepper,) = simulation.solver._steppers
     places, numbers = stepper.work.layout, stepper.work.numbers
     found = 0

@@ -105,7 +105,7 @@ def test_shapes_that_stop_colliding_fall_through(handed):
     scene = ModelBuilder()
     scene.replicate(one, 3)
     scene.add_ground_plane()
-    model = scene.finalize("cpu", dtype=wp.float64)
+    model = scene.finalize("cpu")
     solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
 
     def heights(steps):
@@ -179,7 +179,7 @@ def test_shapes_may_become_others():
     body = one.add_body(xform=(0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0), mass=1.0, inertia=0.01 * np.eye(3))
     one.add_shape_box(body, hx=0.1, hy=0.1, hz=0.1)
     one.add_ground_plane()
-    model = one.finalize("cpu", dtype=wp.float64)
+    model = one.finalize("cpu")
     solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
     solver.step(state, state)
     assert model.collide(state).rigid_contact_count.numpy()[0] == 4

@@ -399,11 +399,12 @@ def test_shapes_of_kinematic_bodies_touch_nothing_that_moves_them():
     builder.joint_q[2] = 0.3
     builder.add_shape_sphere(base, radius=0.2)
     builder.add_shape_box(plate, hx=0.1, hy=0.1, hz=0.1)
-    simulation = Simulation(copies_of(builder, 2), DT, dtype=wp.float64)
+    simulation = Simulation(copies_of(builder, 2), DT)
     simulation.set_state(qd=np.tile([0.0, 0.0, -1.0, 0.0, 0.0, 0.0], 2))
     forces = simulation.run(0.6, lambda: simulation.solver.contact_forces().numpy())
     assert not forces.any()
-    np.testing.assert_allclose(simulation.q[:, 2], -0.3, atol=1e-12)
+    # rounding of 144 steps in single precision
+    np.testing.assert_allclose(simulation.q[:, 2], -0.3, atol=1e-5)
     contacts = simulation.model.contacts()
     simulation.model.collide(simulation.state, contacts)
     assert contacts.rigid_contact_count.numpy()[0] > 0

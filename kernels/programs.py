@@ -6,6 +6,7 @@ from functools import cache
 import warp as wp
 from newton_like.kernels.collision.pairs.box import box_pairs
 from newton_like.kernels.collision.pairs.box_axes import box_axes_program
+from newton_like.kernels.collision.pairs.boxes import box_bounds
 from newton_like.kernels.collision.pairs.capsule_box import capsule_box_pair
 from newton_like.kernels.collision.pairs.convex import convex_pairs
 from newton_like.kernels.collision.pairs.detect import pair_detection
@@ -109,6 +110,7 @@ LAYERS = (
     box_axes_program,
     box_pairs,
     pair_dispatch,
+    box_bounds,
     pair_detection,
     # floor 5
     drive_program,

@@ -406,10 +406,25 @@ def step_kernel(
         m.clear(t, L.impulse + T.contact_rows * c, T.contact_rows, mem)
 
     @m.func
-    def again(b, t, contacts: int, kept: int, o, T, P, L, mem, active: wp.array2d[int]) -> int:
+    def put_aside(t, i: int, n: int, o, L, mem):
+        """Copies n impulses from number i on; they become forces."""
+        m.copy(t, L.first_impulse + i, L.impulse + i, n, mem)
+        as_forces(t, L.impulse + i, n, o, mem)
+
+    @m.func
+    def take_back(t, first: int, n: int, over: m.lane, L, mem):
+        """Takes n impulses from the copy, from number `first` on, where over is not positive."""
+        for i in range(first, first + n):
+            old = m.get(mem, L.first_impulse + i, t)
+            m.put(mem, L.impulse + i, t, m.where_lt(m.fill(real(0.0)), over, m.get(mem, L.impulse + i, t), old))
+
+    @m.func
+    def again(b, t, contacts: int, others: int, o, T, P, L, mem, active: wp.array2d[int]) -> int:
         """Solves once more with the limits that turned out to be broken, and with all of them where a speed has not settled. Worlds without
-        a broken one keep what they had. over <- positive where a speed has not settled now."""
+        a broken one keep what they had. over <- positive where a speed has not settled now. `others`: how many impulses there are beside
+        those of contacts."""
         zero = m.fill(real(0.0))
+        rows = T.contact_rows
         over = m.get(mem, L.over, t)
         speeding = m.get(mem, L.speeding, t)
         every = m.neg(m.get(mem, L.unsettled, t))
@@ -417,8 +432,9 @@ def step_kernel(
             m.put(mem, L.first_u + i, t, m.get(mem, L.u + i, t))
             need = m.smaller(m.get(mem, L.dof_need + i, t), m.get(mem, L.dof_fresh + i, t))
             m.put(mem, L.dof_fresh + i, t, m.smaller(need, every))
-        m.copy(t, L.first_impulse, L.impulse, kept, mem)
-        as_forces(t, L.impulse, kept, o, mem)
+        for a in range(contacts):
+            put_aside(t, rows * active[a, t], rows, o, L, mem)
+        put_aside(t, rows * T.candidates, others, o, L, mem)
         saturate(b, t, o, T, P, L, mem)
         for i in range(T.dofs):
             m.put(mem, L.dof_need + i, t, m.smaller(m.get(mem, L.dof_need + i, t), m.get(mem, L.dof_fresh + i, t)))
@@ -430,9 +446,9 @@ def step_kernel(
         for i in range(T.dofs):
             old = m.get(mem, L.first_u + i, t)
             m.put(mem, L.u + i, t, m.where_lt(zero, over, m.get(mem, L.u + i, t), old))
-        for i in range(kept):
-            old = m.get(mem, L.first_impulse + i, t)
-            m.put(mem, L.impulse + i, t, m.where_lt(zero, over, m.get(mem, L.impulse + i, t), old))
+        for a in range(contacts):
+            take_back(t, rows * active[a, t], rows, over, L, mem)
+        take_back(t, rows * T.candidates, others, over, L, mem)
         return limits
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
@@ -504,9 +520,7 @@ def step_kernel(
         recheck(b, t, o, T, P, L, mem)
         for _ in range(AGAIN):
             if m.any_lt(zero, m.get(mem, L.over, t)):
-                limits = again(
-                    b, t, contacts, rows * T.candidates + T.couplings + T.limit_rows, o, T, P, L, mem, active
-                )
+                limits = again(b, t, contacts, T.couplings + T.limit_rows, o, T, P, L, mem, active)
 
         # what is remembered: forces of active rows alone, in the order of their candidates; the rest of the memory stays zero
         for n in range(contacts):

@@ -12,19 +12,23 @@ import warp as wp
 from newton_like.kernels.collision.pairs.records import (
     AWAY,
     AXES,
+    BOUND,
+    BOX_AXES,
+    BOX_KNOWN,
     CENTRE,
     DISTANCE,
     EXTENT,
     FEATURE,
     PLACE,
     POINT,
+    REACH,
     SHAPE,
     SHAPE_PLACE,
 )
 from newton_like.kernels.collision.plane import FAR
 
 from newton_like.kernels.tree import (  # isort: skip
-    CENTER, GAP, MARGIN, MU_ROLLING, OMEGA, PAIR_TABLE, RADIUS, ROTATION, SHAPE_TABLE, SIZE, SURFACE,
+    CENTER, GAP, MARGIN, MU_ROLLING, OMEGA, PAIR_TABLE, RADIUS, SHAPE_TABLE, SIZE, SURFACE,
 )  # fmt: skip
 
 
@@ -129,16 +133,25 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
             half = m.fill(real(0.5))
             radius = m.collider_param(P, b, r, RADIUS)
             reach = m.add(m.collider_param(P, b, r, SURFACE + MARGIN), m.collider_param(P, b, r, SURFACE + GAP))
-            bound = m.fma(half, reach, radius)
+            reach = m.mul(half, reach)
             x = m.collider_vec(P, b, r, CENTER)
             if k >= 0:
                 x = m.apply_plus(m.get9(mem, L.rot + 9 * k, t), x, m.get3(mem, L.pos + 3 * k, t))
                 twist = m.get6(mem, L.twist + 6 * k, t)
                 u = m.velocity_at(twist, x)
                 speed = m.fma(radius, m.sqrt(m.dot(twist.w, twist.w)), m.sqrt(m.dot(u, u)))
-                bound = m.fma(m.add(dt, dt), speed, bound)
+                reach = m.fma(m.add(dt, dt), speed, reach)
             m.put3(mem, at, t, x)
-            m.put(mem, at + 3, t, bound)
+            m.put(mem, at + BOUND, t, radius)
+            m.put(mem, at + REACH, t, reach)
+            m.put(mem, at + BOX_KNOWN, t, m.fill(real(0.0)))
+
+    @m.func
+    def know_box_of(b, t, s: int, T, P, L, mem):
+        """Computes the box of shape s, if this step did not yet."""
+        m.know_box(
+            b, t, s, shape_body(s, T), shape_kind(s, T), shape_hull_at(s, T), shape_hull_count(s, T), T, P, L, mem
+        )
 
     @m.func
     def centre_to_centre(t, one: int, two: int, T, L, mem) -> m.Vec3:
@@ -156,25 +169,29 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def pair_is_near(b, t, p: int, T, P, L, mem) -> bool:
-        """Whether the bounds of a pair overlap in some world of the block."""
+        """Whether the bounding spheres and the boxes of a pair, with their reach, overlap in some world of the block."""
         one = pair_one(p, T)
         two = pair_two(p, T)
         d = centre_to_centre(t, one, two, T, L, mem)
-        one_bound = m.get(mem, L.shape_place + SHAPE_PLACE * one + 3, t)
-        bound = m.add(one_bound, m.get(mem, L.shape_place + SHAPE_PLACE * two + 3, t))
+        first = L.shape_place + SHAPE_PLACE * one
+        second = L.shape_place + SHAPE_PLACE * two
         # far below zero where the two may not touch in this world
-        bound = m.larger(m.add(bound, m.pair_param(P, b, p)), m.fill(real(0.0)))
-        return m.any_lt(m.dot(d, d), m.mul(bound, bound))
+        reach = m.add(m.add(m.get(mem, first + REACH, t), m.get(mem, second + REACH, t)), m.pair_param(P, b, p))
+        bound = m.add(reach, m.add(m.get(mem, first + BOUND, t), m.get(mem, second + BOUND, t)))
+        bound = m.larger(bound, m.fill(real(0.0)))
+        near = m.any_lt(m.dot(d, d), m.mul(bound, bound))
+        if near:
+            know_box_of(b, t, one, T, P, L, mem)
+            know_box_of(b, t, two, T, P, L, mem)
+            gap = m.box_gap(t, one, two, d, L, mem)
+            near = m.any_lt(gap, m.where_lt(m.dot(d, d), m.mul(bound, bound), reach, m.fill(real(-FAR))))
+        return near
 
     @m.func
     def put_shape(b, t, s: int, at: int, x: m.Vec3, T, P, L, mem):
         """Stores the record of shape s, at the place x."""
-        k = shape_body(s, T)
-        turn = m.collider_quat(P, b, T.colliders + s, ROTATION)
-        if k >= 0:
-            turn = m.quat_multiply(m.get4(mem, L.quat + 4 * k, t), turn)
         m.put3(mem, at + CENTRE, t, x)
-        m.put9(mem, at + AXES, t, m.quat_to_matrix(turn))
+        m.put9(mem, at + AXES, t, m.get9(mem, L.shape_place + SHAPE_PLACE * s + BOX_AXES, t))
         m.put3(mem, at + EXTENT, t, m.collider_vec(P, b, T.colliders + s, SIZE))
 
     @m.func

@@ -37,8 +37,11 @@ def points_of(kind: int, other: int) -> int:
     return POINTS_OF_A_PAIR
 
 
-# What is known of a shape in a step: its place about the origin of its tree, and the bound about it.
-SHAPE_PLACE = 4
+# What is known of a shape in a step: its place about the origin of its tree; the radius of its bounding sphere; how far from its surface
+# contacts are looked for; and its box: one if it was computed, its axes as those of a shape, its middle relative to the place, in world
+# axes, and its half sides.
+SHAPE_PLACE = 21
+BOUND, REACH, BOX_KNOWN, BOX_AXES, BOX_MIDDLE, BOX_HALF = 3, 4, 5, 6, 15, 18
 
 PAIR_COUNTS = dict(
     pair_numbers=2 * SHAPE,

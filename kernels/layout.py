@@ -263,7 +263,7 @@ def layout_struct(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: the struct ``Layout``. Field ``name`` is the first lane of a row, and ``kept_name`` its first lane in the
     memory that persists between steps.
 
-    Structs are passed by value, so steps and the dynamics library have separate structs with only the rows in ``m.memory_rows``.
+    Steps and the dynamics library have separate structs with only the rows in ``m.memory_rows``, because each launch passes a struct.
     """
     kept = [f"kept_{row.name}" for row in KEPT] if m.memory_rows == STEP_ROWS else []
     fields = ["size", *m.memory_rows, *kept]

@@ -76,6 +76,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
     which annotate arguments with these names:
 
         b: block, t: column of the memory (int),  T: Tree,  P: Params,  L: Layout,  o: Options,  mem: the memory
+
+    Structs are references: a copy of a tree, with its many arrays, costs as much as a short function.
     """
 
     @m.struct
@@ -119,7 +121,7 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         candidate_body: wp.array[int]
         plane_finite: wp.array[int]
         # shapes of pairs and pairs, see `kernels.collision.pairs.detect`; candidates from first_paired on are those of pairs. Tables have
-        # SHAPE_TABLE and PAIR_TABLE integers a row, one behind the other: structs are passed by value, and each further array costs time.
+        # SHAPE_TABLE and PAIR_TABLE integers a row, one behind the other; where rows of candidates have their dofs, and these, come last.
         shapes: int
         pairs: int
         first_paired: int

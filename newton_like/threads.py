@@ -66,9 +66,42 @@ class Command:
         self._recorded.launch()
 
 
+class Series:
+    """Commands that are launched one after the other, as one command.
+
+    A thread launches all of them before it takes its next share, while the worlds of the share are in its cache.
+    """
+
+    def __init__(self, commands: list[Command]):
+        self._commands = commands
+
+    def set_param_by_name(self, name: str, value) -> None:
+        """Changes an argument of all commands."""
+        for command in set(self._commands):
+            command.set_param_by_name(name, value)
+
+    def launch(self) -> None:
+        """Runs the kernels."""
+        for command in self._commands:
+            command.launch()
+
+    def launch_in_graph(self) -> None:
+        """Runs the kernels, and records the launches in the graph that is being captured."""
+        for command in self._commands:
+            command.launch_in_graph()
+
+
 @cache
 def _arguments(labels: tuple, kinds: tuple) -> type:
     return type("Arguments", (ctypes.Structure,), {"_fields_": list(zip(labels, kinds, strict=True))})
+
+
+def in_series(workers: list[list], later: list[list], count: int) -> list[list]:
+    """Commands for :func:`run_shared` that launch `count` commands of each share in turn: that of `workers`, then that of `later`."""
+    return [
+        [Series([command, *[other] * (count - 1)]) for command, other in zip(*both, strict=True)]
+        for both in zip(workers, later, strict=True)
+    ]
 
 
 @cache

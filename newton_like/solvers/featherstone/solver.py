@@ -23,9 +23,10 @@ from newton_like.programs.recording import Recording, Recordings
 from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
 from newton_like.solvers.base import SolverBase
-from newton_like.solvers.featherstone.arrays import arrays_of, check_arguments, check_arrays
+from newton_like.solvers.featherstone.arrays import after, arrays_of, check_arguments, check_arrays
 from newton_like.solvers.featherstone.settings import Fixed, Setting
 from newton_like.solvers.featherstone.stepper import Stepper
+from newton_like.threads import in_series
 from newton_like.types import warp_types
 
 _RECORDED = 16
@@ -97,6 +98,8 @@ class SolverFeatherstone(SolverBase):
     Args:
         model: the model.
         iterations: sweeps over all constraint rows in a step; the smallest number of sweeps where bodies touch each other.
+        substeps: a call of :meth:`step` takes so many steps of ``dt / substeps``, with the same forces and targets. This is faster than as
+            many calls, and gives the same bits.
         tolerance: where bodies touch each other, sweeps go on, up to eight times `iterations`, until a sweep changes the velocities of a
             world by no more than this part of the change by all impulses, in the norm of the kinetic energy. A world's result does not
             depend on the other worlds. 0: always the largest number.
@@ -123,14 +126,15 @@ class SolverFeatherstone(SolverBase):
         ValueError: an argument is out of range, or the model has features that this solver does not support: loop joints, disabled
             joints, moving shapes that may touch fixed meshes or height fields.
 
-    ``iterations``, ``tolerance``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes that may be
-    written at any time, with the same errors; the next step uses the new values. A captured graph keeps its values. The other settings
-    cannot be changed.
+    ``iterations``, ``substeps``, ``tolerance``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes
+    that may be written at any time, with the same errors; the next step uses the new values. A captured graph keeps its values. The other
+    settings cannot be changed.
     """
 
     supports = frozenset({"kinematic bodies"})
 
     iterations = Setting(as_count)
+    substeps = Setting(as_count)
     tolerance = Setting(_tolerance)
     restitution_speed = Setting(_speed)
     max_depenetration_speed = Setting(_speed)
@@ -142,6 +146,7 @@ class SolverFeatherstone(SolverBase):
         model,
         *,
         iterations: int = 8,
+        substeps: int = 1,
         tolerance: float = 1.0e-3,
         evaluator: str = "auto",
         restitution_speed: float = 0.2,
@@ -162,6 +167,7 @@ class SolverFeatherstone(SolverBase):
             raise ValueError(f"unsupported_contacts {unsupported_contacts!r} must be 'error' or 'ignore'")
         self._recorded = None
         self.iterations = iterations
+        self.substeps = substeps
         self.tolerance = tolerance
         self.restitution_speed = restitution_speed
         self.max_depenetration_speed = max_depenetration_speed
@@ -233,7 +239,7 @@ class SolverFeatherstone(SolverBase):
             contacts: None: the solver finds the contacts. Otherwise a list from ``model.collide(state_in)``, or one
                 of the user's, of contacts of moving shapes with fixed ones of any kind; it is used as it is, by the general kernel. See
                 :meth:`unused_contacts`.
-            dt: time step [s].
+            dt: time step [s]; with :attr:`substeps`, the length of all of them together.
 
         Raises:
             TypeError: an argument is of another kind.
@@ -261,7 +267,12 @@ class SolverFeatherstone(SolverBase):
                 self._given = self._make_steppers(given=True)
         steppers = self._steppers if contacts is None else self._given
         capturing = model.device.is_capturing
-        key = (contacts is None, capturing and not self._cuda, *[0 if a is None else a.ptr for a in arrays])
+        key = (
+            contacts is None,
+            self.substeps,
+            capturing and not self._cuda,
+            *[0 if a is None else a.ptr for a in arrays],
+        )
         # which recording was used last does not matter enough to keep count of it in every step
         recording = self._recorded.get(key) or self._recorded.add(key, self._record(steppers, arrays, dt))
         if recording.dt != dt:
@@ -315,6 +326,7 @@ class SolverFeatherstone(SolverBase):
     def _options(self, dt: float):
         if not as_number(dt, "dt") > 0:
             raise ValueError(f"dt {dt!r} must be a positive number of seconds")
+        dt /= self.substeps
         o = self.m.Options()
         o.dt = dt
         o.inverse_dt = 1.0 / dt
@@ -331,7 +343,16 @@ class SolverFeatherstone(SolverBase):
         inputs, outputs = check_arrays(self.model, arrays)
         with unrecorded(self.model.device, "SolverFeatherstone.step"):
             recorded = [s.record(inputs, outputs, options) for s in steppers]
-        launches, reads = ([each[i] for each in recorded] for i in range(2))
+            launches, reads = ([each[i] for each in recorded] for i in range(2))
+            if self.substeps > 1:
+                rest = recorded
+                following = after(inputs, outputs)
+                if any(a is not b for a, b in zip(inputs, following, strict=True)):
+                    rest = [s.record(following, outputs, options) for s in steppers]
+                    reads += [each[1] for each in rest]
+                launches = [
+                    in_series(one[0], other[0], self.substeps) for one, other in zip(recorded, rest, strict=True)
+                ]
         recording = Recording(launches, (*arrays, *inputs, *outputs), reads)
         recording.dt = float(dt)
         return recording

@@ -146,6 +146,7 @@ STEP = (
     Row("swept_z", "z after the last sweep, where bodies may touch each other", lambda n: n.dofs if n.pairs else 0, "kernel"),
     Row("swept_impulse", "impulses of active rows after the last sweep", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
     Row("start_impulse", "the same with which the next sweep starts", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
+    Row("round_z", "z before the last round of sweeps", lambda n: n.dofs if n.pairs else 0, "kernel"),
     Row("pace", "how far impulses go on along their last change", _one, "kernel"),
     Row("settled", "one for a world whose sweeps are done", _one, "kernel"),
     Row("settled_z", "its z", lambda n: n.dofs if n.pairs else 0, "kernel"),

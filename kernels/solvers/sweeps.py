@@ -78,6 +78,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             m.put(mem, L.start_impulse + n, t, p)
             m.put(mem, L.swept_impulse + n, t, p)
         m.copy(t, L.swept_z, L.z, T.dofs, mem)
+        m.copy(t, L.round_z, L.z, T.dofs, mem)
         m.put(mem, L.pace, t, m.fill(real(1.0)))
 
     @m.func
@@ -132,9 +133,9 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
 
     @m.func
     def settle(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
-        """Sweeps on until the last sweep changed the velocities of every world of the block by no more than `tolerance`, in the norm of the
-        kinetic energy, of the change by all impulses, but at most 2^ROUNDS times as often as before. A world keeps the result of the
-        first round after which that holds."""
+        """Sweeps on until a round of sweeps changed the velocities of every world of the block by no more than `tolerance`, in the norm of
+        the kinetic energy, of the change by all impulses, but at most 2^ROUNDS times as often as before. The first round begins with the
+        impulses of the step before. A world keeps the result of the first round for which that holds."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         count = T.contact_rows * contacts + DOF_IMPULSES * limits + T.couplings
@@ -145,7 +146,8 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             whole = zero
             for i in range(T.dofs):
                 z = m.get(mem, L.z + i, t)
-                d = m.sub(z, m.get(mem, L.swept_z + i, t))
+                d = m.sub(z, m.get(mem, L.round_z + i, t))
+                m.put(mem, L.round_z + i, t, z)
                 change = m.fma(d, d, change)
                 gain = m.sub(z, m.get(mem, L.free_z + i, t))
                 whole = m.fma(gain, gain, whole)

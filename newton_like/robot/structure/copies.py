@@ -26,16 +26,16 @@ def reduced_link(link) -> tuple:
     index = {id(each): i for i, each in enumerate(links)}
     flat = (
         [(type(each), _own(each, _OF_LINKS)) for each in links],
-        [(type(each), _own(each, _OF_JOINTS), index[id(each._parent_link)]) for each in joints],
+        [(type(each), _own(each, _OF_JOINTS), index[id(each.parent_link)]) for each in joints],
     )
     return object.__new__, (type(root),), flat
 
 
 def reduced_joint(joint) -> tuple:
     """What ``__reduce__`` of a joint returns."""
-    if joint._parent_link is None:
+    if joint.parent_link is None:
         return object.__new__, (type(joint),), joint.__dict__
-    root = _root(joint._parent_link)
+    root = _root(joint.parent_link)
     _, joints = _members(root)
     return _member, (root, type(joint), 1, next(i for i, each in enumerate(joints) if each is joint))
 
@@ -47,13 +47,12 @@ def restore(root, flat: tuple) -> None:
         [early.get((kind, i)) or object.__new__(each[0]) for i, each in enumerate(some)]
         for kind, some in enumerate(flat)
     )
-    links[0] = root
-    for link, (_, own) in zip(links, flat[0], strict=True):
-        link.__dict__.update(own, _parent_joint=None, _child_joints=[])
+    links[0], children = root, [[] for _ in links]
+    for link, above, below, (_, own) in zip(links, [None, *joints], children, flat[0], strict=True):
+        link.__dict__.update(own, _parent_joint=above, _child_joints=below)
     for joint, child, (_, own, parent) in zip(joints, links[1:], flat[1], strict=True):
         joint.__dict__.update(own, _parent_link=links[parent], _child_link=child)
-        links[parent]._child_joints.append(joint)
-        child._parent_joint = joint
+        children[parent].append(joint)
 
 
 def _member(root, cls: type, kind: int, i: int):
@@ -64,8 +63,8 @@ def _member(root, cls: type, kind: int, i: int):
 
 
 def _root(link):
-    while link._parent_joint is not None:
-        link = link._parent_joint._parent_link
+    while link.parent_joint is not None:
+        link = link.parent_joint.parent_link
     return link
 
 
@@ -73,8 +72,8 @@ def _members(root) -> tuple[list, list]:
     """All links, the root first, and the joints that move the others."""
     links, joints = [root], []
     for link in links:
-        joints += link._child_joints
-        links += [joint._child_link for joint in link._child_joints]
+        joints += link.child_joints
+        links += [joint.child_link for joint in link.child_joints]
     return links, joints
 
 

@@ -77,9 +77,11 @@ class QPPath(NamedTuple):
     Attributes:
         q: positions after each step, those of the start first [rad or m], ``[steps + 1, n]``. Positions within the limits stay within
             them.
-        success: whether all goals were reached by positions within the limits.
-        status: ``"reached"``; ``"stalled"``: the errors do not get smaller, nor do positions beyond limits come back; ``"steps"``: the
-            number of steps was used up; or the status of the step that failed, after which there are no others.
+        success: whether all goals were reached by positions within the limits, and no pair of capsules that counts is nearer than the safe
+            distance at the end.
+        status: ``"reached"``; ``"stalled"``: neither do the errors get smaller, nor do positions beyond limits and capsules that are too
+            near come back; ``"steps"``: the number of steps was used up; or the status of the step that failed, after which there are no
+            others.
         rotation_error, position_error: the largest ones of all tasks at the end [rad, m].
         too_near: names of the links of the pairs of capsules that are nearer than the safe distance at the end.
     """
@@ -184,8 +186,8 @@ def solve_ik_qp(
     steps: int = 200,
     **options,
 ) -> QPPath:
-    """Steps of :func:`solve_qp_step` from ``state.q`` until all goals are reached, and all joints are within their limits. The state is
-    not changed.
+    """Steps of :func:`solve_qp_step` from ``state.q`` until all goals are reached, all joints are within their limits, and all capsules
+    keep the safe distance. The state is not changed.
 
     With `safe_distance`, steps are shortened in which a pair of capsules would come nearer than that, or nearer than before. The distances
     of all pairs (or of `pairs`, and without those that always overlap) are checked at 16 places of each step, and at more of them until
@@ -226,18 +228,18 @@ def solve_ik_qp(
     low, high, near = program.low, program.high, None
     sweep = None if program.safe is None else Sweep(robot, state, options.get("pairs"))
     for _ in range(int(steps)):
-        bound = np.clip(q, low, high)
+        near = program.distances(now)
+        bound, missing = np.clip(q, low, high), program.missing(near)
         errors, beyond = program.errors(measured), float(np.abs(q - bound).max(initial=0.0))
-        if not beyond and _reached(errors, tolerance):
+        if not (beyond or missing) and _reached(errors, tolerance):
             break
-        size = beyond + sum(errors)
+        size = beyond + missing + sum(errors)
         if size < _PROGRESS * least:
             least, since = size, 0
         elif since >= _PATIENCE:
             status = "stalled"
             break
         since += 1
-        near = program.distances(now)
         step = program.step(q, measured, near)
         if not step.success:
             status = step.status
@@ -263,8 +265,8 @@ def solve_ik_qp(
         measured, near = program.measured(now), None
         path.append(q)
     errors = program.errors(measured)
-    success = bool(((q >= low) & (q <= high)).all()) and _reached(errors, tolerance)
     near = program.distances(now) if near is None else near
+    success = bool(((q >= low) & (q <= high)).all()) and not program.missing(near) and _reached(errors, tolerance)
     return QPPath(np.array(path), success, "reached" if success else status, *errors, program.too_near(near))
 
 
@@ -340,6 +342,17 @@ class _Program:
         if near is None:
             return []
         return [near.links[i] for i in np.flatnonzero(near.distance < self.safe - _SLACK)]
+
+    def missing(self, near: Distances | None) -> float:
+        """By how much the nearest pair that counts is nearer than the safe distance [m]."""
+        if near is None or not len(near.distance):
+            return 0.0
+        lack = self.safe - _SLACK - near.distance
+        return float(lack.max(where=self._counts(near), initial=0.0)) if (lack > 0.0).any() else 0.0
+
+    def _counts(self, near: Distances) -> np.ndarray:
+        """The pairs whose distance some joint changes, and that do not overlap always."""
+        return (np.abs(near.jacobian).max(axis=1, initial=0.0) > _STILL) & ~self._always_overlap(near)
 
     def floor(self, near: Distances, loss: float = _EVEN) -> np.ndarray:
         """The least distances that a motion may have, from these distances on: the safe one, or that before minus a loss [m]; none for
@@ -422,11 +435,11 @@ class _Program:
         """Derivatives of the distances that constrain a step, and the least products of these and dq."""
         if near is None:
             return np.zeros((0, n)), np.zeros(0)
-        moves = np.abs(near.jacobian).max(axis=1, initial=0.0) > _STILL
-        moves = np.flatnonzero(moves & ~self._always_overlap(near))
-        chosen = moves[np.argsort(near.distance[moves], kind="stable")[: self._nearest]]
+        counts = self._counts(near)
+        pairs = np.flatnonzero(counts)
+        chosen = pairs[np.argsort(near.distance[pairs], kind="stable")[: self._nearest]]
         if more is not None:
-            chosen = np.union1d(chosen, moves[more[moves]])
+            chosen = np.union1d(chosen, np.flatnonzero(more & counts))
         G, missing = np.ascontiguousarray(near.jacobian[chosen]), self.safe - near.distance[chosen]
         hopeless = missing > _FARTHEST * (np.abs(G) / self._unit).sum(axis=1)
         return G, np.where(hopeless, 0.0, self._approach * missing)

@@ -175,6 +175,20 @@ def test_a_start_beyond_limits_comes_back_between_capsules(rng):
         assert path.success, path.status
 
 
+def test_success_needs_capsules_that_keep_their_distance(rng):
+    """A bar that is too near to a post at the start."""
+    robot = chain([1.0], post=(0.9, 0.0), radius=0.02, gap=0.0)
+    state, start = robot.make_state(["base", "tool"], []), rng.uniform(0.046, 0.05)
+    for end, reached in ((start, False), (rng.uniform(0.2, 1.0), True)):
+        state.q = [end]
+        task = rd.PoseTask(1, robot.compute_transformation(state, 0, 1))
+        state.q = [start]
+        assert 0.0 < robot.compute_distances(state).distance.min() < 0.01
+        path = rd.solve_ik_qp(robot, state, task, safe_distance=0.05)
+        assert path.success == reached and path.too_near == []
+        assert (np.diff(path.q[:, 0]) >= -1e-9).all()
+
+
 @pytest.mark.parametrize("longest_step", [0.3, 2.5])
 def test_long_steps_do_not_go_through_thin_posts(rng, longest_step):
     """A link that turns by 2 rad, with a post in its way at a random angle."""

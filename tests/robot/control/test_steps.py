@@ -48,18 +48,18 @@ def test_steps_keep_what_they_are_to_keep(rng, dt, longest):
                 assert (dt * speeds[0] <= step.dq + 1e-12).all() and (step.dq <= dt * speeds[1] + 1e-12).all()
             after = q + step.dq
             assert (np.minimum(low, q) - 1e-12 <= after).all() and (after <= np.maximum(high, q) + 1e-12).all()
-            before, lowest = robot.compute_distances(state).distance, most(robot, state)
+            before = robot.compute_distances(state).distance
             state.q = after
             found = robot.compute_distances(state).distance
-            counts = (before >= 0.0) | (lowest >= 0.0)
+            counts = (before >= 0.0) | often_apart(robot, rng)
             assert (found[counts] >= np.minimum(before, safe)[counts] - SLACK).all()
 
 
-def most(robot, state) -> np.ndarray:
-    """Largest distances in some configurations."""
-    many, (low, high) = robot.make_state(), ends(robot, state)
-    many.q = np.linspace(low, high, 20)
-    return robot.compute_distances(many).distance.max(axis=0)
+def often_apart(robot, rng) -> np.ndarray:
+    """Pairs that are apart in a quarter of random configurations; others may count as overlapping in all."""
+    many = robot.make_state()
+    many.q = rng.uniform(*ends(robot, many), (40, robot.dof))
+    return (robot.compute_distances(many).distance >= 0.0).mean(axis=0) > 0.25
 
 
 def test_the_longest_step_holds_for_radians(rng):

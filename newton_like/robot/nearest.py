@@ -82,11 +82,14 @@ class Capsules:
         self.bounds: dict = {}
         self.highest: dict = {}
 
-    def evaluate(self, core: StateCore, jacobian: bool, chosen: np.ndarray | None = None) -> Distances:
-        """Distances of all pairs, or of chosen ones, for the coordinates of a state."""
+    def evaluate(
+        self, core: StateCore, jacobian: bool, chosen: np.ndarray | None = None, q: np.ndarray | None = None
+    ) -> Distances:
+        """Distances of all pairs, or of chosen ones, for the joint positions of a state, or for others ``[n]`` or ``[batch, n]``."""
         pairs = self.pairs if chosen is None else self.pairs[chosen]
         names = self.names if chosen is None else [self.names[i] for i in chosen]
-        q, n = core.read["q"], len(self._order)
+        n = len(self._order)
+        q = core.read["q"] if q is None else q if core.scale is None else q * core.scale
         count = q.shape[:-1]
         if not len(pairs):
             results = [np.zeros((*count, PAIR, 0)), np.zeros((*count, 0, n))]

@@ -24,7 +24,7 @@ from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
 from newton_like.robot.structure.tree import count_joints, name_order
 from newton_like.robot.to_model import robot_builder
-from newton_like.robot.wheels import Wheels, mobility_of
+from newton_like.robot.wheels import Wheels, base_velocity, mobility_of
 
 _REACHABLE = 1e-12
 """Eigenvalue of an operational inertia's inverse, as a part of the largest one, below which a direction counts as unreachable."""
@@ -484,7 +484,9 @@ class Robot:
         Raises:
             ValueError, TypeError: a state of another robot; a robot without wheels; a wrong shape.
         """
-        self._wheels(core_of(self, state)).drive(state.core, args, named)
+        core = core_of(self, state)
+        velocity = base_velocity(args, named)
+        self._wheels(core).drive(core, velocity)
 
     def _wheels(self, core: StateCore) -> Wheels:
         """The wheels in the order of a state's joints."""
@@ -504,11 +506,11 @@ class Robot:
     ) -> ModelBuilder:
         """A :class:`newton_like.ModelBuilder` with this robot, to simulate, record or draw it.
 
-        Bodies and joints have the names of links and joints. The joint of the base link is ``{name of the robot}_base``, and the shapes
-        are ``{link}/{collision}_{index of the geom}``; such a label that another joint or shape has ends with a number, such as ``_2``.
-        Joints have the limits of position, velocity and torque; models have no limits of acceleration. Capsules become shapes without
-        density. The mobile base is left out: its wheels are joints like all others. Inertias that no body can have are replaced by the
-        nearest possible ones.
+        Bodies and joints have the names of links and joints. The joint of the base link is ``{name of the robot}_base``, with ``_`` for
+        each ``/``, and the shapes are ``{link}/{collision}_{index of the geom}``; such a label that another joint or shape has ends with a
+        number, such as ``_2``. Joints have the limits of position, velocity and torque; models have no limits of acceleration. Capsules
+        become shapes without density. The mobile base is left out: its wheels are joints like all others. Inertias that no body can have
+        are replaced by the nearest possible ones.
 
         Args:
             state: gives the initial positions of the joints, and so the poses of the bodies; by default zero.

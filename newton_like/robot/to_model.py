@@ -96,7 +96,8 @@ def robot_builder(
     """See :meth:`newton_like.robot.Robot.to_builder`; `q`: coordinates by names of joints; `poses`: of the links, ``[links, 4, 4]``."""
     builder = ModelBuilder()
     bodies = _add_possible_links(builder, links, poses)
-    label = _unused(f"{name}_base", {edge.joint.name for edge in edges})
+    # a "/" would look like the prefix of a model that was added to another one
+    label = _unused(f"{name.replace('/', '_')}_base", {edge.joint.name for edge in edges})
     root = (
         builder.add_joint_free(bodies[0], label=label)
         if floating

@@ -45,9 +45,9 @@ class Wheels:
         """Velocity of the base link for joint velocities."""
         return product(self.to_base, qdot[..., self.places])
 
-    def drive(self, core: StateCore, args: tuple, named: dict) -> None:
-        """Sets the velocities of the wheels, see :meth:`Robot.compute_mobility_inverse_diff_kinematics`."""
-        velocity, given = _velocity(args, named), core.given["qdot"]
+    def drive(self, core: StateCore, velocity: np.ndarray) -> None:
+        """Sets the velocities of the wheels for velocities ``[w, vx, vy]`` of the base, ``[3]`` or ``[batch, 3]``."""
+        given = core.given["qdot"]
         if given.ndim == velocity.ndim == 1:
             given[self.places] = product(self.to_wheels, velocity)
             core.written("qdot")
@@ -62,8 +62,8 @@ class Wheels:
             core.set("qdot", qdot)
 
 
-def _velocity(args: tuple, named: dict) -> np.ndarray:
-    """``[w, vx, vy]`` of the arguments, ``[3]`` or ``[batch, 3]``."""
+def base_velocity(args: tuple, named: dict) -> np.ndarray:
+    """``[w, vx, vy]`` of the arguments of :meth:`Robot.compute_mobility_inverse_diff_kinematics`, ``[3]`` or ``[batch, 3]``."""
     given = one_form("compute_mobility_inverse_diff_kinematics", _FORMS, args, named)
     if "body_velocity" in given:
         velocity = np.asarray(host_array(given["body_velocity"], "body_velocity"), dtype=float)

@@ -17,7 +17,8 @@ SHOWN = 0.5
 
 
 def skeleton(model, poses: np.ndarray, shown: list[int] | None, drawn: set[int]) -> list[tuple]:
-    """Vertices in the world, faces and colour of spheres at the joints and rods between them.
+    """Vertices in the world, faces and colour of spheres at the joints and rods between them. A fixed joint has no sphere if it is inside
+    that of a movable joint, which it would hide.
 
     Args:
         model: the model.
@@ -38,8 +39,14 @@ def skeleton(model, poses: np.ndarray, shown: list[int] | None, drawn: set[int])
     points = np.array(list(places.values())).reshape(-1, 3)
     size = float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) > 1 else 1.0
     size = size or 1.0
-    ball, rod = triangles(GeoType.SPHERE, (BALL * size, 0, 0)), ROD * size
-    found = [(ball[0] + places[int(child[j])], ball[1], COLORS[0 if moves[j] else 1]) for j in tree]
+    radius, rod = BALL * size, ROD * size
+    ball = triangles(GeoType.SPHERE, (radius, 0, 0))
+    hinges = np.array([places[int(child[j])] for j in tree if moves[j]]).reshape(-1, 3)
+    found = []
+    for j in tree:
+        place = places[int(child[j])]
+        if moves[j] or (np.linalg.norm(hinges - place, axis=1) > radius).all():
+            found.append((ball[0] + place, ball[1], COLORS[0 if moves[j] else 1]))
     coms = model.body_com.numpy().astype(np.float64)
     for j in tree:
         begin = places.get(int(parent[j]))

@@ -358,6 +358,10 @@ def test_robots_without_wheels():
             robot.compute_mobility_diff_kinematics(used)
         with pytest.raises(rd.RobotError, match="mobile"):
             robot.compute_mobility_inverse_diff_kinematics(used, [0.0, 0.0, 0.0])
+        # wrong arguments are of the kind of the SDK, with or without wheels
+        for args in ((), (np.zeros(4),), ("text",), ([0.0], 1.0)):
+            with pytest.raises(TypeError, match="velocity"):
+                robot.compute_mobility_inverse_diff_kinematics(used, *args)
 
 
 def test_velocities_of_the_base():

@@ -176,6 +176,20 @@ def test_labels_are_unique(floating):
     assert {"robot_base", "robot_base_2"} < set(builder.joint_label)
 
 
+@pytest.mark.parametrize("name", ["go2", "go2/left", "world/go2", "/"])
+@pytest.mark.parametrize("first", ["go2/", "go2/left/", "world/", "go2_", ""])
+def test_names_that_begin_alike_come_back(name, first):
+    """Models that are added to others have a common first part of all labels, which is not a part of the names; robots may have one too."""
+    base, link, joint = rd.Link(f"{first}base"), rd.Link(f"{first}link"), rd.Joint.make_revolute(f"{first}joint")
+    joint.connect_links(base, link)
+    builder = rd.Robot(rd.RobotConfiguration(name, base), evaluator="general").to_builder()
+    scene = nl.ModelBuilder()
+    scene.add_builder(builder, label_prefix="scene")
+    for each in (builder, scene):
+        back = rd.from_model(each.finalize("cpu", dtype=wp.float64), evaluator="general")
+        assert back.link_names == [f"{first}base", f"{first}link"] and back.joint_names == [f"{first}joint"]
+
+
 def test_merged_links_are_links_again():
     def read(collapse: bool) -> rd.Robot:
         builder = nl.ModelBuilder()

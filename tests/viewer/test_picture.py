@@ -13,7 +13,7 @@ from newton_like.types import GeoType
 from newton_like.viewer import bounds, picture
 from newton_like.viewer.camera import Camera
 from newton_like.viewer.raster import Raster
-from newton_like.viewer.skeleton import skeleton
+from newton_like.viewer.skeleton import COLORS, skeleton
 
 SHAPES = [
     (GeoType.BOX, (0.3, 0.2, 0.1)),
@@ -264,6 +264,29 @@ def test_bodies_without_shapes_have_bones(rng):
     pytest.importorskip("matplotlib")
     with pytest.raises(ValueError, match=r"shapes.*bodies"):
         picture(ModelBuilder().finalize("cpu"))
+
+
+def test_movable_joints_are_seen_among_fixed_ones(rng):
+    """Links on fixed joints may have their frames where a movable joint is, on either side of it."""
+    builder, last, joints = ModelBuilder(), -1, []
+    for kind in ("fixed", "revolute", "fixed", "fixed", "revolute", "fixed"):
+        link = builder.add_link(mass=1.0, inertia=np.eye(3))
+        # each movable joint is in one place with the fixed ones around it
+        xform = (*(rng.uniform(0.5, 1.0, 3) if kind == "fixed" and len(joints) == 3 else (0, 0, 0)), 0, 0, 0, 1)
+        joints.append(getattr(builder, f"add_joint_{kind}")(last, link, parent_xform=xform))
+        last = link
+    builder.add_articulation(joints)
+    model = builder.finalize("cpu")
+    poses = np.tile(np.eye(7)[6], (6, 1))
+    poses[3:, :3] = np.array(builder.joint_X_p)[3, :3]
+    bones = skeleton(model, poses, None, set())
+    places = {colour: [] for colour in COLORS}
+    for vertices, _, colour in bones:
+        # rods have other numbers of vertices
+        if len(vertices) == len(bones[0][0]):
+            places[colour].append(vertices.mean(axis=0))
+    assert len(places[COLORS[0]]) == 2 and not places[COLORS[1]]
+    assert np.linalg.norm(places[COLORS[0]][1] - places[COLORS[0]][0]) > 0.5
 
 
 def test_walls_do_not_hide_the_scene():

@@ -1,8 +1,4 @@
-"""Inverse kinematics by quadratic programs: steps towards goals that keep limits of positions and velocities and distances of capsules.
-
-The solver is DAQP (Arnstrom, Bemporad and Axehill 2022, "A dual active-set solver for embedded quadratic programming using recursive
-LDL^T updates"), which the extra ``ik`` installs.
-"""
+"""Inverse kinematics by quadratic programs: steps towards goals that keep limits of positions and velocities and distances of capsules."""
 
 from __future__ import annotations
 
@@ -15,26 +11,13 @@ import numpy as np
 from newton_like.coercion import as_list, as_number
 from newton_like.robot.arguments import as_array
 from newton_like.robot.control.arguments import as_poses
+from newton_like.robot.control.quadratic import minimum, solver
 from newton_like.robot.control.sweep import Sweep
 from newton_like.robot.control.task_space import pose_error, task_jacobian
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.nearest import Distances, capsules_of, chosen_pairs
 from newton_like.robot.robot import Robot, core_of
 from newton_like.robot.state import State
-
-_INFINITE = 1e30
-"""What the solver takes for infinite."""
-
-_STATUS = {
-    1: "optimal",
-    -1: "infeasible",
-    -2: "cycling",
-    -3: "unbounded",
-    -4: "iteration limit",
-    -5: "not convex",
-    -6: "overdetermined",
-}
-"""Words for the solver's exit flags."""
 
 _STILL = 1e-9
 """Derivative of a distance [m/rad or m/m] below which no joint changes it."""
@@ -74,9 +57,11 @@ class QPStep(NamedTuple):
     """A step towards goals.
 
     Attributes:
-        dq: changes of the joint positions [rad or m], ``[n]``; zero where there is no solution.
-        success: whether dq is the solution.
-        status: ``"optimal"``, ``"infeasible"`` (no step keeps all limits), or the solver's other reason.
+        dq: changes of the joint positions [rad or m], ``[n]``; zero if there is no success.
+        success: whether dq keeps all limits and distances.
+        status: of a success, ``"optimal"``: dq is the solution; ``"shortened"``: dq is the solution times a power of 1/2, because the
+            solution leads capsules too near; ``"still"``: no other step than zero was found. Otherwise ``"infeasible"`` (no step keeps all
+            limits), or another reason of the solver.
         too_near: names of the links of the pairs of capsules that are nearer than the safe distance at the start of the step.
     """
 
@@ -92,9 +77,11 @@ class QPPath(NamedTuple):
     Attributes:
         q: positions after each step, those of the start first [rad or m], ``[steps + 1, n]``. Positions within the limits stay within
             them.
-        success: whether all goals were reached by positions within the limits.
-        status: ``"reached"``; ``"stalled"``: the errors do not get smaller, nor do positions beyond limits come back; ``"steps"``: the
-            number of steps was used up; or the status of the step that failed, after which there are no others.
+        success: whether all goals were reached by positions within the limits, and no pair of capsules that counts is nearer than the safe
+            distance at the end.
+        status: ``"reached"``; ``"stalled"``: neither do the errors get smaller, nor do positions beyond limits and capsules that are too
+            near come back; ``"steps"``: the number of steps was used up; or the status of the step that failed, after which there are no
+            others.
         rotation_error, position_error: the largest ones of all tasks at the end [rad, m].
         too_near: names of the links of the pairs of capsules that are nearer than the safe distance at the end.
     """
@@ -112,6 +99,12 @@ _SLACK, _EVEN, _HALVINGS = 1e-4, 1e-9, 12
 
 _PARTS = (1.0, 0.25, 0.0625, 0.015625, 0.0)
 """Parts of the way back to limits and safe distances that a step tries, until one is possible together with all else."""
+
+_FOUND = "optimal", "still"
+"""Results of quadratic programs that keep all limits."""
+
+_ROUNDS = 4
+"""How often a step is computed, each time with the pairs of capsules that the step before brought too near."""
 
 _FARTHEST = 1.0
 """Change of all joints [rad or m] by which capsules may be moved apart. If the derivative of a distance tells that it is not enough, a step
@@ -137,14 +130,21 @@ def solve_qp_step(
     pairs: Sequence[int] | None = None,
     nearest: int = 8,
     approach: float = 0.5,
+    longest_step: float = 0.2,
 ) -> QPStep:
     """The step dq from ``state.q`` that minimises the squares of ``weight (J dq - gain e)`` of all tasks, of ``posture_weight (dq -
-    (posture - q))``, and of ``damping dq``, and keeps the limits.
+    (posture - q))``, and of ``damping dq``, and keeps the limits. The state is not changed.
 
-    Limits: ``q + dq`` is within the limits of positions, and with `dt` ``dq`` is within those of velocities times dt. A joint beyond a
-    limit of positions moves back, as far as its velocity allows. With `safe_distance`, the linearised distance d of each of the nearest
-    pairs of capsules keeps ``grad d . dq >= -approach (d - safe_distance)`` (Faverjon and Tournassoud 1987, "A local based approach for
-    path planning of manipulators with a high number of degrees of freedom"). The state is not changed.
+    No joint moves by more than `longest_step`: Jacobians and linearised distances hold for small steps only. ``q + dq`` is within the
+    limits of positions, and with `dt` ``dq`` is within those of velocities times dt. A joint beyond a limit of positions moves back, as far
+    as its velocity and `longest_step` allow.
+
+    With `safe_distance`, the linearised distance d of each of the nearest pairs of capsules keeps ``grad d . dq >= -approach (d -
+    safe_distance)`` (Faverjon and Tournassoud 1987, "A local based approach for path planning of manipulators with a high number of degrees
+    of freedom"). The distances of all pairs at the end of the step are then computed without linearisation. If a pair is nearer than
+    `safe_distance`, and nearer than before, by more than 0.1 mm, the pair becomes a constraint and the step is computed again. If that does
+    not help, the step is halved until no pair is too near. Distances between the start and the end are not computed; :func:`solve_ik_qp`
+    does that.
 
     Capsules that are too near come apart, and joints beyond their limits move back. If no step does all of this, a quarter of it is
     demanded, then a sixteenth, and so on, and then nothing. Capsules that 1 rad (or 1 m) of all joints would not bring apart have only to
@@ -154,7 +154,7 @@ def solve_qp_step(
     Args:
         robot: the robot.
         state: one configuration.
-        tasks: the goals.
+        tasks: the goals, at least one. Tasks with the weights 0 have no effect.
         dt: duration of the step [s]; None: velocities are not limited.
         damping: weight of the step [1/rad or 1/m], above 0. It keeps steps small near singular configurations.
         posture: joint positions that the robot approaches as far as the tasks allow [rad or m], ``[n]``; None: none.
@@ -163,6 +163,7 @@ def solve_qp_step(
         pairs: indices of the pairs of :meth:`Robot.compute_distances` that are looked at; by default all.
         nearest: number of pairs, the nearest ones, that constrain a step.
         approach: part of the free distance that a step may use, above 0 and at most 1.
+        longest_step: largest change of a joint [rad or m].
 
     Raises:
         ImportError: the solver is not installed.
@@ -170,9 +171,10 @@ def solve_qp_step(
     """
     program = _Program(
         robot, state, tasks, dt=dt, damping=damping, posture=posture, posture_weight=posture_weight, safe_distance=safe_distance,
-        pairs=pairs, nearest=nearest, approach=approach,
+        pairs=pairs, nearest=nearest, approach=approach, longest_step=longest_step,
     )  # fmt: skip
-    return program.step(state.get_q(), program.measured(state), program.distances(state))
+    q, near = state.get_q(), program.distances(state)
+    return program.safe_step(q, program.measured(state), near)
 
 
 def solve_ik_qp(
@@ -182,11 +184,10 @@ def solve_ik_qp(
     *,
     tolerance: tuple[float, float] = (1e-4, 1e-4),
     steps: int = 200,
-    longest_step: float = 0.2,
     **options,
 ) -> QPPath:
-    """Steps of :func:`solve_qp_step` from ``state.q`` until all goals are reached, and all joints are within their limits. The state is
-    not changed.
+    """Steps of :func:`solve_qp_step` from ``state.q`` until all goals are reached, all joints are within their limits, and all capsules
+    keep the safe distance. The state is not changed.
 
     With `safe_distance`, steps are shortened in which a pair of capsules would come nearer than that, or nearer than before. The distances
     of all pairs (or of `pairs`, and without those that always overlap) are checked at 16 places of each step, and at more of them until
@@ -195,12 +196,11 @@ def solve_ik_qp(
     Args:
         robot: the robot.
         state: one configuration, the start.
-        tasks: the goals.
+        tasks: the goals, at least one, with a weight above 0.
         tolerance: largest errors of rotation [rad] and position [m] of a goal that counts as reached. Errors with a weight of 0 do not
             count.
         steps: most steps.
-        longest_step: the largest change of a joint in one step [rad or m]; longer steps are shortened as a whole.
-        options: of :func:`solve_qp_step`.
+        options: of :func:`solve_qp_step`, `longest_step` too.
 
     Raises:
         ImportError, ValueError, TypeError, IndexError: see :func:`solve_qp_step`.
@@ -211,12 +211,15 @@ def solve_ik_qp(
             f"solve_ik_qp has no argument {min(unknown)!r}; options are {', '.join(solve_qp_step.__kwdefaults__)}"
         )
     program = _Program(robot, state, tasks, **(solve_qp_step.__kwdefaults__ | options))
+    if not program.has_goals:
+        raise RobotError(
+            "all weights of the tasks are 0, so there is no goal to reach; give a rotation_weight or a position_weight above 0"
+        )
     tolerance = as_array(tolerance, (2,), "tolerance")
     if (tolerance <= 0.0).any():
         raise RobotError(f"tolerance {tolerance.tolist()} must be two positive numbers, of rotation and position")
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         raise RobotError(f"steps is {steps!r}; give a count of at least 1")
-    longest_step = _number(longest_step, "longest_step", above=True)
     now, q = robot.make_state(state.link_names, state.joint_names), state.get_q()
     now.set_q(q)
     measured = program.measured(now)
@@ -225,28 +228,27 @@ def solve_ik_qp(
     low, high, near = program.low, program.high, None
     sweep = None if program.safe is None else Sweep(robot, state, options.get("pairs"))
     for _ in range(int(steps)):
-        bound = np.clip(q, low, high)
+        near = program.distances(now)
+        bound, missing = np.clip(q, low, high), program.missing(near)
         errors, beyond = program.errors(measured), float(np.abs(q - bound).max(initial=0.0))
-        if not beyond and _reached(errors, tolerance):
+        if not (beyond or missing) and _reached(errors, tolerance):
             break
-        size = beyond + sum(errors)
+        size = beyond + missing + sum(errors)
         if size < _PROGRESS * least:
             least, since = size, 0
         elif since >= _PATIENCE:
             status = "stalled"
             break
         since += 1
-        near = program.distances(now)
         step = program.step(q, measured, near)
         if not step.success:
             status = step.status
             break
-        largest = np.abs(step.dq).max(initial=0.0)
-        if largest < _SMALLEST and not beyond:
+        dq = step.dq.copy()
+        if np.abs(dq).max(initial=0.0) < _SMALLEST and not beyond:
             status = "stalled"
             break
         inside = q == bound
-        dq = step.dq * (longest_step / max(largest, longest_step))
         for _ in range(_HALVINGS):
             bound = np.clip(q + dq, low, high)
             at_limit = np.abs(q + dq - bound) <= _ROUNDING * np.maximum(1.0, np.abs(bound))
@@ -263,8 +265,8 @@ def solve_ik_qp(
         measured, near = program.measured(now), None
         path.append(q)
     errors = program.errors(measured)
-    success = bool(((q >= low) & (q <= high)).all()) and _reached(errors, tolerance)
     near = program.distances(now) if near is None else near
+    success = bool(((q >= low) & (q <= high)).all()) and not program.missing(near) and _reached(errors, tolerance)
     return QPPath(np.array(path), success, "reached" if success else status, *errors, program.too_near(near))
 
 
@@ -274,15 +276,17 @@ class _Program:
     Attributes:
         low, high: limits of positions.
         safe: least distance of capsules; None: distances are not looked at.
+        has_goals: whether a task has a weight above 0.
 
     Args:
         robot, state, ...: see :func:`solve_qp_step`; limits are read once.
     """
 
     def __init__(
-        self, robot: Robot, state: State, tasks, *, dt, damping, posture, posture_weight, safe_distance, pairs, nearest, approach
+        self, robot: Robot, state: State, tasks, *, dt, damping, posture, posture_weight, safe_distance, pairs, nearest, approach,
+        longest_step
     ):  # fmt: skip
-        self._solve, self._robot, self._state = _solver(), robot, state
+        self._solve, self._robot, self._state = solver(), robot, state
         core = core_of(robot, state)
         n, q = core.dofs, core.given["q"]
         if q.ndim != 1:
@@ -290,14 +294,18 @@ class _Program:
                 f"state.q has {len(q)} configurations; quadratic programs take one. For a batch, see solve_ik"
             )
         self._goals = [(task, _goal(task)) for task in _tasks(tasks)]
+        self.has_goals = any(task.rotation_weight or task.position_weight for task, _ in self._goals)
         self._damping = _number(damping, "damping", above=True) ** 2
         self._posture_weight = _number(posture_weight, "posture_weight") ** 2
         self._posture = None if posture is None else as_array(posture, (n,), "posture")
         self.low, self.high = robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)
-        self._speeds = None
+        self._unit = np.ones(n) if core.scale is None else np.abs(core.scale)
+        self._fastest = _number(longest_step, "longest_step", above=True) / self._unit
+        self._slowest = -self._fastest
         if dt is not None:
             dt = _number(dt, "dt", above=True)
-            self._speeds = dt * robot.get_limit_qdot_lower(state), dt * robot.get_limit_qdot_upper(state)
+            self._slowest = np.maximum(self._slowest, dt * robot.get_limit_qdot_lower(state))
+            self._fastest = np.minimum(self._fastest, dt * robot.get_limit_qdot_upper(state))
         self.safe = None if safe_distance is None else _number(safe_distance, "safe_distance")
         self._pairs, self._nearest = pairs, nearest
         if pairs is not None:
@@ -335,11 +343,22 @@ class _Program:
             return []
         return [near.links[i] for i in np.flatnonzero(near.distance < self.safe - _SLACK)]
 
-    def floor(self, near: Distances) -> np.ndarray:
-        """The least distances that a motion may have, from these distances on: the safe one, or that before; none for pairs that always
-        overlap."""
+    def missing(self, near: Distances | None) -> float:
+        """By how much the nearest pair that counts is nearer than the safe distance [m]."""
+        if near is None or not len(near.distance):
+            return 0.0
+        lack = self.safe - _SLACK - near.distance
+        return float(lack.max(where=self._counts(near), initial=0.0)) if (lack > 0.0).any() else 0.0
+
+    def _counts(self, near: Distances) -> np.ndarray:
+        """The pairs whose distance some joint changes, and that do not overlap always."""
+        return (np.abs(near.jacobian).max(axis=1, initial=0.0) > _STILL) & ~self._always_overlap(near)
+
+    def floor(self, near: Distances, loss: float = _EVEN) -> np.ndarray:
+        """The least distances that a motion may have, from these distances on: the safe one, or that before minus a loss [m]; none for
+        pairs that always overlap."""
         # links that do not move against each other may be nearer; their distances have rounding
-        floor = np.minimum(near.distance - _EVEN, self.safe - _SLACK)
+        floor = np.minimum(near.distance - loss, self.safe - _SLACK)
         return np.where(self._always_overlap(near), -np.inf, floor)
 
     def _always_overlap(self, near: Distances) -> np.ndarray:
@@ -349,8 +368,14 @@ class _Program:
             overlap &= _highest(self._robot, self._state, self._pairs, self.low, self.high) < 0.0
         return overlap
 
-    def step(self, q: np.ndarray, measured, near: Distances | None) -> QPStep:
-        """The step from positions q with these :meth:`measured` errors and :meth:`distances`."""
+    def step(self, q: np.ndarray, measured, near: Distances | None, more=None) -> QPStep:
+        """The step from positions q for linearised distances of the nearest pairs.
+
+        Args:
+            q: positions at the start.
+            measured, near: errors and distances there, see :meth:`measured` and :meth:`distances`.
+            more: further pairs that constrain the step, ``[pairs]``.
+        """
         H = np.diag(np.full(len(q), self._damping))
         f = np.zeros(len(q))
         for (task, _), (J, e) in zip(self._goals, measured, strict=True):
@@ -361,34 +386,62 @@ class _Program:
         if self._posture is not None:
             H[np.diag_indices(len(q))] += self._posture_weight
             f -= self._posture_weight * (self._posture - q)
-        low, high = self.low - q, self.high - q
-        if self._speeds is not None:
-            low, high = np.clip(low, *self._speeds), np.clip(high, *self._speeds)
-        G, least = self._separation(near, len(q))
-        too_near = self.too_near(near)
+        G, least = self._separation(near, len(q), more)
+        low, high, slowest, fastest = self.low - q, self.high - q, self._slowest, self._fastest
         for part in _PARTS:
             # what is beyond a limit or too near comes back by this part; zero is a solution for the part 0
-            back_low, back_high, apart = (np.where(x > 0.0, part * x, x) for x in (low, -high, least))
-            lower = np.concatenate([np.maximum(back_low, -_INFINITE), apart])
-            upper = np.concatenate([np.minimum(-back_high, _INFINITE), np.full(len(least), _INFINITE)])
-            dq, _, flag, _ = self._solve(H, f, G, upper, lower, primal_tol=1e-10)
-            if _STATUS.get(flag) not in ("infeasible", "overdetermined"):
+            up, down = np.minimum(part * low, fastest.clip(0.0)), np.maximum(part * high, slowest.clip(None, 0.0))
+            bounds = (
+                np.maximum(np.where(low > 0.0, up, low), slowest),
+                np.minimum(np.where(high < 0.0, down, high), fastest),
+            )
+            dq, status = minimum(self._solve, H, f, *bounds, G, np.where(least > 0.0, part * least, least))
+            if status in _FOUND:
                 break
-        status = _STATUS.get(flag, f"exit flag {flag}")
-        if status != "optimal" or not np.isfinite(dq).all():
-            return QPStep(np.zeros(len(q)), False, status if status != "optimal" else "not finite", too_near)
-        # the solver keeps bounds to its tolerance
-        return QPStep(np.clip(dq, back_low, -back_high), True, status, too_near)
+        return QPStep(dq, status in _FOUND, status, self.too_near(near))
 
-    def _separation(self, near: Distances | None, n: int) -> tuple[np.ndarray, np.ndarray]:
+    def safe_step(self, q: np.ndarray, measured, near: Distances | None) -> QPStep:
+        """As :meth:`step`, but no distance at the end of the step is below :meth:`floor`. Pairs of capsules below it become constraints. If
+        that does not help, the step is halved."""
+        step = self.step(q, measured, near)
+        if near is None:
+            return step
+        floor, more = self.floor(near, _SLACK), np.zeros(len(near.distance), dtype=bool)
+        for _ in range(_ROUNDS):
+            wrong = self._distances_at(q + step.dq) < floor
+            if not wrong.any():
+                return step
+            if more[wrong].all():
+                break
+            more |= wrong
+            step = self.step(q, measured, near, more)
+        parts = 0.5 ** np.arange(_HALVINGS + 1)
+        clear = (self._distances_at(q + parts[:, None] * step.dq) >= floor).all(axis=1)
+        if clear[0]:
+            return step
+        if (self._slowest > 0.0).any() or (self._fastest < 0.0).any():
+            # velocities cannot be halved
+            return step._replace(dq=np.zeros(len(q)), success=False, status="infeasible")
+        if not clear.any():
+            return step._replace(dq=np.zeros(len(q)), status="still")
+        return step._replace(dq=parts[np.argmax(clear)] * step.dq, status="shortened")
+
+    def _distances_at(self, q: np.ndarray) -> np.ndarray:
+        """Distances for joint positions, ``[n]`` or ``[batch, n]``."""
+        capsules, core = capsules_of(self._state.core), self._state.core
+        return capsules.evaluate(core, False, chosen_pairs(capsules, self._pairs), q).distance
+
+    def _separation(self, near: Distances | None, n: int, more) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives of the distances that constrain a step, and the least products of these and dq."""
         if near is None:
             return np.zeros((0, n)), np.zeros(0)
-        moves = np.abs(near.jacobian).max(axis=1, initial=0.0) > _STILL
-        moves = np.flatnonzero(moves & ~self._always_overlap(near))
-        chosen = moves[np.argsort(near.distance[moves], kind="stable")[: self._nearest]]
+        counts = self._counts(near)
+        pairs = np.flatnonzero(counts)
+        chosen = pairs[np.argsort(near.distance[pairs], kind="stable")[: self._nearest]]
+        if more is not None:
+            chosen = np.union1d(chosen, np.flatnonzero(more & counts))
         G, missing = np.ascontiguousarray(near.jacobian[chosen]), self.safe - near.distance[chosen]
-        hopeless = missing > _FARTHEST * np.abs(G).sum(axis=1)
+        hopeless = missing > _FARTHEST * (np.abs(G) / self._unit).sum(axis=1)
         return G, np.where(hopeless, 0.0, self._approach * missing)
 
 
@@ -407,16 +460,6 @@ def _highest(robot: Robot, state: State, pairs, lower: np.ndarray, upper: np.nda
     return capsules.highest[key] if chosen is None else capsules.highest[key][chosen]
 
 
-def _solver():
-    try:
-        from daqp import solve
-    except ImportError as error:
-        raise ImportError(
-            "quadratic programs are solved by daqp, which is not installed; run: pip install 'newton-like[ik]'"
-        ) from error
-    return solve
-
-
 def _number(value, what: str, above: bool = False) -> float:
     try:
         number = as_number(value, what)
@@ -429,6 +472,8 @@ def _number(value, what: str, above: bool = False) -> float:
 
 def _tasks(tasks) -> list[PoseTask]:
     tasks = [tasks] if isinstance(tasks, PoseTask) else as_list(tasks, "tasks", "PoseTask")
+    if not tasks:
+        raise RobotError("tasks is empty; give at least one PoseTask")
     for task in tasks:
         if not isinstance(task, PoseTask):
             raise TypeError(f"tasks must be a list of PoseTask, but has {task!r}")

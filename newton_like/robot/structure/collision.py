@@ -357,6 +357,12 @@ class Collision:
         self._geoms: list[Geom] = []
         self._version = 0
 
+    def __copy__(self) -> Collision:
+        # the copy has a list of its own
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, _geoms=list(self._geoms))
+        return made
+
     @property
     def name(self) -> str:
         """Name of the collision; it may be empty."""

@@ -9,6 +9,7 @@ import numpy as np
 from newton_like.robot.arguments import as_array, as_limit, as_name, as_object, as_pose
 from newton_like.robot.errors import RobotError
 from newton_like.robot.screws import cross_matrix
+from newton_like.robot.structure.copies import bare, reduced_joint
 from newton_like.robot.structure.link import Link, join, part
 
 UNLIMITED = sys.float_info.max
@@ -31,6 +32,9 @@ class Joint:
     Create joints with :meth:`make`, :meth:`make_revolute`, :meth:`make_prismatic` or :meth:`make_fixed`. A new joint is not connected, and
     has no limits of position, velocity and torque: as in the SDK, these are the largest number of double precision. Accelerations
     are limited to 10 rad/s^2 or m/s^2.
+
+    ``copy.copy(joint)`` is not connected, as after :meth:`disconnect`. ``copy.deepcopy`` and ``pickle`` of a connected joint take the whole
+    tree of links and joints with them.
     """
 
     def __init__(self, *args, **kwargs):
@@ -318,6 +322,12 @@ class Joint:
         if lower > upper:
             raise RobotError(f"lower {what} {lower:g} is above the upper one {upper:g}; swap them")
         return lower, upper
+
+    def __copy__(self) -> Joint:
+        return bare(self, {"_parent_link": None, "_child_link": None})
+
+    def __reduce__(self):
+        return reduced_joint(self)
 
     def __repr__(self) -> str:
         ends = [None if link is None else link.name for link in (self._parent_link, self._child_link)]

@@ -9,6 +9,7 @@ import numpy as np
 from newton_like.robot.arguments import as_array, as_name, as_object
 from newton_like.robot.errors import RobotError
 from newton_like.robot.structure.collision import Collision, versions
+from newton_like.robot.structure.copies import bare, reduced_link, restore
 
 if TYPE_CHECKING:
     from newton_like.robot.structure.joint import Joint
@@ -23,6 +24,8 @@ class Link:
     The spatial inertia refers to the origin and the axes of the link frame, with the angular part first (Lynch and Park 2017, "Modern
     Robotics", section 8.2): ``[[Ic + m [c][c]^T, m [c]], [m [c]^T, m 1]]`` with the mass m [kg], the centre of mass c [m], the inertia Ic
     about it [kg m^2], and the matrix ``[c]`` of the cross product with c. A mass of 0 is valid.
+
+    ``copy.copy(link)`` has no joints. ``copy.deepcopy`` and ``pickle`` take the whole tree of links and joints with them.
 
     Args:
         name: name of the link.
@@ -95,6 +98,15 @@ class Link:
     def add_collision(self, collision: Collision) -> None:
         """Adds collision shapes. Raises TypeError for other objects than a :class:`Collision`."""
         self._collisions.append(as_object(collision, Collision, f"collision of link {self._name!r}"))
+
+    def __copy__(self) -> Link:
+        return bare(self, {"_parent_joint": None, "_child_joints": [], "_collisions": list(self._collisions)})
+
+    def __reduce__(self):
+        return reduced_link(self)
+
+    def __setstate__(self, tree) -> None:
+        restore(self, tree)
 
     def __repr__(self) -> str:
         parent = None if self._parent_joint is None else self._parent_joint.name

@@ -51,9 +51,8 @@ class MobileBase:
         T: pose of the wheel frame in the base link, shape ``[4, 4]``; ``None``: the identity.
 
     Raises:
-        ShapeError, TypeError: an argument has another type or shape.
-        RobotError: a wrong number of joints or lengths, a repeated joint, a length that is not above 0, or a wheel frame whose z axis is
-            not parallel to that of the base link.
+        ShapeError, TypeError: an argument has another type or shape, or there is a wrong number of joints or lengths.
+        RobotError: a repeated joint, a length that is not above 0, or a wheel frame whose z axis is not parallel to that of the base link.
     """
 
     JOINTS: tuple[str, ...] = ()
@@ -78,7 +77,7 @@ class MobileBase:
         self._params = as_array(params, (len(params),), "params").tolist() if params else []
         for found, wanted, what in ((self._joints, cls.JOINTS, "joints"), (self._params, cls.PARAMS, "params")):
             if len(found) != len(wanted):
-                raise RobotError(
+                raise ShapeError(
                     f"a {kind} mobile base has {len(wanted)} {what}{' (' + ', '.join(wanted) + ')' if wanted else ''}, not {len(found)}"
                 )
         if len(set(self._joints)) < len(self._joints):
@@ -122,9 +121,7 @@ class MobileBase:
         Raises:
             RobotError: the type of the base is ``Unspecified``.
         """
-        raise RobotError(
-            "the mobile base is of the type Unspecified and has no wheels; use a differential or mecanum base"
-        )
+        raise _no_wheels()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._type.name}, joints={self._joints}, params={self._params})"
@@ -234,6 +231,7 @@ def wheel_axes(base: MobileBase, base_link: Link) -> np.ndarray:
         Shape ``[wheels, 3]``. The length is the angle [rad] for each unit of the joint's coordinate.
 
     Raises:
+        TypeError: not a mobile base, or not a link.
         RobotNameError: a wheel joint is not below the base link.
         RobotError: a wheel joint does not turn.
     """
@@ -254,14 +252,18 @@ def wheel_roles(base: MobileBase, base_link: Link) -> list[int]:
     wheels by ``T_pj`` of :meth:`Joint.connect_links`.
 
     Raises:
+        TypeError: not a mobile base, or not a link.
         RobotNameError: a wheel joint is not below the base link.
-        RobotError: positions do not tell the wheels apart, and contradict the order of ``base.joints``.
+        RobotError: the base has no wheels; or positions do not tell the wheels apart, and contradict the order of ``base.joints``.
 
     Warns:
         UserWarning: positions do not tell the wheels apart.
     """
+    wheels = _wheel_joints(base, base_link)
+    if not wheels:
+        raise _no_wheels()
     to_frame, places = np.linalg.inv(base.T), []
-    for joint, T in _wheel_joints(base, base_link):
+    for joint, T in wheels:
         point = axis_of(joint.S).point if joint.S.any() else np.zeros(3)
         x, y = (to_frame @ T @ (*point, 1.0))[:2]
         places.append((x, np.nan if np.abs(point).max() > _SIDE else y))
@@ -291,6 +293,7 @@ def wheel_roles(base: MobileBase, base_link: Link) -> list[int]:
 
 def _wheel_joints(base: MobileBase, base_link: Link) -> list[tuple[Joint, np.ndarray]]:
     """The wheel joints, and the poses of their joint frames in the base link with all joints at 0."""
+    as_object(base, MobileBase, "base")
     joints = {joint.name: joint for joint in survey(base_link)[1]}
     found = []
     for name in base.joints:
@@ -318,10 +321,14 @@ def wheel_matrix(base: MobileBase, axes: np.ndarray, roles: Sequence[int]) -> np
         Shape ``[wheels, 3]``, in the order of ``base.joints``.
 
     Raises:
-        ShapeError, TypeError: `axes` has another type or shape.
+        ShapeError, TypeError: `base`, `axes` or `roles` has another type or shape.
         RobotError: an axis is not parallel to the y axis of the wheel frame, the base has no wheels, or `roles` are not all roles.
     """
+    as_object(base, MobileBase, "base")
     rates, roles = base.forward_rates() @ _to_wheel_frame(base), as_list(roles, "roles", "indices, see wheel_roles")
+    for role in roles:
+        if isinstance(role, bool) or not isinstance(role, int | np.integer):
+            raise TypeError(f"roles must be integers, but has {role!r}; see wheel_roles")
     if sorted(roles) != list(range(len(rates))):
         raise RobotError(
             f"roles {roles} must be the numbers 0 to {len(rates) - 1}, one for each wheel; see wheel_roles"
@@ -355,7 +362,7 @@ def velocity_matrix(base: MobileBase, axes: np.ndarray, roles: Sequence[int]) ->
     Raises:
         ShapeError, TypeError, RobotError: as :func:`wheel_matrix`.
     """
-    to_wheels = _to_wheel_frame(base)
+    to_wheels = _to_wheel_frame(as_object(base, MobileBase, "base"))
     return np.linalg.solve(to_wheels, np.linalg.pinv(wheel_matrix(base, axes, roles) @ np.linalg.inv(to_wheels)))
 
 
@@ -383,7 +390,7 @@ def slip(base: MobileBase, axes: np.ndarray, wheel_velocities: np.ndarray, roles
     Raises:
         ShapeError, TypeError, RobotError: as :func:`wheel_matrix`.
     """
-    velocities = _last(wheel_velocities, len(base.joints), "wheel_velocities")
+    velocities = _last(wheel_velocities, len(as_object(base, MobileBase, "base").joints), "wheel_velocities")
     return velocities - product(wheel_matrix(base, axes, roles) @ velocity_matrix(base, axes, roles), velocities)
 
 
@@ -423,7 +430,7 @@ def integrate_odometry(pose: np.ndarray, body_velocity: np.ndarray, dt: float | 
         RobotError: a number is not finite.
     """
     pose, velocity = _last(pose, 3, "pose"), _last(body_velocity, 3, "body_velocity")
-    dt = as_array(dt, np.shape(dt), "dt")
+    dt = as_array(dt, _shape(dt, "dt", "[...]"), "dt")
     try:
         pose, velocity, dt = np.broadcast_arrays(pose, velocity, dt[..., None])
     except ValueError as error:
@@ -440,7 +447,20 @@ def integrate_odometry(pose: np.ndarray, body_velocity: np.ndarray, dt: float | 
 
 def _last(value, size: int, what: str) -> np.ndarray:
     """An array of finite numbers whose last dimension has this size."""
-    shape = np.shape(value)
+    shape = _shape(value, what, f"[..., {size}]")
     if not shape or shape[-1] != size:
         raise ShapeError(f"{what} must have the shape [..., {size}], not {list(shape)}")
     return as_array(value, shape, what)
+
+
+def _shape(value, what: str, wanted: str) -> tuple[int, ...]:
+    try:
+        return np.shape(value)
+    except ValueError as error:
+        raise ShapeError(f"{what} must have the shape {wanted}; its rows differ in length") from error
+
+
+def _no_wheels() -> RobotError:
+    return RobotError(
+        "the mobile base is of the type Unspecified and has no wheels; use a differential or mecanum base"
+    )

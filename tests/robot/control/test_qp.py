@@ -56,7 +56,7 @@ def test_a_step_is_the_least_of_its_cost(rng):
     robot, state, tool = made(rng, limit=1.1)
     goal, posture = reachable(robot, state, rng, tool), rng.uniform(-1.0, 1.0, 7)
     task = rd.PoseTask(tool, goal, rotation_weight=0.7, position_weight=1.3, gain=0.8)
-    step = rd.solve_qp_step(robot, state, task, damping=0.1, posture=posture, posture_weight=0.2)
+    step = rd.solve_qp_step(robot, state, task, damping=0.1, posture=posture, posture_weight=0.2, longest_step=0.7)
     assert step.success and step.status == "optimal"
     T, J = task_jacobian(robot, state, tool, state.base_link_idx)
     e, w = pose_error(goal, T), np.repeat([0.7, 1.3], 3)
@@ -65,7 +65,8 @@ def test_a_step_is_the_least_of_its_cost(rng):
         r = np.concatenate([w * (J @ x - 0.8 * e), 0.2 * (x - posture + state.q), 0.1 * x])
         return 0.5 * r @ r
 
-    bounds = list(zip(robot.get_limit_q_lower(state) - state.q, robot.get_limit_q_upper(state) - state.q, strict=True))
+    limits = robot.get_limit_q_lower(state) - state.q, robot.get_limit_q_upper(state) - state.q
+    bounds = list(zip(*(x.clip(-0.7, 0.7) for x in limits), strict=True))
     best = minimize(cost, np.zeros(7), bounds=bounds, method="L-BFGS-B", options=dict(ftol=1e-15, gtol=1e-10))
     assert cost(step.dq) <= best.fun + 1e-9
     np.testing.assert_allclose(step.dq, best.x, atol=1e-4)
@@ -174,6 +175,20 @@ def test_a_start_beyond_limits_comes_back_between_capsules(rng):
         assert path.success, path.status
 
 
+def test_success_needs_capsules_that_keep_their_distance(rng):
+    """A bar that is too near to a post at the start."""
+    robot = chain([1.0], post=(0.9, 0.0), radius=0.02, gap=0.0)
+    state, start = robot.make_state(["base", "tool"], []), rng.uniform(0.046, 0.05)
+    for end, reached in ((start, False), (rng.uniform(0.2, 1.0), True)):
+        state.q = [end]
+        task = rd.PoseTask(1, robot.compute_transformation(state, 0, 1))
+        state.q = [start]
+        assert 0.0 < robot.compute_distances(state).distance.min() < 0.01
+        path = rd.solve_ik_qp(robot, state, task, safe_distance=0.05)
+        assert path.success == reached and path.too_near == []
+        assert (np.diff(path.q[:, 0]) >= -1e-9).all()
+
+
 @pytest.mark.parametrize("longest_step", [0.3, 2.5])
 def test_long_steps_do_not_go_through_thin_posts(rng, longest_step):
     """A link that turns by 2 rad, with a post in its way at a random angle."""
@@ -262,6 +277,7 @@ def test_missing_solver_is_named(rng, monkeypatch):
         (dict(rotation_weight=-1.0), {}, "rotation_weight"),
         ({}, dict(dt=0.0), "dt"),
         ({}, dict(damping=0.0), "damping"),
+        ({}, dict(longest_step=0.0), "longest_step"),
         ({}, dict(posture=np.zeros(3)), "posture"),
         ({}, dict(safe_distance=0.1, approach=2.0), "approach"),
         ({}, dict(safe_distance=0.1, nearest=0), "nearest"),

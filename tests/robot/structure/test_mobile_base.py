@@ -16,6 +16,7 @@ HELD = {
     rd.MobileBaseMecanum: [(1, 1), (1, -1), (1, -1), (1, 1)],
 }
 KINDS = list(PLACES)
+TWO, AXES = rd.MobileBaseDifferential(["r", "l"], [1.0, 1.0]), np.array([[0.0, 1.0, 0.0]] * 2)
 
 
 def random_base(rng, cls):
@@ -169,6 +170,21 @@ def test_odometry_in_batches(rng):
         (lambda: rd.MobileBaseDifferential(), "joints"),
         (lambda: rd.MobileBaseDifferential("rl", [1.0, 1.0]), "joints"),
         (lambda: rd.MobileBaseDifferential(["r", "l"], [1.0, 1.0], np.eye(3)), "T of"),
+        (lambda: rd.MobileBaseDifferential(["r"], [1.0, 1.0]), "joints"),
+        (lambda: rd.MobileBaseMecanum(list("abcd"), [1.0]), "params"),
+        (lambda: rd.wheel_matrix(None, AXES, [0, 1]), "base"),
+        (lambda: rd.velocity_matrix(None, AXES, [0, 1]), "base"),
+        (lambda: rd.slip(None, AXES, [1.0, 1.0], [0, 1]), "base"),
+        (lambda: rd.wheel_roles(None, rd.Link("base")), "base"),
+        (lambda: rd.wheel_axes(None, rd.Link("base")), "base"),
+        (lambda: rd.wheel_matrix(TWO, AXES[:1], [0, 1]), "axes"),
+        (lambda: rd.wheel_matrix(TWO, [], [0, 1]), "axes"),
+        (lambda: rd.wheel_matrix(TWO, AXES, [0.0, 1.0]), "roles"),
+        (lambda: rd.wheel_matrix(TWO, AXES, [0, "left"]), "roles"),
+        (lambda: rd.wheel_matrix(TWO, AXES, np.eye(2)), "roles"),
+        (lambda: rd.wheel_matrix(TWO, AXES, [False, True]), "roles"),
+        (lambda: rd.slip(TWO, AXES, [[1.0, 1.0], [1.0]], [0, 1]), "wheel_velocities"),
+        (lambda: rd.integrate_odometry(np.zeros(3), np.zeros(3), [[1.0], [1.0, 2.0]]), "dt"),
     ],
 )
 def test_other_types_and_shapes(call, named):
@@ -193,6 +209,9 @@ def tilted():
         (lambda: rd.MobileBaseDifferential(["r", "l"], [1.0, 1.0], tilted()), "z axis"),
         (lambda: rd.MobileBase(rd.MobileBaseType.Unspecified, ["a"]), "joints"),
         (lambda: rd.MobileBase(rd.MobileBaseType.Unspecified).forward_rates(), "Unspecified"),
+        (lambda: rd.wheel_roles(rd.MobileBase(rd.MobileBaseType.Unspecified), rd.Link("base")), "Unspecified"),
+        (lambda: rd.wheel_matrix(TWO, AXES, [0]), "roles"),
+        (lambda: rd.wheel_matrix(TWO, AXES, []), "roles"),
         (lambda: rd.integrate_odometry(np.zeros(3), np.zeros(3), np.nan), "dt"),
     ],
 )

@@ -48,6 +48,11 @@ def check_recorded(device, what: str) -> None:
         raise RuntimeError(f"{what}: not while a graph is captured; call it before the capture")
 
 
+def captured_graph(device):
+    """The graph that is being captured on a device; None: another library began the capture. Warp has no public function for it."""
+    return context.runtime._apic_graph if device.is_cpu else device.captures.get(device.stream)
+
+
 def keep_for_graph(device, *objects) -> None:
     """Keeps objects alive as long as the graph that is being captured: launches of a graph know addresses only. Warp has no public place
     for such objects, so that they are an attribute of its graph.
@@ -56,9 +61,8 @@ def keep_for_graph(device, *objects) -> None:
         device: the device, which is capturing.
         objects: the owners of the memory.
     """
-    graph = context.runtime._apic_graph if device.is_cpu else device.captures.get(device.stream)
+    graph = captured_graph(device)
     if graph is None:
-        # a capture that another library began
         _kept.extend(objects)
         return
     kept = vars(graph).setdefault("_newton_like_kept", {})

@@ -26,6 +26,7 @@ from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.tree import GIVEN
 from newton_like.model.arguments import arrays_of_state, check_choice, check_made_by
 from newton_like.model.edits import KINDS, MATERIALS, TURNING, edits_of
+from newton_like.model.graphs import add_capture
 from newton_like.programs.device import lane_width
 from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.program import Field
@@ -74,8 +75,10 @@ class _Part:
 
     def refresh(self, model) -> None:
         """Takes over what was edited; see :meth:`newton_like.programs.parameters.Parameters.refresh`."""
-        if any(self.work.parameters.refresh(model)):
-            self.recorded.clear()
+        parameters = self.work.parameters
+        stale, _ = parameters.refresh(model)
+        if stale:
+            self.recorded.outdate(parameters.freed)
 
     def find(self, model, inputs, results) -> None:
         """Looks at the candidates at poses and velocities of bodies."""
@@ -150,15 +153,28 @@ class _Finder:
 
     def refresh(self, model) -> bool:
         """Takes over what was edited. Returns whether that is possible; else other candidates are needed."""
-        if self.watch.changed(model):
-            return False
+        current = False
         try:
-            for part in self.parts:
-                part.refresh(model)
+            if not self.watch.changed(model):
+                for part in self.parts:
+                    part.refresh(model)
+                current = True
         except TablesChanged:
-            return False
+            pass
+        finally:
+            # graphs go on with this finder, which nobody refreshes any more
+            for graphs in () if current else self.graphs():
+                graphs.outdate()
         self.version = model.version
-        return True
+        return current
+
+    def graphs(self) -> list:
+        """The graphs that repeat launches of its parts."""
+        return [part.recorded.graphs for part in self.parts]
+
+    def follow_edits(self, model) -> None:
+        """Takes over edits of the model for these graphs."""
+        _finder(model)
 
     def find(self, model, body_q: wp.array, body_qd: wp.array) -> None:
         """Looks at all candidates at poses and velocities of bodies, numbers in a row."""
@@ -227,6 +243,7 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
     counts, starts = finder.counts, finder.starts
     if model.device.is_capturing:
         finder.captured = True
+        add_capture(model, finder)
         keep_for_graph(model.device, model, finder, contacts)
     count, write = collect_kernels(model.dtype)
     wp.launch(count, dim=total, inputs=[finder.near, finder.first, finder.count, counts], device=model.device)

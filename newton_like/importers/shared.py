@@ -9,7 +9,6 @@ import inspect
 import math
 import os
 import re
-import sys
 import typing
 import warnings
 import weakref
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from newton_like.callers import outside_level
 from newton_like.coercion import as_flag, as_index, as_list, as_number
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES, Mesh
@@ -358,10 +358,7 @@ def warn(kind: type[UserWarning], report, source: str) -> None:
     """Issues one warning with the remarks of a report, at the line outside of the package that called the importer."""
     statement = told(report.remarks, report.not_understood)
     if statement:
-        level, frame = 1, sys._getframe()
-        while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "newton_like":
-            level, frame = level + 1, frame.f_back
-        warnings.warn(kind(f"{source}: {statement}"), stacklevel=level)
+        warnings.warn(kind(f"{source}: {statement}"), stacklevel=outside_level())
 
 
 def tell(source: str, bodies, joints, shapes) -> None:

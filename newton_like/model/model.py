@@ -17,6 +17,7 @@ from newton_like.model.custom import FREQUENCY_OF, AttributeAssignment, Attribut
 from newton_like.model.edits import checked_flags, checked_names, edits_of
 from newton_like.model.fields import Fields
 from newton_like.model.frames import FrameTable
+from newton_like.model.graphs import follow_edits
 from newton_like.model.state import Control, State, copied
 from newton_like.model.worlds import chosen_worlds
 from newton_like.options import check_option
@@ -124,11 +125,11 @@ class Model(Fields):
     def __copy__(self) -> Model:
         """A model with the same arrays and a separate record of edits."""
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__, _edits=None, _contact_finder=None)
+        twin.__dict__.update(self.__dict__, _edits=None, _contact_finder=None, _graph_readers=None)
         return twin
 
     _complete = False  # until finalize has set all arrays
-    _edits = None
+    _edits = _graph_readers = None
 
     @property
     def evaluator(self) -> str:
@@ -334,7 +335,8 @@ class Model(Fields):
         """Declares that model arrays were edited, so that derived data are computed again.
 
         Kernels read only the arrays of the groups `flags`, for the worlds that `world_mask` selects. After
-        ``BODY_INERTIAL_PROPERTIES``, ``body_inv_mass`` and ``body_inv_inertia`` are renewed.
+        ``BODY_INERTIAL_PROPERTIES``, ``body_inv_mass`` and ``body_inv_inertia`` are renewed. Where graphs were captured on the model, their
+        parameters are refreshed at once; a UserWarning names edits that these graphs do not see.
 
         Args:
             flags: which groups of arrays.
@@ -355,6 +357,7 @@ class Model(Fields):
         self.version = edits.version
         if flags & ModelFlags.BODY_INERTIAL_PROPERTIES and self.body_count:
             edits.read_masses(self)
+        follow_edits(self)
 
     def set_gravity(self, gravity, world: int | None = None) -> None:
         """Changes gravity.

@@ -141,6 +141,7 @@ class Parameters:
         known: the held ones as emitted code sees them.
         dof_limits: what may bind each dof in some articulation, bits of ``newton_like.kernels.tree``, ``[dofs]``.
         P: the struct ``Params``.
+        freed: the arrays whose numbers the last edit took out of the held ones.
 
     With `prescribed`, the joint of a kinematic body has the armature ``PRESCRIBED_ARMATURE`` and no drives, springs, friction and limits.
     The body and the bodies that are fixed to it have no mass, and their shapes no contacts.
@@ -169,6 +170,7 @@ class Parameters:
         self._kernels = parameter_kernels(m.real)
         self._worlds, self._loose = model.world_count, set()
         self._recorded: dict = {}
+        self.freed: frozenset[str] = frozenset()
         self._seen = wp.zeros(1, dtype=wp.int32, device=self.device)
         self._edits, self._kept = edits_of(model), False
         self._gather_all(model)
@@ -179,13 +181,15 @@ class Parameters:
         """Takes over what was edited since numbers were last read.
 
         Returns:
-            Whether launches have to be recorded again, and whether code that holds numbers has to be compiled again.
+            Whether launches have to be recorded again, since they are told of other memory; and whether code that holds numbers has to be
+            compiled again.
 
         Raises:
             ValueError: numbers are not finite or out of range, see :func:`newton_like.model.edits.check_numbers`.
             TablesChanged: limits, rolling contacts or edges of planes are needed that the tables do not have.
         """
         edits, since = self._edits, self._since
+        self.freed, told = frozenset(), self._told()
         groups = [g for g in GROUPS if edits.last[g] > since]
         kinds = self._kinds_changed(model)
         declared = model.varying - self._loose
@@ -205,11 +209,16 @@ class Parameters:
         if binds or tables:
             raise TablesChanged
         if differs or declared:
-            self._loosen(declared | (self._arrays_of(self._differs.numpy()) if differs else set()))
+            self.freed = frozenset(declared | (self._arrays_of(self._differs.numpy()) if differs else set()))
+            self._loosen(self.freed)
             self._read(model, groups, kinds)
             self._status.zero_()
         self._since = edits.version
-        return kept or bool(differs or declared), bool(differs or declared)
+        return told != self._told(), bool(differs or declared)
+
+    def _told(self) -> tuple:
+        """What launches are told of where numbers are: which groups of them lie in lanes, and these lanes."""
+        return *(getattr(self.P, flag) for flag in _FLAGS), self.P.varying.ptr
 
     def _kinds_changed(self, model) -> bool:
         """Whether bodies may have become kinematic or dynamic since the last call. After the first change every edit of flags counts: an

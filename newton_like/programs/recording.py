@@ -7,6 +7,7 @@ from collections import OrderedDict
 import numpy as np
 
 from newton_like.arrays import keep_for_graph
+from newton_like.model.graphs import Graphs
 from newton_like.programs.device import interleaved
 from newton_like.threads import run_shared
 
@@ -89,11 +90,13 @@ class Recordings(OrderedDict):
 
     Attributes:
         captured: those in graphs, which read what they are told from arrays that nobody else may keep.
+        graphs: these graphs.
     """
 
     def __init__(self, most: int, device):
         super().__init__()
         self.most, self.device, self.captured = most, device, set()
+        self.graphs = Graphs()
         self._fixed = interleaved(device)
 
     def of(self, key: tuple, arrays, record) -> Recording:
@@ -112,9 +115,15 @@ class Recordings(OrderedDict):
     def capture(self, recording: Recording, arrays) -> None:
         """Keeps a recording for a graph that is being captured."""
         self.captured.add(recording)
+        self.graphs.add(self.device)
         keep_for_graph(self.device, recording)
         if self.device.is_cpu:
             recording.belong_to_graph(arrays)
+
+    def outdate(self, names=(), moved: bool = False) -> bool:
+        """Forgets all recordings after an edit that they do not see; see :meth:`newton_like.model.graphs.Graphs.outdate`."""
+        self.clear()
+        return self.graphs.outdate(names, moved)
 
     def find(self, key) -> Recording | None:
         """The recording of a key, if it is kept."""

@@ -77,15 +77,21 @@ class Robot:
         self.works: dict = {}
         self.kernels: dict = {}
 
-    def read(self, model) -> bool:
-        """Takes over what was edited. Returns whether launches have to be recorded again."""
-        stale = False
+    def read(self, model) -> tuple[bool, set[str]]:
+        """Takes over what was edited.
+
+        Returns:
+            Whether launches have to be recorded again, and the arrays whose numbers were held before.
+        """
+        stale, code, freed = False, False, set()
         for base in self.bases.values():
-            launches, code = base.parameters.refresh(model)
-            if code:
-                self.kernels.clear()
-            stale |= launches
-        return stale
+            launches, held = base.parameters.refresh(model)
+            stale, code = stale | launches, code | held
+            freed |= base.parameters.freed
+        if code:
+            stale |= any(kernel.kernel is not None for kernel in self.kernels.values())
+            self.kernels.clear()
+        return stale, freed
 
     def base(self, model, width: int, threads: int) -> Workspace:
         """Tree and parameters for one lane width."""

@@ -12,6 +12,7 @@ from newton_like.kernels.batched import gather_kernel, sum_kernel
 from newton_like.model import arguments
 from newton_like.model.columns import READ_WITHOUT_GRADIENT, WITH_GRADIENT
 from newton_like.model.edits import check_masses
+from newton_like.model.graphs import add_capture
 from newton_like.programs.device import interleaved, lane_width
 from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.program import Program
@@ -48,10 +49,25 @@ class _Numbers:
     def read(self, model) -> None:
         """Takes over what was edited."""
         before = (self.width, self.threads)
-        self._note(model)
-        stale = [robot.read(model) for robot in self.robots]
-        if any(stale) or before != (self.width, self.threads):
+        try:
+            self._note(model)
+            found = [robot.read(model) for robot in self.robots]
+        except ValueError:
+            # graphs go on with these batches, which nobody refreshes any more
+            self.recorded.outdate()
+            raise
+        if any(stale for stale, _ in found):
+            self.recorded.outdate(set().union(*(freed for stale, freed in found if stale)))
+        elif before != (self.width, self.threads):
             self.recorded.clear()
+
+    def graphs(self) -> list:
+        """The graphs that repeat launches of programs."""
+        return [self.recorded.graphs]
+
+    def follow_edits(self, model) -> None:
+        """Takes over edits of the model for these graphs."""
+        _numbers_of(model)
 
     def gravity(self, model) -> tuple[wp.array, wp.Launch]:
         """Memory for what articulations have of the gradient of gravity, zeros, and the launch that adds it to that of their worlds and
@@ -125,6 +141,8 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
 
     key = (program.key, model.evaluator, None if mask is None else mask.ptr)
     numbers.recorded.of(key, arrays, record).run_on(arrays)
+    if model.device.is_capturing:
+        add_capture(model, numbers)
     if tape is not None and any(a is not None and a.requires_grad for a in arrays[count:]):
         _record_adjoint(model, numbers, program, arrays, mask, tape)
 

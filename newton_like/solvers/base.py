@@ -162,7 +162,9 @@ class SolverBase:
         Kernels on the device read the arrays of the groups `flags`, for the worlds that `world_mask` selects. The time grows with
         the number of selected worlds. The first edit of parameters that are equal in all worlds compiles specialised kernels
         again, unless the array is in ``varying`` of the solver. The contact tables are built again if flags or collision groups
-        of shapes changed, or if a kind of limit becomes active for a degree of freedom for the first time.
+        of shapes changed, or if a kind of limit becomes active for a degree of freedom for the first time. After these two kinds of edit,
+        graphs that were captured earlier compute with the old parameters; one UserWarning says that they must be captured again. Graphs
+        see other edits.
 
         Args:
             flags: groups of arrays that were edited.
@@ -236,6 +238,14 @@ class SolverBase:
                 self._armature_matters = bool(edits.lean.numpy().any()) and armature_matters(self.model)
             if self._armature_matters:
                 refuse_singular(self.model, type(self).__name__)
+
+    def graphs(self) -> list:
+        """The :class:`newton_like.model.graphs.Graphs` that repeat launches of this solver."""
+        return []
+
+    def follow_edits(self, model) -> None:
+        """Takes over edits of the model for these graphs."""
+        self._check_version()
 
     def _refresh(self) -> None:
         """Gathers the numbers of the model again."""

@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 MAX_LINES = 600
 
 FLOORS = {
-    0: "checkout threads types coercion options arrays geometry compiler kernels.simd kernels.lanes kernels.layout kernels.spatial"
+    0: "callers checkout threads types coercion options arrays geometry compiler kernels.simd kernels.lanes kernels.layout kernels.spatial"
     " kernels.tree kernels.interpreter",
     1: "model kernels.edits kernels.joints kernels.kinematics kernels.rows kernels.spans",
     2: "programs launch kinematics kernels.batched kernels.branches kernels.parameters kernels.pieces",

@@ -1,13 +1,14 @@
 """Calls that Warp captures on a CPU: a graph repeats the calls on the arrays that were captured."""
 
 import gc
+import warnings
 import weakref
 
 import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import MechanismState, ModelBuilder, dynamics, eval_fk
+from newton_like import MechanismState, ModelBuilder, ModelFlags, dynamics, eval_fk
 from newton_like.selection import ArticulationView
 from newton_like.solvers import SolverFeatherstone
 from tests.support.mechanisms import quadruped, worlds_of
@@ -271,7 +272,8 @@ def test_a_graph_of_a_reset_survives_edits_of_shapes():
     groups = model.shape_collision_group.numpy()
     groups[1::3] = 0
     model.shape_collision_group.assign(groups)
-    solver.notify_model_changed()
+    with pytest.warns(UserWarning, match="captured"):
+        solver.notify_model_changed()
     memory = []
     for _ in range(20):
         wp.capture_launch(capture.graph)
@@ -279,3 +281,128 @@ def test_a_graph_of_a_reset_survives_edits_of_shapes():
         solver.step(state, state)
         memory.append(wp.full(1000, 1.0, dtype=float, device="cpu"))
     assert all((x.numpy() == 1.0).all() for x in memory)
+
+
+EDITS = {
+    "body_mass": (ModelFlags.BODY_INERTIAL_PROPERTIES, 1.5),
+    "joint_armature": (ModelFlags.JOINT_DOF_PROPERTIES, 3.0),
+    "gravity": (ModelFlags.MODEL_PROPERTIES, 0.5),
+}
+
+
+def edit(model, name: str, solver=None) -> None:
+    """Scales an array of parameters, so that all numbers differ from before."""
+    flag, factor = EDITS[name]
+    array = getattr(model, name)
+    array.assign(factor * array.numpy() + (0.01 if name == "joint_armature" else 0.0))
+    (model.notify_changed if solver is None else solver.notify_model_changed)(flag)
+
+
+def launched(model, solver, state, graph, results, start) -> list[np.ndarray]:
+    begin(model, solver, state, start)
+    wp.capture_launch(graph)
+    return values(results)
+
+
+def called(model, solver, state, call, results, start) -> list[np.ndarray]:
+    begin(model, solver, state, start)
+    call()
+    return values(results)
+
+
+def same(a, b) -> bool:
+    return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("name", EDITS)
+@pytest.mark.parametrize("make", [step, mass])
+def test_a_graph_sees_an_edit_or_a_warning_says_that_it_does_not(rng, model, name, make):
+    """The first edit of numbers that are equal in all worlds needs other launches: one warning, also for later edits. Graphs that are
+    captured then see later edits, without a warning."""
+    solver, state, call, results = make(model)
+    start = low_state(model, rng)
+    with wp.ScopedCapture("cpu") as first:
+        call()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        edit(model, name, solver)
+    affected = not (make is mass and name == "gravity")
+    old, new = (
+        launched(model, solver, state, first.graph, results, start),
+        called(model, solver, state, call, results, start),
+    )
+    assert same(old, new) != affected
+    (warning,) = told
+    assert warning.filename == __file__ and f"model.{name}" in str(warning.message)
+    with wp.ScopedCapture("cpu") as second:
+        call()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        edit(model, name, solver)
+    old = launched(model, solver, state, second.graph, results, start)
+    assert same(old, called(model, solver, state, call, results, start))
+    assert not affected or not same(old, new)
+
+
+@pytest.mark.parametrize("make", [step, mass])
+def test_a_graph_of_arrays_that_vary_sees_edits_without_another_call(rng, model, make):
+    """At the next launch, though nothing else was called after the edit."""
+    model.varying = tuple(EDITS)
+    solver, state, call, results = make(model)
+    with wp.ScopedCapture("cpu") as capture:
+        call()
+    for name in EDITS:
+        start = low_state(model, rng)
+        begin(model, solver, state, start)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            edit(model, name)
+        wp.capture_launch(capture.graph)
+        found, fresh = values(results), make(model)
+        assert same(found, called(model, *fresh, start))
+
+
+def test_no_warning_without_a_graph(rng, model):
+    """Graphs that do not exist any more do not count."""
+    solver, _, call, _ = step(model)
+    with wp.ScopedCapture("cpu") as capture:
+        call()
+    del capture
+    gc.collect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        edit(model, "body_mass", solver)
+
+
+def test_general_launches_see_edits_of_numbers_beside_those_that_differ(rng, model):
+    """Where worlds differ in one mass, the kernel reads all numbers of bodies from memory: a graph sees edits of the others."""
+    numbers = model.body_mass.numpy()
+    numbers[0] *= 1.1
+    model.body_mass.assign(numbers)
+    model.notify_changed()
+    solver, state, call, results = step(model)
+    with wp.ScopedCapture("cpu") as capture:
+        call()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        edit(model, "body_mass", solver)
+    start = low_state(model, rng)
+    old = launched(model, solver, state, capture.graph, results, start)
+    assert same(old, called(model, solver, state, call, results, start))
+
+
+def test_contact_forces_of_graphs_from_before_an_edit_of_shapes_are_refused(model):
+    """They are in memory that the solver does not use any more."""
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+    with wp.ScopedCapture("cpu") as capture:
+        solver.step(state, state)
+    groups = model.shape_collision_group.numpy()
+    groups[model.shape_body.numpy() == 0] = 0
+    model.shape_collision_group.assign(groups)
+    with pytest.warns(UserWarning, match="contact_forces"):
+        solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)
+    wp.capture_launch(capture.graph)
+    with pytest.raises(ValueError, match="contact_forces"):
+        solver.contact_forces()
+    solver.step(state, state)
+    assert solver.contact_forces().shape == (model.shape_count,)

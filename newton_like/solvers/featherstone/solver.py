@@ -16,6 +16,7 @@ from newton_like.collision.pipeline import check_contacts
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
 from newton_like.model.edits import checked_names
+from newton_like.model.graphs import Graphs, add_capture
 from newton_like.model.model import EVALUATORS
 from newton_like.options import ANY, check_option
 from newton_like.programs.device import lane_width
@@ -188,6 +189,8 @@ class SolverFeatherstone(SolverBase):
         self._handed = None
         self._steppers, self._given = self._make_steppers(), None
         self._watch, self._broken = ShapeWatch(model), False
+        # graphs of resets; and whether graphs write the contact forces to memory that an edit took from the solver
+        self._forgetting, self._forces_elsewhere = Graphs(), False
         self._last_was_handed = False
         self._complete = type(self) is SolverFeatherstone
 
@@ -217,18 +220,36 @@ class SolverFeatherstone(SolverBase):
         if self._broken or self._watch.changed(self.model):
             if self.unsupported_contacts == "error":
                 self._refuse_contacts()
-            self._recorded.clear()
             self._steppers, self._given = self._make_steppers(), None
+            self._outdate(moved=True)
             self._watch.accept(self.model)
         # after an error everything is made again
         self._broken = True
-        if any([stepper.refresh() for stepper in (*self._steppers, *(self._given or ()))]):
-            self._recorded.clear()
+        steppers = (*self._steppers, *(self._given or ()))
+        memory = [stepper.kept for stepper in steppers]
+        stale = [stepper for stepper in steppers if stepper.refresh()]
+        if stale:
+            moved = any(stepper.kept is not kept for stepper, kept in zip(steppers, memory, strict=True))
+            self._outdate(set().union(*(stepper.work.parameters.freed for stepper in stale)), moved)
         self._broken = False
+
+    def _outdate(self, names=(), moved: bool = False) -> None:
+        """Forgets recorded launches, which do not see an edit; `moved`: the forces of the last step went with their memory."""
+        old = self._recorded.outdate(names, moved)
+        if moved:
+            self._forgetting.outdate(names, moved)
+            self._forces_elsewhere |= old
+
+    def graphs(self) -> list:
+        """The graphs that repeat steps, and resets."""
+        return [self._recorded.graphs, self._forgetting]
 
     def _forget(self, mask: wp.array) -> None:
         for stepper in (*self._steppers, *(self._given or ())):
             stepper.forget(mask)
+        if self.device.is_capturing:
+            self._forgetting.add(self.device)
+            add_capture(self.model, self)
 
     def step(self, state_in, state_out, control=None, contacts=None, dt: float = 1.0 / 240.0) -> None:
         """Advances all worlds by one step.
@@ -286,6 +307,7 @@ class SolverFeatherstone(SolverBase):
         if capturing:
             # a graph reads what its launches are told from arrays that nobody else may keep
             self._recorded.capture(recording, recording.arrays)
+            add_capture(model, self)
             keep_for_graph(model.device, self, *(() if contacts is None else (contacts, self._used)))
         recording.run()
 
@@ -312,12 +334,21 @@ class SolverFeatherstone(SolverBase):
         Returns:
             ``[shape_count]`` vec3, world axes [N]; zero for planes and other fixed shapes.
 
+        A launch of a captured graph is a step like any other. The forces of a graph that was captured before an edit of shapes or limits
+        are not known: the edit gave the solver other memory, and :meth:`notify_model_changed` warned of the graph.
+
         Raises:
-            ValueError: the last step got a list of contacts; the solver does not keep their directions.
+            ValueError: the last step got a list of contacts; the solver does not keep their directions. Or there was no step since such
+                an edit, and there are graphs of steps from before it.
         """
         if self._last_was_handed:
             raise ValueError(
                 "contact_forces() is not available after a step with a list of contacts; call step with contacts=None"
+            )
+        if self._forces_elsewhere:
+            raise ValueError(
+                "contact_forces(): there was no step since an edit that gave the solver other memory, and graphs from before the edit write"
+                " their forces to the old memory; capture the graph of the step again, or call step"
             )
         force = wp.zeros(self.model.shape_count, dtype=warp_types(self.model.dtype).vec3, device=self.model.device)
         for stepper in self._steppers:
@@ -340,6 +371,7 @@ class SolverFeatherstone(SolverBase):
         return o
 
     def _record(self, steppers, arrays, dt: float) -> Recording:
+        self._forces_elsewhere = False
         options = self._options(dt)
         inputs, outputs = check_arrays(self.model, arrays)
         with unrecorded(self.model.device, "SolverFeatherstone.step"):

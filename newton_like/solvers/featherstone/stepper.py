@@ -140,8 +140,10 @@ class Stepper:
             self._lay_out()
             return True
         if parameters.known is not self._known:
+            before = self.kernel
             self._choose_kernel()
-            stale = True
+            # the general kernel holds no numbers
+            stale |= self.kernel is not before
         return stale
 
     def record(self, inputs, outputs, options) -> tuple[list[list], list]:

@@ -9,6 +9,7 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.gather import EFFORT_MODE, gather_functions
 
 from newton_like.kernels.tree import (  # isort: skip
     ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTER, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, COLLIDER, DAMPING,
@@ -35,11 +36,8 @@ MOST = 1.7e308
 WEAK = 1.0e5
 """Limits of effort (without a drive) and of velocity from here on bind nothing."""
 
-POSITION_MODE, VELOCITY_MODE, EFFORT_MODE = 1, 2, 4
+POSITION_MODE, VELOCITY_MODE = 1, 2
 """Bits of ``newton_like.types.JointTargetMode``."""
-
-KINEMATIC = 2
-"""The bit of ``newton_like.types.BodyFlags``."""
 
 
 @cache
@@ -47,122 +45,27 @@ def parameter_kernels(real) -> types.SimpleNamespace:
     """For the scalar type `real`: the struct `Target` and the kernels over the articulations of a batch and their joints, dofs, bodies,
     colliders, planes, or nothing (`gravities`); `copies` over numbers that do not differ between articulations."""
 
-    @wp.struct
-    class Target:
-        # the first lane that is done, articulations, those of a block, and whether there are blocks to write to
-        first_lane: int
-        count: int
-        width: int
-        written: int
-        # the lanes as numbers in a row, and how far apart are those of neighbouring blocks and those of neighbouring places
-        numbers: wp.array[real]
-        block_step: int
-        step: int
-        # the numbers that all articulations share; NaN where articulations may differ
-        held: wp.array[real]
-        # the world of each articulation, when worlds were edited, and since when they are of interest, [1]
-        world: wp.array[int]
-        edited: wp.array[int]
-        since: wp.array[int]
-        # blocks of an articulation, and how many threads share them
-        items: int
-        sharing: int
-        # out: which of the held numbers differ; and, of the whole batch: whether any does, whether a limit binds that none bound
-        # before, whether contacts turn about their normal or a plane ends, and whether a number is not finite or out of range
-        differs: wp.array[wp.bool]
-        status: wp.array[wp.bool]
-
-    # pointers: indices that may be negative and strides, which arrays of Warp have, take half the time of a kernel on a CPU
-    value = f"auto value = static_cast<wp::{real.__name__}>(x), held = G.held.data[place];"
-    varies = "__builtin_expect(held != held, 1)"
-    write = "if (G.written) G.numbers.data[lane + place * G.step] = value;"
-    differ = "G.differs.data[place] = true; G.status.data[0] = true;"
-
-    # the two differ in speed only: most numbers of joints and shapes are held; those of bodies are, or vary together
-    @wp.func_native(f"{value} if (value != held) {{ if ({varies}) {{ {write} }} else {{ {differ} }} }}")
-    def give(G: Target, lane: int, place: int, x: wp.float64): ...
-
-    @wp.func_native(f"{value} if ({varies}) {{ {write} }} else if (value != held) {{ {differ} }}")
-    def give_of_body(G: Target, lane: int, place: int, x: wp.float64): ...
-
-    @wp.func
-    def give3(G: Target, lane: int, place: int, x: wp.vec3d):
-        give(G, lane, place, x[0])
-        give(G, lane, place + 1, x[1])
-        give(G, lane, place + 2, x[2])
-
-    @wp.func
-    def give4(G: Target, lane: int, place: int, v: wp.vec3d, w: wp.float64):
-        give3(G, lane, place, v)
-        give(G, lane, place + 3, w)
-
-    @wp.func
-    def lane_of(G: Target, thread: int):
-        """Where the first number of a thread's articulation goes."""
-        block = thread // G.width
-        return block * G.block_step + thread - block * G.width
-
-    @wp.func
-    def articulation(G: Target, at_lane: int):
-        """The articulation of a thread, or -1 if its world was not edited, and where its first number goes. Lanes beyond the last
-        articulation repeat it."""
-        thread = G.first_lane + at_lane
-        i = wp.min(thread, G.count - 1)
-        if G.edited[G.world[i]] <= G.since[0]:
-            i = -1
-        return i, lane_of(G, thread)
-
-    @wp.func_native("return a.data[i];")
-    def fetch(a: wp.array[real], i: int) -> wp.float64: ...
-
-    @wp.func_native("return a.data[i];")
-    def whole(a: wp.array[int], i: int) -> int: ...
-
-    @wp.func
-    def fetch3(a: wp.array[real], i: int):
-        return wp.vec3d(fetch(a, i), fetch(a, i + 1), fetch(a, i + 2))
-
-    # the difference of a number that is not finite from itself is not a number
-    @wp.func_native("if (!(x - x == 0)) G.status.data[3] = true;")
-    def watch(G: Target, x: wp.float64): ...
-
-    @wp.func_native("auto x = a.data[i] + a.data[i + 1] + a.data[i + 2]; if (!(x - x == 0)) G.status.data[3] = true;")
-    def watch3(G: Target, a: wp.array[real], i: int): ...
-
-    # comparisons with NaN are false; limits may be infinite
-    @wp.func_native(
-        "if (!((gains - gains == 0) & (least >= 0) & (effort >= 0) & (speed >= 0) & (lower == lower) & (upper == upper)))"
-        " G.status.data[3] = true;"
-    )
-    def watch_gains(
-        G: Target,
-        gains: wp.float64,
-        least: wp.float64,
-        effort: wp.float64,
-        speed: wp.float64,
-        lower: wp.float64,
-        upper: wp.float64,
-    ): ...
-
-    # two shapes that touch
-    @wp.func_native(
-        "auto x = a.data[s], y = a.data[g]; if (!((x >= 0) & (y >= 0) & (x <= most) & (y <= most))) G.status.data[3] = true;"
-    )
-    def watch_pair(G: Target, a: wp.array[real], s: int, g: int, most: wp.float64): ...
-
-    @wp.func
-    def prescribed(slot: int, first: int, flags: wp.array[int]):
-        """Whether the body at a place of an articulation is kinematic; False for the place -1."""
-        found = bool(False)
-        if slot >= 0:
-            found = (whole(flags, first + slot) & KINEMATIC) != 0
-        return found
-
-    @wp.func
-    def turned(v: wp.vec3d, w: wp.float64, x: wp.vec3d):
-        """The vector x turned by the unit quaternion (v, w)."""
-        y = wp.float64(2.0) * wp.cross(v, x)
-        return x + w * y + wp.cross(v, y)
+    # kernels see names, and no attributes
+    f = gather_functions(real)
+    Target = f.Target
+    give = f.give
+    give_of_body = f.give_of_body
+    give3 = f.give3
+    give4 = f.give4
+    lane_of = f.lane_of
+    articulation = f.articulation
+    fetch = f.fetch
+    whole = f.whole
+    fetch3 = f.fetch3
+    watch = f.watch
+    watch3 = f.watch3
+    watch_quaternion = f.watch_quaternion
+    watch_axis = f.watch_axis
+    watch_gains = f.watch_gains
+    watch_order = f.watch_order
+    watch_pair = f.watch_pair
+    prescribed = f.prescribed
+    turned = f.turned
 
     # one module: its kernels are needed together, and compile at once in half the time
     module = wp.get_module(f"newton_like.parameters.{real.__name__}")
@@ -183,6 +86,9 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         driver: wp.array[int],
         body_start: int,
         body_stride: int,
+        # whether each joint limits the distance of its anchors, and whether each dof has an axis of its own
+        distant: wp.array[int],
+        has_coordinate: wp.array[int],
         # Model:
         joint_parent: wp.array[int],
         joint_ancestor: wp.array[int],
@@ -206,6 +112,8 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             p_w = fetch(joint_X_p, 7 * j + 6)
             c = -fetch3(joint_X_c, 7 * j + 3)
             c_w = fetch(joint_X_c, 7 * j + 6)
+            watch_quaternion(G, p, p_w)
+            watch_quaternion(G, c, c_w)
             parent = whole(joint_parent, j)
             if parent >= 0 and whole(joint_ancestor, j) < 0:
                 # a body that rests carries the joint
@@ -222,17 +130,27 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give3(G, lane, at + CHILD_POS, x_c)
             home_w = p_w * c_w - wp.dot(p, c)
             give4(G, lane, at + HOME_QUAT, p_w * c + c_w * p + wp.cross(p, c), home_w)
-            # a sum with all numbers of both anchors and of the axes
-            everything = home_w + x_p[0] + x_p[1] + x_p[2] + x_c[0] + x_c[1] + x_c[2]
+            watch(G, x_p[0] + x_p[1] + x_p[2] + x_c[0] + x_c[1] + x_c[2])
             shortest = fetch(joint_min_distance, j)
             longest = fetch(joint_max_distance, j)
+            if whole(distant, k) != 0:
+                if shortest >= wp.float64(0.0) and longest >= wp.float64(0.0):
+                    watch_order(G, shortest, longest)
+                watch_order(G, shortest, shortest)
+                watch_order(G, longest, longest)
             if prescribed(whole(driver, k), body_start + body_stride * i, body_flags):
                 shortest = wp.float64(-1.0)
                 longest = wp.float64(-1.0)
-            give(G, lane, at + DISTANCE_MIN, shortest)
-            give(G, lane, at + DISTANCE_MAX, longest)
+            # other joints have no distances, whatever stands there
+            if shortest == shortest:
+                give(G, lane, at + DISTANCE_MIN, shortest)
+            if longest == longest:
+                give(G, lane, at + DISTANCE_MAX, longest)
             for d in range(whole(dof_at, k), whole(dof_at, k + 1)):
                 axis = fetch3(joint_axis, 3 * (qd_start + qd_stride * i + d))
+                watch(G, axis[0] + axis[1] + axis[2])
+                if whole(has_coordinate, d) != 0:
+                    watch_axis(G, axis)
                 to = axis_at + DOF * d
                 give3(G, lane, to + AXIS, axis)
                 give3(G, lane, to + AXIS_IN_PARENT, turned(p, p_w, axis))
@@ -242,8 +160,6 @@ def parameter_kernels(real) -> types.SimpleNamespace:
                 turn = half_w * c + c_w * half + wp.cross(half, c)
                 turn_w = half_w * c_w - wp.dot(half, c)
                 give4(G, lane, to + HALF_TURN_QUAT, turn, turn_w)
-                everything = everything + turn_w
-            watch(G, everything)
 
     @wp.kernel(module=module, enable_backward=False)
     def bodies(
@@ -356,7 +272,24 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             stiffness = fetch(joint_stiffness, j)
             far = wp.float64(NO_LIMIT)
             least = wp.min(wp.min(wp.min(stiff, damp), wp.min(armature, damping)), wp.min(stiffness, friction))
-            watch_gains(G, stiff + damp + armature + damping + stiffness + friction, least, effort, speed, lower, upper)
+            rest = none
+            if whole(rest_of, d) >= 0:
+                rest = fetch(joint_rest_q, q_start + q_stride * i + whole(rest_of, d))
+            offset = none
+            ratio = none
+            if whole(rest_w_of, d) >= 0:
+                w = q_start + q_stride * i + whole(rest_w_of, d)
+                offset = fetch(joint_rest_q, w)
+                turn = fetch3(joint_rest_q, w - 3)
+                watch_quaternion(G, turn, offset)
+            if whole(mimic_of, d) >= 0:
+                pair = 2 * (joint_start + joint_stride * i + whole(mimic_of, d))
+                offset = fetch(joint_mimic_coeffs, pair)
+                ratio = fetch(joint_mimic_coeffs, pair + 1)
+            if whole(has_coordinate, d) != 0:
+                watch_order(G, lower, upper)
+            gains = stiff + damp + armature + damping + stiffness + friction + rest + offset + ratio
+            watch_gains(G, gains, least, effort, speed, lower, upper, far, mode)
             kinematic = prescribed(whole(driver, d), body_start + body_stride * i, body_flags)
             if kinematic:
                 mode = 0
@@ -388,18 +321,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             if mode == EFFORT_MODE:
                 clip = wp.float64(1.0)
             give(G, lane, at + CLIP_FORCE, clip)
-            rest = none
-            if whole(rest_of, d) >= 0:
-                rest = fetch(joint_rest_q, q_start + q_stride * i + whole(rest_of, d))
             give(G, lane, at + REST_Q, rest)
-            offset = none
-            ratio = none
-            if whole(rest_w_of, d) >= 0:
-                offset = fetch(joint_rest_q, q_start + q_stride * i + whole(rest_w_of, d))
-            if whole(mimic_of, d) >= 0:
-                pair = 2 * (joint_start + joint_stride * i + whole(mimic_of, d))
-                offset = fetch(joint_mimic_coeffs, pair)
-                ratio = fetch(joint_mimic_coeffs, pair + 1)
             give(G, lane, at + MIMIC_OFFSET, offset)
             give(G, lane, at + MIMIC_RATIO, ratio)
             weak = wp.float64(WEAK)
@@ -462,14 +384,15 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             center = fetch3(shape_transform, 7 * s)
             turn = fetch3(shape_transform, 7 * s + 3)
             turn_w = fetch(shape_transform, 7 * s + 6)
-            watch(
-                G,
-                size[0] + size[1] + size[2] + center[0] + center[1] + center[2] + turn[0] + turn[1] + turn[2] + turn_w,
-            )
+            watch(G, size[0] + size[1] + size[2] + center[0] + center[1] + center[2])
             give3(G, lane, at + SIZE, size)
             give3(G, lane, at + CENTER, center)
             give4(G, lane, at + ROTATION, turn, turn_w)
-            give(G, lane, at + RADIUS, fetch(shape_collision_radius, s))
+            watch_quaternion(G, turn, turn_w)
+            radius = fetch(shape_collision_radius, s)
+            watch_order(G, wp.float64(0.0), radius)
+            watch(G, radius)
+            give(G, lane, at + RADIUS, radius)
             surface = at + SURFACE
             sliding = half * (fetch(shape_material_mu, s) + fetch(shape_material_mu, g))
             give(G, lane, surface + MU, sliding)
@@ -550,6 +473,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             x = fetch3(shape_transform, 7 * g)
             v = fetch3(shape_transform, 7 * g + 3)
             w = fetch(shape_transform, 7 * g + 6)
+            watch_quaternion(G, v, w)
             none = wp.float64(0.0)
             one = wp.float64(1.0)
             normal = turned(v, w, wp.vec3d(none, none, one))

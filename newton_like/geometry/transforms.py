@@ -15,6 +15,9 @@ UNIT_TOLERANCE = 1.0e-2
 """Largest deviation of a given quaternion's length from one. Smaller deviations are rounding errors (of two or more
 decimals) and are removed by normalisation; larger ones raise an error."""
 
+AXIS_TOLERANCE = 1.0e-3
+"""Largest deviation of an axis' length from one that counts as rounding."""
+
 IDENTITY = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 """The identity transform."""
 IDENTITY.setflags(write=False)

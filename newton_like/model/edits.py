@@ -13,7 +13,6 @@ import warp as wp
 from newton_like.arrays import flat
 from newton_like.coercion import as_list
 from newton_like.kernels.edits import edit_kernels, mass_kernels
-from newton_like.model.columns import BY_NAME
 from newton_like.threads import run_shared, shared_out
 from newton_like.types import ModelFlags
 
@@ -198,62 +197,3 @@ def edits_of(model) -> Edits:
         # a copy of a model counts on
         edits.version = model.version
     return model._edits
-
-
-def check_masses(model) -> None:
-    """Raises ValueError for masses and moments of inertia that are negative or not finite."""
-    for name, array in (("body_mass", model.body_mass), ("body_inertia", model.body_inertia)):
-        numbers = array.numpy().reshape(model.body_count, 1 if name == "body_mass" else 9)
-        least = numbers[:, ::4]  # of a matrix, the diagonal
-        wrong = ~((least >= 0.0).all(axis=1) & np.isfinite(numbers).all(axis=1))
-        if wrong.any():
-            i = int(np.argmax(wrong))
-            raise ValueError(
-                f"body '{model.body_label[i]}' (index {i}): {name} is {numbers[i].tolist()} ({np.count_nonzero(wrong)} bodies in all);"
-                " give a finite one of at least 0"
-            )
-
-
-_CHECKED = {
-    "body": ("body_com",),
-    "joint": ("joint_X_p", "joint_X_c"),
-    "dof": (
-        "joint_axis", "joint_target_ke", "joint_target_kd", "joint_armature", "joint_damping", "joint_stiffness", "joint_friction",
-        "joint_effort_limit", "joint_velocity_limit", "joint_limit_lower", "joint_limit_upper",
-    ),
-    "shape": ("shape_transform", "shape_scale", *MATERIALS, "shape_margin", "shape_gap"),
-    "world": ("gravity",),
-}  # fmt: skip
-"""Arrays whose numbers are checked after an edit, by what has them."""
-
-_LIMITS = ("joint_effort_limit", "joint_velocity_limit", "joint_limit_lower", "joint_limit_upper")
-"""Those of them that may be infinite."""
-
-
-def check_numbers(model) -> None:
-    """Raises ValueError for numbers of :data:`_CHECKED` that are NaN, infinite without being limits, or out of the range that their
-    :class:`newton_like.model.columns.Column` allows."""
-    for kind, names in _CHECKED.items():
-        for name in names:
-            numbers = getattr(model, name).numpy()
-            if not numbers.size:
-                continue
-            rows = numbers.reshape(len(numbers), -1)
-            column = BY_NAME.get(name)
-            low, high = (None, None) if column is None else (column.low, column.high)
-            sound = ~np.isnan(rows) if name in _LIMITS else np.isfinite(rows)
-            sound &= (rows >= (-np.inf if low is None else low)) & (rows <= (np.inf if high is None else high))
-            wrong = np.flatnonzero(~sound.all(axis=1))
-            if not wrong.size:
-                continue
-            i, entity, noun = int(wrong[0]), int(wrong[0]), kind
-            if kind == "dof":
-                entity, noun = int(np.searchsorted(model.joint_qd_start.numpy(), i, side="right")) - 1, "joint"
-            label = "" if kind == "world" else f"'{getattr(model, f'{noun}_label')[entity]}' "
-            bounds = ("" if low is None else f" of at least {low:g}") + (
-                "" if high is None else f" and at most {high:g}"
-            )
-            give = "numbers" if name in _LIMITS else "finite numbers"
-            raise ValueError(
-                f"{noun} {label}(index {entity}): {name}[{i}] is {numbers[i].tolist()} ({wrong.size} entries in all); give {give}{bounds}"
-            )

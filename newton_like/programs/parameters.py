@@ -16,6 +16,7 @@ import warp as wp
 from newton_like.arrays import as_numbers, flat
 from newton_like.compiler.cpp import Constants
 from newton_like.kernels.parameters import parameter_kernels
+from newton_like.model.edit_checks import check_numbers
 from newton_like.model.edits import (
     ARRAYS,
     BODIES,
@@ -26,10 +27,9 @@ from newton_like.model.edits import (
     JOINTS,
     KINDS,
     SHAPES,
-    check_numbers,
     edits_of,
 )
-from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.programs.device import interleaved
 from newton_like.programs.structs import copied
 from newton_like.threads import Command, run_shared, shared_out
@@ -185,7 +185,7 @@ class Parameters:
             compiled again.
 
         Raises:
-            ValueError: numbers are not finite or out of range, see :func:`newton_like.model.edits.check_numbers`.
+            ValueError: numbers are not finite or out of range, see :func:`newton_like.model.edit_checks.check_numbers`.
             TablesChanged: limits, rolling contacts or edges of planes are needed that the tables do not have.
         """
         edits, since = self._edits, self._since
@@ -392,7 +392,7 @@ class Parameters:
         arrays, (kinds,) = numbers(*ARRAYS[group]), numbers(FLAGS)
         if group == JOINTS:
             carried = [*numbers("joint_parent", "joint_ancestor", "body_q"), kinds]
-            own = [t["dof_at"], t["driver_of_joint"], *body]
+            own = [t["dof_at"], t["driver_of_joint"], *body, t["distant"], t["has_coordinate"]]
             launch("joints", counts["joint"], [at["joint"], at["dof"], *joint, *qd, *own, *carried, *arrays])
         elif group == BODIES:
             launch("bodies", counts["body"], [at["body"], *body, t["slot"], t["driver_of_body"], kinds, *arrays])
@@ -456,6 +456,7 @@ class Parameters:
         tables = dict(
             world=world, gravity_world=np.maximum(batch.world, 0), slot=template.body_slot, dof_at=template.dof_at, rest_of=rest,
             rest_w_of=rest_w, mimic_of=mimic, has_coordinate=template.dof_q >= 0,
+            distant=look_up(np.asarray(template.joint_type, int), "limits_distance"),
         )  # fmt: skip
         for name in _KINEMATIC:
             tables[f"driver_of_{name}"] = self._drivers.get(name, np.full(self._counts[name], -1))

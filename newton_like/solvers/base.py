@@ -13,7 +13,8 @@ from newton_like.arrays import check_recorded, host_array, keep_for_graph, unrec
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import move_bodies
 from newton_like.model.arguments import arrays_of_state, check_model, check_row
-from newton_like.model.edits import BODIES, GAINS, JOINTS, KINDS, OTHERS, check_masses, edits_of
+from newton_like.model.edit_checks import check_masses
+from newton_like.model.edits import BODIES, GAINS, JOINTS, KINDS, OTHERS, edits_of
 from newton_like.model.joint_types import look_up
 from newton_like.model.model import resting_body
 from newton_like.model.singular import armature_matters, refuse_singular
@@ -174,8 +175,11 @@ class SolverBase:
             ValueError: a mass or a moment of inertia is negative or not finite; a gain, armature, damping, stiffness, friction, limit of
                 effort or velocity, or number of a material is negative or NaN, or infinite without being a limit; a restitution is above
                 1; a centre of mass, a position limit, a pose or size of a shape that may touch a plane, or gravity is NaN, or infinite
-                without being a limit; an anchor or an axis of a joint is not finite; a joint moves nothing; a body that hangs on another
-                one is kinematic; or see :meth:`reset`.
+                without being a limit; a bounding radius is negative or not finite; an anchor or an axis of a joint, a rest position, a
+                coefficient of a mimic, or a distance of a DISTANCE joint is NaN, or infinite without being a limit; a quaternion or an
+                axis does not have length 1; a target mode does not exist; limits exclude all positions; a joint moves nothing; a body that
+                hangs on another one is kinematic; or see :meth:`reset`. Distances, mimic coefficients, rest positions and lengths of axes
+                of joints that do not use them are not looked at.
         """
         self.model.notify_changed(flags, world_mask)
         self._check_version()

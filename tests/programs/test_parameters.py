@@ -10,6 +10,7 @@ from newton_like.kernels.layout import STEP_ROWS
 from newton_like import ModelFlags
 from newton_like.collision.ground import find_colliders, shape_kinds
 from newton_like.model.edits import ARRAYS, GROUPS
+from newton_like.model.joint_types import look_up
 from newton_like.programs.parameters import _SOURCES, Parameters, TablesChanged
 from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
@@ -21,7 +22,7 @@ WORLDS = 11
 
 NAMES = [name for group in GROUPS for name in ARRAYS[group]]
 ADDED = (
-    "joint_min_distance", "joint_max_distance", "joint_rest_q", "joint_mimic_coeffs", "joint_armature", "body_com", "gravity",
+    "joint_min_distance", "joint_max_distance", "joint_mimic_coeffs", "joint_armature", "body_com", "gravity",
     "shape_margin",
 )  # fmt: skip
 """Arrays whose zeros may become other numbers."""
@@ -48,6 +49,11 @@ def new_values(model, name: str, rng) -> np.ndarray:
     if name == "joint_target_mode":
         # position drives become position and velocity drives, and the other way round
         return np.where(old == 1, 3, np.where(old == 3, 1, old))
+    if name == "joint_rest_q":
+        new = old + rng.uniform(0.01, 0.1, old.shape)
+        for start in model.joint_q_start.numpy()[:-1][look_up(model.joint_type.numpy(), "turns_only")]:
+            new[start : start + 4] /= np.linalg.norm(new[start : start + 4])
+        return new
     if name in ADDED:
         return old + rng.uniform(0.01, 0.1, old.shape)
     # where there is none there stays none, and what is unlimited stays so

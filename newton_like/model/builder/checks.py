@@ -13,13 +13,10 @@ import numpy as np
 
 from newton_like.coercion import LARGEST, as_matrix33, as_number, as_vector
 from newton_like.geometry.shapes import SOURCES
-from newton_like.geometry.transforms import UNIT_TOLERANCE, as_transform
+from newton_like.geometry.transforms import AXIS_TOLERANCE, UNIT_TOLERANCE, as_transform
 from newton_like.model.columns import COLUMNS, COUNTS, INT_SHAPES, KINDS, SHAPES
 from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.types import MAXVAL, BodyFlags, GeoType, JointTargetMode, JointType, ShapeFlags
-
-AXIS_TOLERANCE = 1.0e-3
-"""Largest deviation of an axis' length from one that counts as rounding."""
 
 _PLURAL = {"body": "bodies", "coord": "coordinates"}
 """Of kinds that take more than an s."""

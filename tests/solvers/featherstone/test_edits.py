@@ -6,6 +6,7 @@ import warp as wp
 
 from newton_like import Mesh, ModelBuilder, ModelFlags, ShapeConfig, dynamics
 from newton_like.collision.ground import unsupported_pairs
+from newton_like.model.columns import BY_NAME
 from newton_like.solvers import SolverFeatherstone
 from newton_like.types import BodyFlags, GeoType, ShapeFlags
 from tests.support.mechanisms import mechanism, quadruped, random_start, same_robot, vary, worlds_of
@@ -385,6 +386,116 @@ def test_numbers_that_a_builder_refuses_are_refused_after_an_edit(rng, name, bad
         solver.step(state, state)
     with pytest.raises(ValueError, match=name):
         SolverFeatherstone(model, evaluator="general")
+
+
+def springs():
+    """A ball joint and a hinge with springs, a slide that follows the hinge, and a free body at a rope, in each world."""
+    one = ModelBuilder()
+    bodies = [one.add_link(mass=1.0, inertia=0.1 * np.eye(3), com=(0.0, 0.0, -0.2)) for _ in range(4)]
+    joints = [
+        one.add_joint_ball(-1, bodies[0], label="ball"),
+        one.add_joint_revolute(bodies[0], bodies[1], axis="y", limit_lower=-3.0, limit_upper=3.0, label="hinge"),
+        one.add_joint_prismatic(bodies[1], bodies[2], axis="x", label="slide"),
+        one.add_joint_distance(bodies[2], bodies[3], min_distance=0.1, max_distance=0.5, label="rope"),
+    ]
+    one.add_articulation(joints)
+    one.set_joint_mimic("slide", "hinge", coeffs=(0.0, 0.1))
+    one.joint_stiffness[:4] = [1.0] * 4
+    scene = ModelBuilder()
+    scene.replicate(one, 3)
+    return scene.finalize("cpu", dtype=wp.float64)
+
+
+@pytest.mark.parametrize("varying", [False, True])
+@pytest.mark.parametrize(
+    ("joint", "name", "bad"),
+    [
+        ("hinge", "joint_rest_q", np.nan),
+        ("hinge", "joint_rest_q", np.inf),
+        ("ball", "joint_rest_q", 0.0),
+        ("hinge", "joint_limit_lower", np.inf),
+        ("hinge", "joint_limit_upper", -np.inf),
+        ("hinge", "joint_limit_upper", -4.0),
+        ("hinge", "joint_axis", 0.0),
+        ("hinge", "joint_axis", 1.0),
+        ("slide", "joint_axis", 0.0),
+        ("rope", "joint_X_p", 0.0),
+        ("hinge", "joint_X_c", 0.0),
+        ("hinge", "joint_target_mode", -1),
+        ("hinge", "joint_target_mode", 5),
+        ("slide", "joint_mimic_coeffs", np.nan),
+        ("rope", "joint_min_distance", np.nan),
+        ("rope", "joint_max_distance", 0.05),
+    ],
+)
+def test_numbers_that_a_joint_cannot_have_are_refused_by_name(rng, joint, name, bad, varying):
+    """By the notice of the edit, by each step and by a new solver, until the array is mended."""
+    model = springs()
+    solver = SolverFeatherstone(model, evaluator="general", varying=[name] if varying else ())
+    state, array = model.state(), getattr(model, name)
+    j = int(rng.choice([j for j, label in enumerate(model.joint_label) if label.endswith(joint)]))
+    starts = {"coord": model.joint_q_start, "dof": model.joint_qd_start}
+    first = int(starts[BY_NAME[name].kind].numpy()[j]) if BY_NAME[name].kind in starts else j
+    sound, numbers = wp.clone(array), array.numpy()
+    rows = slice(first, first + (4 if joint == "ball" else 1))
+    numbers[rows] = bad
+    array.assign(numbers)
+    refused = "joint_min_distance" if "distance" in name else "joint_limit_lower" if bad == -4.0 else name
+    named = rf"joint '[^']*{joint}' \(index {j}\): {refused}\["
+    for call in [
+        solver.notify_model_changed,
+        lambda: solver.step(state, state),
+        lambda: SolverFeatherstone(model, evaluator="general"),
+    ]:
+        with pytest.raises(ValueError, match=named):
+            call()
+    wp.copy(array, sound)
+    solver.notify_model_changed()
+    solver.step(state, state)
+    assert np.isfinite(state.joint_q.numpy()).all()
+
+
+@pytest.mark.parametrize("name", ["joint_mimic_coeffs", "joint_min_distance", "joint_max_distance", "joint_rest_q"])
+def test_numbers_that_a_joint_does_not_use_do_not_matter(name):
+    """NaN there changes no bit, and makes no new kernel."""
+    ends = []
+    for value in (None, np.nan):
+        model = springs()
+        solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+        (stepper,) = solver._steppers
+        known = stepper.work.parameters.known
+        if value is not None:
+            numbers, user = getattr(model, name).numpy(), "slide" if "mimic" in name else "rope"
+            uses = np.array([label.endswith(user) for label in model.joint_label])
+            if name == "joint_rest_q":
+                numbers[model.joint_q_start.numpy()[:-1][uses]] = value
+            else:
+                numbers[~uses] = value
+            getattr(model, name).assign(numbers)
+            solver.notify_model_changed()
+            assert stepper.work.parameters.known is known
+        ends.append(run(solver, state))
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("bad", [np.nan, -0.1])
+@pytest.mark.parametrize("varying", [False, True])
+def test_a_radius_that_cannot_be_is_refused_by_name(bad, varying):
+    model = worlds_of(quadruped(), 2).finalize("cpu")
+    name = "shape_collision_radius"
+    solver = SolverFeatherstone(model, evaluator="general", varying=[name] if varying else ())
+    numbers = model.shape_collision_radius.numpy()
+    numbers[np.flatnonzero(model.shape_body.numpy() >= 0)] = bad
+    model.shape_collision_radius.assign(numbers)
+    with pytest.raises(ValueError, match=rf"shape .*{name}\["):
+        solver.notify_model_changed()
+    turned = model.shape_transform.numpy().copy()
+    turned[:, 3:] = 0.0
+    model.shape_collision_radius.assign(np.abs(np.nan_to_num(numbers, nan=0.1)))
+    solver.notify_model_changed()
+    model.shape_transform.assign(turned)
+    with pytest.raises(ValueError, match=r"shape .*shape_transform\[.*length 1"):
+        solver.notify_model_changed()
 
 
 @pytest.mark.parametrize("name", ["limit_lower", "limit_upper", "effort_limit", "velocity_limit"])

@@ -1,0 +1,156 @@
+"""Checks of edited arrays on the host, which name what is wrong.
+
+Kernels look at the numbers that they gather from edited arrays (`newton_like.kernels.parameters`). Where one of these numbers cannot be,
+:func:`check_numbers` finds its entity. Numbers that a joint or a shape does not use are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from newton_like.geometry.transforms import AXIS_TOLERANCE, UNIT_TOLERANCE
+from newton_like.model.columns import BY_NAME
+from newton_like.model.edits import MATERIALS
+from newton_like.model.joint_types import look_up
+from newton_like.types import MAXVAL, JointTargetMode
+
+
+def check_masses(model) -> None:
+    """Raises ValueError for masses and moments of inertia that are negative or not finite."""
+    for name, array in (("body_mass", model.body_mass), ("body_inertia", model.body_inertia)):
+        numbers = array.numpy().reshape(model.body_count, 1 if name == "body_mass" else 9)
+        least = numbers[:, ::4]  # of a matrix, the diagonal
+        wrong = ~((least >= 0.0).all(axis=1) & np.isfinite(numbers).all(axis=1))
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise ValueError(
+                f"body '{model.body_label[i]}' (index {i}): {name} is {numbers[i].tolist()} ({np.count_nonzero(wrong)} bodies in all);"
+                " give a finite one of at least 0"
+            )
+
+
+_CHECKED = {
+    "body": ("body_com",),
+    "joint": ("joint_X_p", "joint_X_c", "joint_min_distance", "joint_max_distance", "joint_mimic_coeffs"),
+    "dof": (
+        "joint_axis", "joint_target_mode", "joint_target_ke", "joint_target_kd", "joint_armature", "joint_damping", "joint_stiffness",
+        "joint_friction", "joint_effort_limit", "joint_velocity_limit", "joint_limit_lower", "joint_limit_upper",
+    ),
+    "coord": ("joint_rest_q",),
+    "shape": ("shape_transform", "shape_scale", "shape_collision_radius", *MATERIALS, "shape_margin", "shape_gap"),
+    "world": ("gravity",),
+}  # fmt: skip
+"""Arrays whose numbers are checked after an edit, by what has them."""
+
+_LIMITS = (
+    "joint_effort_limit", "joint_velocity_limit", "joint_limit_lower", "joint_limit_upper", "joint_min_distance", "joint_max_distance",
+)  # fmt: skip
+"""Those of them that may be infinite."""
+
+_POSES = ("joint_X_p", "joint_X_c", "shape_transform")
+
+
+def check_numbers(model) -> None:
+    """Raises ValueError for numbers of :data:`_CHECKED` that are NaN, infinite without being limits, or out of the range that their
+    :class:`newton_like.model.columns.Column` allows; for quaternions and axes without length 1, target modes that do not exist, and limits
+    that exclude all positions."""
+    for kind, names in _CHECKED.items():
+        for name in names:
+            numbers = getattr(model, name).numpy()
+            if not numbers.size:
+                continue
+            rows = numbers.reshape(len(numbers), -1)
+            column = BY_NAME.get(name)
+            low, high = (None, None) if column is None else (column.low, column.high)
+            if name == "shape_collision_radius":
+                low = 0.0
+            sound = ~np.isnan(rows) if name in _LIMITS else np.isfinite(rows)
+            sound &= (rows >= (-np.inf if low is None else low)) & (rows <= (np.inf if high is None else high))
+            bounds = "" if low is None else f" of at least {low:g}"
+            bounds += "" if high is None else f" and at most {high:g}"
+            give = f"{'numbers' if name in _LIMITS else 'finite numbers'}{bounds}"
+            _refuse(model, kind, name, ~sound.all(axis=1), give)
+            if name in _POSES:
+                _refuse(model, kind, name, _off(rows[:, 3:], UNIT_TOLERANCE), "a quaternion (x, y, z, w) of length 1")
+    _refuse(
+        model, "dof", "joint_axis", _off(model.joint_axis.numpy(), AXIS_TOLERANCE), "an axis of length 1", _positions
+    )
+    modes = ~np.isin(model.joint_target_mode.numpy(), [int(mode) for mode in JointTargetMode])
+    _refuse(model, "dof", "joint_target_mode", modes, f"one of {', '.join(JointTargetMode.__members__)}")
+    lower, upper = model.joint_limit_lower.numpy(), model.joint_limit_upper.numpy()
+    _refuse(model, "dof", "joint_limit_lower", lower >= MAXVAL, "a smaller limit, or -inf for none")
+    _refuse(model, "dof", "joint_limit_upper", upper <= -MAXVAL, "a larger limit, or inf for none")
+    _refuse(model, "dof", "joint_limit_lower", lower > upper, "a limit of at most joint_limit_upper", _positions)
+    low, high = model.joint_min_distance.numpy(), model.joint_max_distance.numpy()
+    crossed = (low >= 0.0) & (high >= 0.0) & (low > high)
+    _refuse(model, "joint", "joint_min_distance", crossed, "a distance of at most joint_max_distance")
+    _check_rest(model)
+
+
+def _check_rest(model) -> None:
+    """Rest orientations of joints that turn as a whole have length 1."""
+    turning = np.flatnonzero(look_up(model.joint_type.numpy(), "turns_only"))
+    first = model.joint_q_start.numpy()[turning]
+    rest = model.joint_rest_q.numpy()
+    wrong = np.zeros(len(rest), bool)
+    wrong[first] = _off(rest[first[:, None] + np.arange(4)], UNIT_TOLERANCE)
+    _refuse(
+        model,
+        "coord",
+        "joint_rest_q",
+        wrong,
+        "four numbers from here on that are a quaternion (x, y, z, w) of length 1",
+    )
+
+
+def _off(vectors: np.ndarray, tolerance: float) -> np.ndarray:
+    """Vectors whose length is not 1."""
+    return ~(np.abs(np.linalg.norm(vectors.astype(np.float64), axis=1) - 1.0) <= tolerance)
+
+
+def _dofs(model, joints: np.ndarray) -> np.ndarray:
+    """The degrees of freedom of chosen joints, ``[joint_dof_count]`` bool."""
+    return np.repeat(joints, np.diff(model.joint_qd_start.numpy()))
+
+
+def _positions(model) -> np.ndarray:
+    """Degrees of freedom with a coordinate and an axis of their own."""
+    return _dofs(model, look_up(model.joint_type.numpy(), "axis_by_axis"))
+
+
+def _rests(model) -> np.ndarray:
+    """Coordinates with a rest position."""
+    springs = ~look_up(model.joint_type.numpy(), "floats")
+    return np.repeat(springs, np.diff(model.joint_q_start.numpy()))
+
+
+def _distances(model) -> np.ndarray:
+    return look_up(model.joint_type.numpy(), "limits_distance")
+
+
+_USED: dict[str, Callable] = {
+    "joint_rest_q": _rests,
+    "joint_min_distance": _distances,
+    "joint_max_distance": _distances,
+    "joint_mimic_coeffs": lambda model: model.joint_mimic_joint.numpy() >= 0,
+}
+"""Which entries of an array are used, where some are not."""
+
+
+def _refuse(model, kind: str, name: str, wrong: np.ndarray, give: str, used: Callable | None = None) -> None:
+    """Raises ValueError about the first wrong entry of an array; `give`: the cure, `used`: which entries are looked at."""
+    used = used or _USED.get(name)
+    found = np.flatnonzero(wrong if used is None else wrong & used(model))
+    if not found.size:
+        return
+    i, entity, noun = int(found[0]), int(found[0]), kind
+    if kind in ("dof", "coord"):
+        starts = model.joint_qd_start if kind == "dof" else model.joint_q_start
+        entity, noun = int(np.searchsorted(starts.numpy(), i, side="right")) - 1, "joint"
+    label = "" if kind == "world" else f"'{getattr(model, f'{noun}_label')[entity]}' "
+    number = getattr(model, name).numpy()[i].tolist()
+    raise ValueError(
+        f"{noun} {label}(index {entity}): {name}[{i}] is {number} ({found.size} entries in all); give {give}"
+    )

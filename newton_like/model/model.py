@@ -360,7 +360,11 @@ class Model(Fields):
         follow_edits(self)
 
     def set_gravity(self, gravity, world: int | None = None) -> None:
-        """Changes gravity.
+        """Changes gravity of all worlds, or of one.
+
+        The new gravity acts from the next step on in every world that is set; :meth:`notify_changed` is called for these worlds. A later
+        ``solver.notify_model_changed(..., world_mask)``, which Newton needs after this function, changes nothing: its mask does not bring
+        old gravity back. To change some worlds, call this function for each of them, or write ``gravity`` and notify with a mask.
 
         Args:
             gravity: acceleration [m/s^2]: a vector in world axes, a number along the up axis, or (without ``world``) an

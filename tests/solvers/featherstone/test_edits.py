@@ -478,6 +478,39 @@ def test_numbers_that_a_joint_does_not_use_do_not_matter(name):
     assert ends[0] == ends[1]
 
 
+def test_gravity_that_is_set_acts_in_all_worlds_that_are_set(rng):
+    """Whatever mask a notice afterwards has. A mask selects the worlds whose gravity is read from the array that was written."""
+    one = ModelBuilder()
+    one.add_body(mass=1.0, inertia=np.eye(3))
+    scene = ModelBuilder()
+    scene.replicate(one, WORLDS)
+    model = scene.finalize("cpu", dtype=wp.float64)
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+
+    def accelerations():
+        solver.reset(state)
+        solver.step(state, state, dt=DT)
+        return state.joint_qd.numpy().reshape(WORLDS, 6)[:, 2] / DT
+
+    first, second, third, fourth = rng.uniform(-20.0, 0.0, 4)
+    mask = rng.permutation(np.arange(WORLDS) < WORLDS // 2)
+    model.set_gravity(first)
+    solver.notify_model_changed(ModelFlags.MODEL_PROPERTIES, mask)
+    np.testing.assert_allclose(accelerations(), first)
+    numbers = model.gravity.numpy().copy()
+    numbers[:, 2] = second
+    model.gravity.assign(numbers)
+    solver.notify_model_changed(ModelFlags.MODEL_PROPERTIES, mask)
+    expected = np.where(mask, second, first)
+    np.testing.assert_allclose(accelerations(), expected)
+    world = int(rng.integers(WORLDS))
+    model.set_gravity(third, world=world)
+    expected[world] = third
+    np.testing.assert_allclose(accelerations(), expected)
+    model.set_gravity(np.outer(np.linspace(fourth, 0.0, WORLDS), (0.0, 0.0, 1.0)))
+    np.testing.assert_allclose(accelerations(), np.linspace(fourth, 0.0, WORLDS), atol=1e-12)
+
+
 @pytest.mark.parametrize("bad", [np.nan, -0.1])
 @pytest.mark.parametrize("varying", [False, True])
 def test_a_radius_that_cannot_be_is_refused_by_name(bad, varying):

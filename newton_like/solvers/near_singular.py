@@ -1,8 +1,8 @@
 """Robots whose joint-space inertia comes near to singular in configurations that they can reach.
 
 Joints that are connected by links of little or no mass act as one joint with several axes. Where these axes line up, one degree
-of freedom moves almost no inertia, and its acceleration under a given force is almost unbounded. The measure is that of
-:mod:`newton_like.model.singular`.
+of freedom moves almost no inertia, and its acceleration under a given force is almost unbounded. The measure is the pivot of
+:mod:`newton_like.model.singular`, which contains the armature of the joint, over the size of the inertia that the joint carries.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import numpy as np
 from newton_like.model.singular import NOTHING, ModelArrays, Trees, trees_with
 
 NEAR = 1.0e-3
-"""A measure below which a degree of freedom is named."""
+"""A measure below which a degree of freedom is named. For comparison: rods on hinges about z, y and z of a floating body, that start at
+random, are off by more than 0.01 m after 120 steps of 1/240 s in 29 % of the worlds at a measure of 0, in 24 % at 4e-5, in 14 % at 4e-4, in
+7 % at 1e-3, in 2 % at 4e-3 and in none at 1e-2."""
 CURED = 1.0e-2
-"""The suggested armature as a share of the size of the inertia that the joint carries. A felt inertia counts as no less than this share, so
-that the measure of a joint with a tiny inertia, rigid or not, is small."""
+"""The suggested armature as a share of the size of the inertia that the joint carries."""
 LIGHT = 1.0e-3
 """Links of a smaller part of the mass that they carry are looked at. Others keep their joints from lining up with those behind."""
 DRAWS = 48
@@ -136,6 +137,6 @@ def _worst(tree: Trees, dofs: np.ndarray, low: np.ndarray, high: np.ndarray) -> 
 
 
 def _measures(tree: Trees, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The measures of all degrees of freedom, with the least inertia that counts, and the sizes of what they carry: ``[len(q), dofs]``."""
-    measure, felt, size = tree.one(0, len(q)).measures(q)
-    return measure * felt / np.maximum(np.maximum(felt, CURED * size), NOTHING), size
+    """The measures of all degrees of freedom, and the sizes of the inertias that they carry: ``[len(q), dofs]``."""
+    share, felt, size = tree.one(0, len(q)).measures(q)
+    return share * felt / np.maximum(size, NOTHING), size

@@ -103,13 +103,18 @@ def gather_functions(real) -> types.SimpleNamespace:
     def watch3(G: Target, a: wp.array[real], i: int): ...
 
     # comparisons with NaN are false
-    def between(least: float, most: float) -> str:
-        return f"if (!((x >= {least}) & (x <= {most}))) G.status.data[3] = true;"
+    def watched(tolerance: float, *names: str) -> str:
+        low, high = (1.0 - tolerance) ** 2, (1.0 + tolerance) ** 2
+        inside = " & ".join(f"({name} >= {low}) & ({name} <= {high})" for name in names)
+        return f"if (!({inside})) G.status.data[3] = true;"
 
-    @wp.func_native(f"auto x = dot(v, v) + w * w; {between((1.0 - QUATERNION) ** 2, (1.0 + QUATERNION) ** 2)}")
+    @wp.func_native(f"auto x = dot(v, v) + w * w; {watched(QUATERNION, 'x')}")
     def watch_quaternion(G: Target, v: wp.vec3d, w: wp.float64): ...
 
-    @wp.func_native(f"auto x = dot(v, v); {between((1.0 - AXIS) ** 2, (1.0 + AXIS) ** 2)}")
+    @wp.func_native(f"auto x = dot(v, v) + w * w, y = dot(a, a) + b * b; {watched(QUATERNION, 'x', 'y')}")
+    def watch_quaternions(G: Target, v: wp.vec3d, w: wp.float64, a: wp.vec3d, b: wp.float64): ...
+
+    @wp.func_native(f"auto x = dot(v, v); {watched(AXIS, 'x')}")
     def watch_axis(G: Target, v: wp.vec3d): ...
 
     # limits may be infinite
@@ -154,6 +159,7 @@ def gather_functions(real) -> types.SimpleNamespace:
 
     return types.SimpleNamespace(
         Target=Target, give=give, give_of_body=give_of_body, give3=give3, give4=give4, lane_of=lane_of, articulation=articulation,
-        fetch=fetch, whole=whole, fetch3=fetch3, watch=watch, watch3=watch3, watch_quaternion=watch_quaternion, watch_axis=watch_axis,
+        fetch=fetch, whole=whole, fetch3=fetch3, watch=watch, watch3=watch3, watch_quaternion=watch_quaternion,
+        watch_quaternions=watch_quaternions, watch_axis=watch_axis,
         watch_gains=watch_gains, watch_order=watch_order, watch_pair=watch_pair, prescribed=prescribed, turned=turned,
     )  # fmt: skip

@@ -60,6 +60,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
     watch = f.watch
     watch3 = f.watch3
     watch_quaternion = f.watch_quaternion
+    watch_quaternions = f.watch_quaternions
     watch_axis = f.watch_axis
     watch_gains = f.watch_gains
     watch_order = f.watch_order
@@ -112,8 +113,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             p_w = fetch(joint_X_p, 7 * j + 6)
             c = -fetch3(joint_X_c, 7 * j + 3)
             c_w = fetch(joint_X_c, 7 * j + 6)
-            watch_quaternion(G, p, p_w)
-            watch_quaternion(G, c, c_w)
+            watch_quaternions(G, p, p_w, c, c_w)
             parent = whole(joint_parent, j)
             if parent >= 0 and whole(joint_ancestor, j) < 0:
                 # a body that rests carries the joint
@@ -148,9 +148,10 @@ def parameter_kernels(real) -> types.SimpleNamespace:
                 give(G, lane, at + DISTANCE_MAX, longest)
             for d in range(whole(dof_at, k), whole(dof_at, k + 1)):
                 axis = fetch3(joint_axis, 3 * (qd_start + qd_stride * i + d))
-                watch(G, axis[0] + axis[1] + axis[2])
                 if whole(has_coordinate, d) != 0:
                     watch_axis(G, axis)
+                else:
+                    watch(G, axis[0] + axis[1] + axis[2])
                 to = axis_at + DOF * d
                 give3(G, lane, to + AXIS, axis)
                 give3(G, lane, to + AXIS_IN_PARENT, turned(p, p_w, axis))

@@ -189,7 +189,7 @@ class Parameters:
             TablesChanged: limits, rolling contacts or edges of planes are needed that the tables do not have.
         """
         edits, since = self._edits, self._since
-        self.freed, told = frozenset(), self._told()
+        self.freed, told = frozenset(), self._told
         groups = [g for g in GROUPS if edits.last[g] > since]
         kinds = self._kinds_changed(model)
         declared = model.varying - self._loose
@@ -202,6 +202,7 @@ class Parameters:
             lanes, self.P.varying = self.P.varying, self._lanes(self.P.varying.shape[1])
             wp.copy(self.P.varying, lanes)
             self._recorded.clear()
+            self._told = self._tell()
         self._read(model, groups, kinds)
         differs, binds, tables, unsound = self._news()
         if unsound or (differs and JOINTS in groups):
@@ -214,9 +215,9 @@ class Parameters:
             self._read(model, groups, kinds)
             self._status.zero_()
         self._since = edits.version
-        return told != self._told(), bool(differs or declared)
+        return told != self._told, bool(differs or declared)
 
-    def _told(self) -> tuple:
+    def _tell(self) -> tuple:
         """What launches are told of where numbers are: which groups of them lie in lanes, and these lanes."""
         return *(getattr(self.P, flag) for flag in _FLAGS), self.P.varying.ptr
 
@@ -331,6 +332,7 @@ class Parameters:
             setattr(P, f"{name}_at", start)
         P.uniform = first
         P.varying = lanes if lanes is not None and lanes.size else self._lanes(self.size if any(varies.values()) else 0)
+        self._told = self._tell()
 
     def _lanes(self, n: int) -> wp.array:
         """Room for the numbers of all articulations, ``[blocks, n]`` lanes."""

@@ -237,7 +237,7 @@ class MujocoBridge:
         for (a, b), pairs in filtered.items():
             if pairs < count[a] * count[b]:
                 raise ValueError(
-                    f"of the pairs of shapes of bodies {a} and {b} {pairs} are filtered and others are not, but MuJoCo excludes whole "
+                    f"bodies {a} and {b}: {pairs} of their {count[a] * count[b]} pairs of shapes are filtered, but MuJoCo excludes whole "
                     "bodies; filter all of these pairs or none"
                 )
             spec.add_exclude(bodyname1=placed[a].name, bodyname2=placed[b].name)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import warp as wp
 
-from tests.benchmarks import run
+from tests.benchmarks import bench_contact, run
 from tests.benchmarks.cases import CASES
+from tests.benchmarks.contact_scenes import SCENES
 from tests.benchmarks.engines import Settled
 
 STAND, TROT = (next(case for case in CASES if case.name == name) for name in ("stand", "trot"))
@@ -88,4 +89,58 @@ def test_targets_are_met_or_missed():
 def test_wrong_options_are_named(arguments, cure, capsys):
     with pytest.raises(SystemExit):
         run.main(arguments)
+    assert cure in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_scene_with_contacts_runs_and_its_row_has_times_and_residual(capsys, monkeypatch):
+    monkeypatch.setattr(wp.config, "log_level", wp.config.log_level)
+    bench_contact.main(["--scenes", "tower", "--worlds", "8", "--rounds", "1", "--seconds", "0.005"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    head, _, row = ([cell.strip() for cell in line[2:-2].split(" | ")] for line in lines)
+    cells = dict(zip(head, row, strict=True))
+    assert cells["scene"] == "tower of ten boxes" and cells["remarks"] == ""
+    # Four points at each of ten faces.
+    assert cells["contacts a world"] == "40.0"
+    for name in head:
+        if name.endswith("[us]"):
+            assert 0.1 < float(cells[name].replace(",", "")) < 1e5
+    typical, largest = (float(x) for x in cells["residual, 95 % and all of the worlds [m/s]"].split(", "))
+    assert 0.0 < typical <= largest < 0.02
+
+
+PANDA = next(scene for scene in SCENES if scene.name == "panda")
+
+
+@pytest.mark.parametrize(
+    ("who", "move", "depth", "named"),
+    [
+        ("here", (0.0, 0.0, 0.0), 0.0, None),
+        ("here", (0.0, 0.0, np.nan), 0.0, "newton_like is not finite"),
+        ("there", (0.0, 0.0, np.nan), 0.0, "MuJoCo is not finite"),
+        ("here", (0.0, 0.0, 0.0), 0.006, "overlap of 6.0 mm, above 5 mm in 50% of the states"),
+        ("here", (0.0, 0.0, -0.02), 0.0, "heights of a body differ from those of MuJoCo by 20.0 mm"),
+        ("here", (0.0, 0.007, 0.0), 0.0, "newton_like: the grasped body moves by 7.0 mm"),
+        ("there", (0.008, 0.0, 0.0), 0.0, "MuJoCo: the grasped body moves by 8.0 mm"),
+    ],
+)
+def test_scenes_that_did_not_settle_are_found(who, move, depth, named):
+    begin = np.tile([0.5, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0], (2, 2, 1))
+    ends = {"here": begin.copy(), "there": begin.copy()}
+    ends[who][:, 1, :3] += move
+    said = bench_contact.faults(PANDA, ["panda_leftfinger", "cube"], [0.0, depth], begin, ends["here"], ends["there"])
+    assert said == [] if named is None else named in said[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cure"),
+    [
+        (["--worlds", "0"], "--worlds: 0 must be at least 1"),
+        (["--seconds", "-1"], "--seconds -1 must be above 0"),
+        (["--scenes", "moonwalk"], "tower"),
+    ],
+)
+def test_wrong_options_of_contact_scenes_are_named(arguments, cure, capsys):
+    with pytest.raises(SystemExit):
+        bench_contact.main(arguments)
     assert cure in capsys.readouterr().err

@@ -244,6 +244,33 @@ def test_mujoco_holds_joint_limits_and_dry_friction(rng):
     assert -stuck.get_state()[0][0] == pytest.approx(creep * stuck.data.time, rel=0.01)
 
 
+def spheres_in_a_heap(count: int, per_body: int = 1) -> ModelBuilder:
+    """Free bodies whose spheres all overlap."""
+    builder = ModelBuilder()
+    for i in range(count):
+        body = builder.add_body(xform=(0.01 * i, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0))
+        for _ in range(per_body):
+            builder.add_shape_sphere(body, radius=0.1)
+    return builder
+
+
+def test_bodies_whose_shapes_are_filtered_do_not_touch_in_mujoco(rng):
+    builder = spheres_in_a_heap(4)
+    filtered = {tuple(sorted(map(int, rng.choice(4, 2, replace=False)))) for _ in range(3)}
+    builder.shape_collision_filter_pairs.update(filtered)
+    bridge = MujocoBridge(builder.finalize("cpu"), contacts=True, between_bodies=True)
+    mujoco.mj_forward(bridge.model, bridge.data)
+    touching = {tuple(sorted(int(bridge.model.geom(g).name[6:]) for g in c.geom)) for c in bridge.data.contact}
+    assert touching == {(a, b) for a in range(4) for b in range(a + 1, 4)} - filtered
+
+
+def test_bodies_of_which_some_shapes_are_filtered_are_refused():
+    builder = spheres_in_a_heap(2, per_body=2)
+    builder.shape_collision_filter_pairs.update([(0, 2)])
+    with pytest.raises(ValueError, match="bodies 0 and 1: 1 of their 4 pairs"):
+        MujocoBridge(builder.finalize("cpu"), contacts=True, between_bodies=True)
+
+
 def test_what_has_no_translation_is_refused(rng):
     builder = ModelBuilder()
     link = builder.add_link(mass=1.0, inertia=np.eye(3))

@@ -10,6 +10,8 @@ that of the body's origin, not of the centre of mass. ``qvel = T(q) qd`` implies
 
 from __future__ import annotations
 
+from collections import Counter
+
 import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -58,7 +60,8 @@ class MujocoBridge:
         model: A finalized model; entities of other worlds and joints outside of articulations are left out.
         world: The world to convert; shapes of world -1 belong to every world.
         contacts: Enable contacts between shapes of bodies and static shapes, with the shapes' friction and softness.
-        between_bodies: Enable contacts between shapes of different bodies, too.
+        between_bodies: Enable contacts between shapes of different bodies, too, except those of bodies all of whose pairs of shapes are
+            in `Model.shape_collision_filter_pairs`.
         limits: Enforce joint limits.
         friction: Enforce dry friction of joints.
         drives: Add an actuator per axis of PRISMATIC, REVOLUTE and D6 joints: force ``ke (target_q - q) +
@@ -88,6 +91,8 @@ class MujocoBridge:
             placed[int(tree.joint_child[j])] = self._add_body(spec, placed, j)
         if contacts:
             self._add_shapes(spec, model, placed, world, between_bodies)
+            if between_bodies:
+                self._exclude(spec, model, placed)
         if drives:
             self._add_drives(spec, model)
 
@@ -216,6 +221,26 @@ class MujocoBridge:
                 if int(kind) not in types:
                     raise ValueError(f"shape {s} has type {kind}, which MuJoCo does not know")
                 geom.type, geom.size = types[int(kind)]
+
+    def _exclude(self, spec, model, placed):
+        """Bodies of which no shapes may touch; MuJoCo itself leaves out parent and child, and what is fixed."""
+        local = {-1: -1} | {int(b): i for i, b in enumerate(self.tree.bodies)}
+        body_of = model.shape_body.numpy()
+        shapes = {int(geom.name.removeprefix("shape_")) for geom in spec.geoms}
+        owner = {s: local[int(body_of[s])] for s in shapes}
+        filtered: dict[tuple[int, int], int] = {}
+        for a, b in model.shape_collision_filter_pairs.to_array().tolist():
+            if a in owner and b in owner and owner[a] != owner[b]:
+                bodies = tuple(sorted((owner[a], owner[b])))
+                filtered[bodies] = filtered.get(bodies, 0) + 1
+        count = Counter(owner.values())
+        for (a, b), pairs in filtered.items():
+            if pairs < count[a] * count[b]:
+                raise ValueError(
+                    f"bodies {a} and {b}: {pairs} of their {count[a] * count[b]} pairs of shapes are filtered, but MuJoCo excludes whole "
+                    "bodies; filter all of these pairs or none"
+                )
+            spec.add_exclude(bodyname1=placed[a].name, bodyname2=placed[b].name)
 
     def _add_drives(self, spec, model):
         tree = self.tree

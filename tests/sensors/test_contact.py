@@ -87,9 +87,10 @@ def listed(model, rng, count: int, room: int = 0):
     ]
     chosen = np.array(pairs)[rng.integers(len(pairs), size=count)]
     for name, values in (
-        ("rigid_contact_shape0", chosen[:, 0]), ("rigid_contact_shape1", chosen[:, 1]), ("rigid_contact_point0", rng.normal(size=(count, 3))),
-        ("rigid_contact_point1", rng.normal(size=(count, 3))), ("rigid_contact_normal", rng.normal(size=(count, 3))),
-        ("rigid_contact_margin0", rng.uniform(0.0, 0.1, count)), ("force", rng.normal(size=(count, 6))),
+        ("rigid_contact_shape0", chosen[:, 0]), ("rigid_contact_shape1", chosen[:, 1]),
+        ("rigid_contact_point0", rng.normal(size=(count, 3))), ("rigid_contact_point1", rng.normal(size=(count, 3))),
+        ("rigid_contact_normal", rng.normal(size=(count, 3))), ("rigid_contact_margin0", rng.uniform(0.0, 0.1, count)),
+        ("force", rng.normal(size=(count, 6))),
     ):  # fmt: skip
         array = getattr(contacts, name).numpy()
         array[:count] = values
@@ -124,7 +125,7 @@ def test_rows_and_columns_are_sums_over_the_list(rng, sensing, counterpart):
     for count in (200, 0, 7):
         contacts = listed(model, rng, count, 300)
         sensor.update(state, contacts)
-        first = [np.zeros(sensor.force_matrix.shape + (3,)) for _ in range(3)]
+        first = [np.zeros((*sensor.force_matrix.shape, 3)) for _ in range(3)]
         matrix, friction, position = first
         total, weight = np.zeros((len(label), 3)), np.zeros(sensor.force_matrix.shape)
         arrays = [

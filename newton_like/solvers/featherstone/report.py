@@ -69,7 +69,9 @@ class ContactReport:
         device, kinds = model.device, warp_types(model.dtype)
         with unrecorded(device, _CALL):
             # number of contacts of every articulation, then 0; and how many those before it have
-            self.counts, self.starts = (wp.zeros(model.articulation_count + 1, dtype=int, device=device) for _ in range(2))
+            self.counts, self.starts = (
+                wp.zeros(model.articulation_count + 1, dtype=int, device=device) for _ in range(2)
+            )
             self.time = wp.zeros(1, dtype=model.dtype, device=device)
             self.body_q = wp.clone(model.body_q, requires_grad=False)
             self.origin = wp.zeros(model.articulation_count, dtype=kinds.vec3, device=device)

@@ -5,7 +5,7 @@ import pytest
 import warp as wp
 from scipy.spatial.transform import Rotation
 
-from newton_like import CollisionPipeline, Contacts, ModelBuilder, ModelFlags, ShapeConfig, ShapeFlags
+from newton_like import CollisionPipeline, Contacts, ModelBuilder, ModelFlags, ShapeConfig, ShapeFlags, assets
 from newton_like.solvers import SolverFeatherstone
 from tests.support.random_trees import random_unit
 from tests.support.simulate import GRAVITY, Simulation, worlds_of
@@ -342,8 +342,6 @@ def test_steps_with_handed_contacts_have_no_list():
 @pytest.mark.parametrize("name", ["quadruped.urdf", "humanoid.xml"])
 def test_specialised_kernels_list_the_same_contacts(rng, name):
     """General and specialised steps have equal bits, and equal lists."""
-    import assets
-
     robot = ModelBuilder()
     add = robot.add_urdf if name.endswith("urdf") else robot.add_mjcf
     add(assets.path(name))

@@ -100,7 +100,7 @@ class ContactReport:
         if given is None:
             given = recording.arrays[len(INPUTS) : len(INPUTS) + 2]
         # contacts are found in the middle of a step, half a step before the state that it writes
-        self.time.fill_(-0.5 * recording.dt)
+        self.time.fill_(-0.5 * recording.dt / recording.steps)
         joints = [flat(array, model.dtype) for array in given]
         run(model, _MOVED, [*joints, self.time, flat(self.body_q, model.dtype), flat(self.origin, model.dtype)])
         count, write = report_kernels(model.dtype)

@@ -416,5 +416,5 @@ class SolverFeatherstone(SolverBase):
                     in_series(one[0], other[0], self.substeps) for one, other in zip(recorded, rest, strict=True)
                 ]
         recording = Recording(launches, (*arrays, *inputs, *outputs), reads)
-        recording.dt = float(dt)
+        recording.dt, recording.steps = float(dt), self.substeps
         return recording

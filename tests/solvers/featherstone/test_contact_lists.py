@@ -243,6 +243,18 @@ def test_the_state_of_the_last_step_is_the_default():
     assert np.array_equal(listed.point0, again.point0) and np.array_equal(listed.wrench, again.wrench)
 
 
+def test_contacts_of_several_steps_are_those_of_the_last_one(rng):
+    """substeps=3 with 3 dt lists what the last of three steps of dt lists."""
+    seed, lists = rng.integers(2**31), []
+    for count in (1, 3):
+        simulation = Watched(worlds_of([heap(np.random.default_rng(seed), 0.0)]), count * DT, substeps=count)
+        simulation.run(120 * DT)
+        lists.append(simulation.listed())
+    assert lists[0].count == lists[1].count > 5
+    for name in ("point0", "point1", "normal", "wrench"):
+        assert np.array_equal(getattr(lists[0], name), getattr(lists[1], name)), name
+
+
 def test_reset_worlds_have_no_contacts():
     simulation = Watched(worlds_of([falling()] * 3))
     simulation.run(0.5)

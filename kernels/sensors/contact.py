@@ -70,6 +70,15 @@ def sensor_kernels(real):
     def surface_point(x: vec3, body: int, offset: vec3, body_q: wp.array[transform]) -> vec3:
         return wp.transform_point(pose(body, body_q), x) + offset
 
+    @wp.func
+    def column_for(shape: int, world: int, shape_world: wp.array[int], column_of: wp.array[int]) -> int:
+        """The column of a shape in a row of a world, -1 for none; worlds share columns. World -1: all shapes are of one world."""
+        if shape < 0 or shape >= column_of.shape[0]:
+            return -1
+        if shape_world[shape] >= 0 and world >= 0 and shape_world[shape] != world:
+            return -1
+        return column_of[shape]
+
     @wp.kernel(module="unique", enable_backward=False)
     def add_forces(
         # sorted rows of entries
@@ -91,7 +100,7 @@ def sensor_kernels(real):
         shape_body: wp.array[int],
         shape_world: wp.array[int],
         body_q: wp.array[transform],
-        # out, each may be empty:
+        # out, each may be empty; matrices and weights are zero:
         total: wp.array[vec3],
         total_friction: wp.array[vec3],
         matrix: wp.array2d[vec3],
@@ -101,11 +110,6 @@ def sensor_kernels(real):
     ):
         r = wp.tid()
         zero = vec3(real(0.0), real(0.0), real(0.0))
-        for j in range(matrix.shape[1]):
-            matrix[r, j] = zero
-            matrix_friction[r, j] = zero
-            position[r, j] = zero
-            weight[r, j] = real(0.0)
         # the first entry of the row
         low = int(0)
         high = int(entries)
@@ -133,11 +137,7 @@ def sensor_kernels(real):
                 friction = f - n * (wp.dot(f, n) / square)
             whole += f
             whole_friction += friction
-            column = int(-1)
-            if matrix.shape[1] > 0 and other >= 0 and other < column_of.shape[0]:
-                # columns of worlds are the same ones
-                if shape_world[other] < 0 or row_world[r] < 0 or shape_world[other] == row_world[r]:
-                    column = column_of[other]
+            column = column_for(other, row_world[r], shape_world, column_of)
             if column >= 0:
                 matrix[r, column] = matrix[r, column] + f
                 matrix_friction[r, column] = matrix_friction[r, column] + friction
@@ -150,8 +150,18 @@ def sensor_kernels(real):
         if total.shape[0] > 0:
             total[r] = whole
             total_friction[r] = whole_friction
-        for j in range(matrix.shape[1]):
-            if weight[r, j] > real(0.0):
-                position[r, j] = position[r, j] / weight[r, j]
+        # weighted sums become means, once each
+        for k in range(low, entries):
+            if row[k] != r or matrix.shape[1] == 0:
+                break
+            other = shape1[entry[k] // 2]
+            if entry[k] % 2 == 1:
+                other = shape0[entry[k] // 2]
+            column = column_for(other, row_world[r], shape_world, column_of)
+            if column >= 0:
+                size = weight[r, column]
+                weight[r, column] = real(0.0)
+                if size > real(0.0):
+                    position[r, column] = position[r, column] / size
 
     return types.SimpleNamespace(place=place, list_rows=list_rows, add_forces=add_forces)

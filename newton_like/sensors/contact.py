@@ -240,6 +240,8 @@ class SensorContact:
         if model.device.is_cpu and not model.device.is_capturing:
             count = min(count, int(contacts.rigid_contact_count.numpy()[0]))
         row, entry = self._sorted(kernels, contacts, count)
+        for matrix in self._matrix:
+            matrix.zero_()
         wp.launch(
             kernels.add_forces,
             dim=len(self.sensing_indices),

@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import keep_for_graph
+from newton_like.arrays import keep_for_graph, unrecorded
 from newton_like.coercion import as_flag
 from newton_like.collision.pipeline import check_contacts
 from newton_like.kernels.sensors.contact import sensor_kernels
@@ -261,8 +261,10 @@ class SensorContact:
     def _sorted(self, kernels, contacts, count: int) -> list[wp.array]:
         """The entries of the first `count` contacts, sorted by row, with their rows."""
         # sorting takes twice the room
-        if not self._entries or self._entries[0].size < 4 * count:
-            self._entries = [wp.zeros(max(4 * count, 1), dtype=int, device=self.device) for _ in range(2)]
+        size = max(4 * contacts.rigid_contact_shape0.shape[0], 1)
+        if not self._entries or self._entries[0].size < size:
+            with unrecorded(self.device, "SensorContact.update"):
+                self._entries = [wp.zeros(size, dtype=int, device=self.device) for _ in range(2)]
         row, entry = self._entries
         if count:
             wp.launch(

@@ -251,3 +251,36 @@ def test_wrong_contacts_and_states_are_named():
     with pytest.raises(ValueError, match="observables"):
         sensor.update(model.state(), model.contacts(), observables=3)
     assert nl.sensors.SensorContact is SensorContact
+
+
+def test_a_graph_measures_as_calls_do():
+    """Steps, the list of contacts and the sensor are captured, and replayed with equal bits."""
+    forces = []
+    for captured in (False, True):
+        model = worlds_of([tower(2)] * 2).finalize("cpu")
+        sensor = SensorContact(model, sensing_bodies="*", counterpart_shapes="*")
+        solver, contacts = SolverFeatherstone(model, evaluator="general"), model.contacts()
+        state, start = model.state(), model.state()
+
+        def measure(state=state, solver=solver, contacts=contacts, sensor=sensor):
+            solver.step(state, state)
+            solver.update_contacts(contacts, state)
+            sensor.update(state, contacts)
+
+        again = measure
+        measure()
+        if captured:
+            with wp.ScopedCapture("cpu") as capture:
+                measure()
+
+            def again(graph=capture.graph):
+                wp.capture_launch(graph)
+
+        state.assign(start)
+        solver.reset(state)
+        for _ in range(50):
+            again()
+        forces.append((sensor.total_force.numpy(), sensor.force_matrix.numpy(), sensor.position_matrix.numpy()))
+    assert forces[0][0].any()
+    for one, other in zip(*forces, strict=True):
+        np.testing.assert_array_equal(one, other)

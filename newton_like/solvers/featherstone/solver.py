@@ -333,7 +333,7 @@ class SolverFeatherstone(SolverBase):
         return int(self._handed.rigid_contact_count.numpy()[0]) - int(self._used.numpy().sum())
 
     def update_contacts(self, contacts, state=None) -> None:
-        """Writes the contacts of the last step into a list, with their forces.
+        """Writes the contacts of the last step (with :attr:`substeps`, of the last of them) into a list, with their forces.
 
         The solver finds contacts in the middle of a step: poses, points and directions are those half a step before the state that it
         writes. All contacts are listed that could act: those of shapes that come close but do not touch have zero force. The contacts of

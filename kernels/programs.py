@@ -35,6 +35,7 @@ from newton_like.kernels.dynamics.matrices.crba import crba_program
 from newton_like.kernels.dynamics.matrices.factor import factor_program
 from newton_like.kernels.dynamics.matrices.mass_matrix import mass_matrix_program
 from newton_like.kernels.dynamics.momentum import momentum_program
+from newton_like.kernels.dynamics.moved import moved_program
 from newton_like.kernels.dynamics.representation import representation_program
 from newton_like.kernels.dynamics.rnea import rnea_program
 from newton_like.kernels.dynamics.system import system_program
@@ -79,6 +80,7 @@ LAYERS = (
     span_program,
     # floor 4
     configuration_program,
+    moved_program,
     representation_program,
     link_kinematics_program,
     joint_motion_program,

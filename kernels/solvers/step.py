@@ -8,6 +8,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.batched import GENERAL_FLAGS
+from newton_like.kernels.collision.report import report_function
 from newton_like.kernels.rows import SOFTNESS
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY, SETTLED
@@ -368,6 +369,7 @@ def step_kernel(
             scale_impulses(t, contacts, limits, s, T, L, mem, active)
 
     sweep = sweep_function(m, stages, paired)
+    report_contact = report_function(m)
 
     @m.func
     def constrain(b, t, contacts: int, limits: int, o, T, P, L, mem, active: wp.array2d[int]):
@@ -467,6 +469,8 @@ def step_kernel(
         kept: m.memory,
         kept_active: wp.array2d[int],
         contacts_in: m.memory,
+        # where active contacts are, for whoever asks; without lanes: nobody
+        report: m.memory,
         # in, wrenches first:
         inputs: int,
         pieces_in: wp.array[m.Piece],
@@ -523,6 +527,9 @@ def step_kernel(
                 limits = again(b, t, contacts, T.couplings + T.limit_rows, o, T, P, L, mem, active)
 
         # what is remembered: forces of active rows alone, in the order of their candidates; the rest of the memory stays zero
+        if report.shape[1] > 0:
+            for n in range(contacts):
+                report_contact(b, t, active[n, t], n, T, L, mem, report)
         for n in range(contacts):
             c = active[n, t]
             as_forces(t, L.impulse + rows * c, rows, o, mem)

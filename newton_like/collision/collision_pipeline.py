@@ -97,7 +97,11 @@ class CollisionPipeline:
         """Allocates contacts."""
         model = self.model
         contacts = Contacts(
-            self.rigid_contact_max, device=model.device, dtype=model.dtype, requires_grad=self.requires_grad
+            self.rigid_contact_max,
+            device=model.device,
+            dtype=model.dtype,
+            requires_grad=self.requires_grad,
+            requested_attributes=model.contact_attributes,
         )
         contacts.made_by = model.made_by
         return contacts

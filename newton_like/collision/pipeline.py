@@ -236,6 +236,9 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
             "model.collide has no gradients, but a tape is recording and the state requires a gradient; use "
             "newton_like.dynamics.SoftContact or RigidContact, which have gradients, or call collide outside of the tape"
         )
+    force = getattr(contacts, "force", None)
+    if force is not None:
+        force.zero_()
     finder, total = _finder(model), model.articulation_count
     if unsupported_contacts == "error":
         refuse_unsupported(model, finder.unsupported, "collide finds")

@@ -5,11 +5,31 @@ from __future__ import annotations
 import warp as wp
 
 from newton_like.coercion import as_count
+from newton_like.options import check_option
 from newton_like.types import warp_types
+
+FORCE = "force"
+"""The attribute of contacts that exists on request."""
+
+
+def checked_attributes(attributes) -> set[str]:
+    """Names of attributes of contacts that exist on request.
+
+    Raises:
+        TypeError: a name is not a text.
+        ValueError: there is no such attribute.
+    """
+    for name in attributes:
+        if not isinstance(name, str):
+            raise TypeError(f"an attribute of contacts must be a text, not {name!r}; there is {FORCE!r}")
+        if name != FORCE:
+            raise ValueError(f"contacts have no attribute {name!r} on request; there is {FORCE!r}")
+    return set(attributes)
 
 
 class Contacts:
-    """Contact points between shapes. Made by :meth:`Model.contacts`, filled by :meth:`Model.collide`.
+    """Contact points between shapes. Made by :meth:`Model.contacts`, filled by :meth:`Model.collide`, or with the contacts of the last
+    step by :meth:`newton_like.solvers.SolverFeatherstone.update_contacts`.
 
     Only the first ``rigid_contact_count[0]`` entries mean anything.
 
@@ -24,23 +44,41 @@ class Contacts:
         rigid_contact_normal: unit vector from shape 0 towards shape 1, world axes, ``[rigid_contact_max]`` vec3.
         rigid_contact_margin0, rigid_contact_margin1: margins of the shapes [m], ``[rigid_contact_max]``. The distance
             of the surfaces is ``dot(normal, p1 - p0) - margin0 - margin1`` with both points in the world frame.
+        force: wrench on the body of shape 0 by shape 1: force [N], and torque about the body's centre of mass (for a static shape:
+            about the origin of the world) [N m], world axes, ``[rigid_contact_max]`` spatial vectors. The force on shape 1 is the opposite
+            one. None unless it was requested by ``model.request_contact_attributes("force")``. Zero after :meth:`Model.collide`, which
+            finds contacts without forces.
         made_by: ``Model.made_by`` of the model that made the contacts. Functions raise ValueError for contacts of another model. None:
             made by the user, for models of the same device and scalar type.
     """
 
-    def __init__(self, rigid_contact_max: int, *, device=None, dtype=wp.float32, requires_grad: bool = False):
+    def __init__(
+        self,
+        rigid_contact_max: int,
+        soft_contact_max: int = 0,
+        *,
+        device=None,
+        dtype=wp.float32,
+        requires_grad: bool = False,
+        requested_attributes=(),
+    ):
         """Allocates memory for contacts.
 
         Args:
             rigid_contact_max: capacity, at least 0.
+            soft_contact_max: must be 0: there are no deformable bodies.
             device: Warp device.
             dtype: scalar type, that of the model.
             requires_grad: allocate gradients for points, normals and margins.
+            requested_attributes: names of attributes that exist on request: ``("force",)``.
 
         Raises:
-            TypeError: ``rigid_contact_max`` is not an integer.
-            ValueError: it is negative.
+            TypeError: ``rigid_contact_max`` is not an integer; an attribute is not a text.
+            ValueError: it is negative; there is no such attribute.
         """
+        soft = {"soft_contact_max": (0, "there are no deformable bodies here")}
+        check_option("Contacts", "soft_contact_max", soft_contact_max, soft, ())
+        requested = checked_attributes(requested_attributes)
         count, types = as_count(rigid_contact_max, "rigid_contact_max", 0), warp_types(dtype)
         real = {"device": device, "requires_grad": requires_grad}
         self.made_by, self.rigid_contact_max = None, count
@@ -52,6 +90,7 @@ class Contacts:
         self.rigid_contact_normal = wp.zeros(count, dtype=types.vec3, **real)
         self.rigid_contact_margin0 = wp.zeros(count, dtype=types.real, **real)
         self.rigid_contact_margin1 = wp.zeros(count, dtype=types.real, **real)
+        self.force = wp.zeros(count, dtype=types.spatial_vector, device=device) if FORCE in requested else None
 
     def clear(self) -> None:
         """Forgets all contacts."""

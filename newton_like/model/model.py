@@ -12,7 +12,7 @@ from newton_like.arrays import check_recorded, host_array, unrecorded
 from newton_like.coercion import as_flag, as_index, as_number
 from newton_like.kernels.edits import DEGENERATE, NEGLIGIBLE
 from newton_like.model.columns import KIND_OF
-from newton_like.model.contacts import Contacts
+from newton_like.model.contacts import Contacts, checked_attributes
 from newton_like.model.custom import FREQUENCY_OF, AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
 from newton_like.model.edits import checked_flags, checked_names, edits_of
 from newton_like.model.fields import Fields
@@ -99,6 +99,7 @@ class Model(Fields):
         custom_frequency_counts: numbers of entities of the registered :class:`CustomFrequency`, by their keys.
         custom_frequency_articulation: articulation of each entity, int arrays by the keys of the frequencies that define it.
         custom_frequency_label_attributes: keys of the attributes with labels of entities, by the keys of the frequencies that have some.
+        contact_attributes: attributes of contacts that were requested, see :meth:`request_contact_attributes`.
         version: number of calls of :meth:`notify_changed`. Cached results of an older version are stale.
     """
 
@@ -128,6 +129,7 @@ class Model(Fields):
         twin.__dict__.update(self.__dict__, _edits=None, _contact_finder=None, _graph_readers=None)
         return twin
 
+    contact_attributes: frozenset[str] = frozenset()
     _complete = False  # until finalize has set all arrays
     _edits = _graph_readers = None
 
@@ -278,10 +280,32 @@ class Model(Fields):
         rigid_contact_max = contact_room(self) if rigid_contact_max is None else rigid_contact_max
         with unrecorded(self.device, "Model.contacts", _EARLIER):
             contacts = Contacts(
-                rigid_contact_max, device=self.device, dtype=self.dtype, requires_grad=self.requires_grad
+                rigid_contact_max,
+                device=self.device,
+                dtype=self.dtype,
+                requires_grad=self.requires_grad,
+                requested_attributes=self.contact_attributes,
             )
         contacts.made_by = self.made_by
         return contacts
+
+    def request_contact_attributes(self, *attributes: str) -> None:
+        """Requests attributes of contacts. With ``"force"``, lists that are made afterwards have the array ``force``, and steps keep their
+        contacts for :meth:`newton_like.solvers.SolverFeatherstone.update_contacts`, which takes time and memory.
+
+        Args:
+            attributes: names; there is ``"force"``.
+
+        Raises:
+            TypeError: a name is not a text.
+            ValueError: there is no such attribute.
+            RuntimeError: a graph is being captured.
+        """
+        wanted = checked_attributes(attributes)
+        if not wanted <= self.contact_attributes:
+            # solvers look at it when the version of the model changes
+            self.notify_changed(0)
+            self.contact_attributes = self.contact_attributes | wanted
 
     def collide(
         self,

@@ -25,6 +25,7 @@ def picture(
     azimuth: float = -50.0,
     elevation: float = 25.0,
     collisions: bool = False,
+    contacts=None,
     title: str = "",
     size: tuple[float, float] = (8.0, 6.0),
     extent=None,
@@ -45,6 +46,9 @@ def picture(
         azimuth, elevation: direction from the scene to the camera [degrees], about and above the up axis. If a vertical infinite
             plane is between them, the camera moves to the other side.
         collisions: draw the colliding shapes instead of the visible ones.
+        contacts: contacts to draw as dots, with arrows for their forces on the second shape; see
+            :meth:`newton_like.solvers.SolverFeatherstone.update_contacts`. The longest arrow is the largest force. Shapes are
+            translucent then.
         title: text above the picture; a second line is smaller. With a title, a line below the picture gives the size of the scene.
         size: width and height [inches].
         extent: lowest and highest corner of the box that the picture shows, such as the :func:`bounds` of a motion, for the same
@@ -55,7 +59,8 @@ def picture(
 
     Raises:
         ImportError: matplotlib is not installed.
-        TypeError: ``model`` is not a model, ``state`` is not a state, or an argument is not a number.
+        TypeError: ``model`` is not a model, ``state`` is not a state, ``contacts`` are not a list of contacts, or an argument is
+            not a number.
         IndexError: the world does not exist.
         ValueError: the model has nothing to draw; the state has the wrong size; a size is not positive; matplotlib does not
             support the suffix of the file.
@@ -78,7 +83,7 @@ def picture(
     size = as_vector(size, 2, "size")
     if min(size) <= 0.0:
         raise ValueError(f"size {size} must be above 0 [inches]")
-    scene = Scene(model, world, collisions, spacing).at(state)
+    scene = Scene(model, world, collisions, spacing, ghosts=contacts is not None).at(state, contacts)
     lines = title.split("\n") if title else []
     above, below = TITLE * len(lines), CAPTION if lines else 0.0
     pixels = (round(size[0] * DPI), round(size[1] * DPI * (1.0 - above - below)))

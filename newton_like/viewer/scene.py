@@ -13,6 +13,7 @@ from newton_like.geometry.transforms import IDENTITY, quat_rotate, quat_to_matri
 from newton_like.model.arguments import check_model, check_sizes
 from newton_like.model.builder.worlds import grid_offsets
 from newton_like.types import GeoType, ShapeFlags
+from newton_like.viewer.marks import Marks, arrows, marks_of
 from newton_like.viewer.shading import Floor
 from newton_like.viewer.skeleton import skeleton
 
@@ -61,7 +62,7 @@ class Scene:
         bodies: indices of the bodies of these worlds and of world -1.
     """
 
-    def __init__(self, model, world=0, collisions: bool = False, spacing=None):
+    def __init__(self, model, world=0, collisions: bool = False, spacing=None, ghosts: bool = False):
         """Selects the shapes.
 
         Args:
@@ -70,6 +71,7 @@ class Scene:
             collisions: show colliding shapes instead of visible shapes.
             spacing: distances between neighbouring worlds along x, y and z [m], as in :meth:`ModelBuilder.replicate`; None: worlds
                 keep their positions.
+            ghosts: all shapes are translucent.
 
         Raises:
             TypeError, IndexError: ``model`` is not a model, or a world does not exist.
@@ -86,17 +88,17 @@ class Scene:
         if spacing is not None:
             worlds = range(model.world_count) if self.worlds is None else self.worlds
             offsets[list(worlds)] = grid_offsets(len(worlds), spacing, model.up_axis)
-        self._body_offset = offsets[model.body_world.numpy()]
+        self._world_offset, self._body_offset = offsets, offsets[model.body_world.numpy()]
         shape_offset = offsets[model.shape_world.numpy()]
         kinds, scales = model.shape_type.numpy(), model.shape_scale.numpy().astype(np.float64)
         colors, opacities = model.shape_color.numpy(), model.shape_opacity.numpy()
         bodies, places = model.shape_body.numpy(), model.shape_transform.numpy().astype(np.float64)
-        chosen, ghosts = self._chosen(collisions)
-        self._with_shapes = {int(bodies[s]) for s in chosen + ghosts}
+        chosen, unseen = self._chosen(collisions)
+        self._with_shapes = {int(bodies[s]) for s in chosen + unseen}
         bare = bool(self._bones(model.body_q.numpy().astype(np.float64).reshape(-1, 7)))
         self._planes, self._solids, surfaces, kept = [], [], {}, []
         endless = [s for s in chosen if kinds[s] == GeoType.PLANE and not scales[s][:2].any()]
-        for s in chosen + ghosts:
+        for s in chosen + unseen:
             if kinds[s] == GeoType.PLANE and not scales[s][:2].any():
                 self._planes.append((int(bodies[s]), places[s], colors[s]))
                 continue
@@ -107,7 +109,7 @@ class Scene:
                 surfaces[key] = (vertices[faces], normals.astype(np.float32))
             if not len(surfaces[key][0]):
                 continue
-            ghost = bare or (s in ghosts and len(chosen) > len(endless))
+            ghost = bare or ghosts or (s in unseen and len(chosen) > len(endless))
             opacity = (GHOST if ghost else 1.0) * float(opacities[s])
             closed = GeoType(int(kinds[s])) in CLOSED
             self._solids.append((*surfaces[key], colors[s], opacity, closed))
@@ -160,24 +162,42 @@ class Scene:
     def _bones(self, poses: np.ndarray) -> list[tuple]:
         return skeleton(self.model, poses, self.worlds, self._with_shapes)
 
-    def at(self, state=None) -> Triangles:
-        """The triangles at the poses of a state, or of the model.
+    def marks(self, poses: np.ndarray, contacts) -> Marks:
+        """The contacts of a list at poses of :attr:`bodies`; those of worlds that are not shown are left out.
 
         Raises:
-            TypeError, ValueError: ``state`` is not a state of this model; there is nothing to draw.
+            TypeError, ValueError: ``contacts`` are not a list of contacts, or belong to another model.
+        """
+        return marks_of(self.model, self._placed(poses), contacts, self.worlds, self._world_offset)
+
+    def at(self, state=None, contacts=None) -> Triangles:
+        """The triangles at the poses of a state, or of the model, and those of dots and arrows for a list of contacts.
+
+        Raises:
+            TypeError, ValueError: ``state`` is not a state of this model, or ``contacts`` not a list of it; there is nothing to draw.
         """
         state = self.model if state is None else state
         check_sizes(self.model, state)
-        return self.at_poses(state.body_q.numpy().reshape(-1, 7)[self.bodies])
+        poses = state.body_q.numpy().reshape(-1, 7)[self.bodies]
+        marks = None if contacts is None else self.marks(poses, contacts)
+        return self.at_poses(poses, marks, 0.0 if marks is None else marks.largest)
 
-    def at_poses(self, poses: np.ndarray) -> Triangles:
+    def at_poses(self, poses: np.ndarray, marks: Marks | None = None, largest: float = 0.0) -> Triangles:
         """The triangles at poses of :attr:`bodies`, ``[bodies, 7]``.
+
+        Args:
+            poses: the poses.
+            marks: contacts to draw.
+            largest: the force with the longest arrow [N].
 
         Raises:
             ValueError: there is nothing to draw.
         """
+        size = 0.0 if marks is None else float(np.linalg.norm(np.ptp(self.box(poses), axis=0)))
         poses = self._placed(poses)
         bones = self._bones(poses)
+        if marks is not None:
+            bones += arrows(marks, size, largest)
         sizes = [len(solid[0]) for solid in self._solids] + [len(faces) for _, faces, _ in bones]
         if not sizes:
             raise ValueError(NOTHING)

@@ -51,19 +51,25 @@ def skeleton(model, poses: np.ndarray, shown: list[int] | None, drawn: set[int])
     for j in tree:
         begin = places.get(int(parent[j]))
         if begin is not None:
-            found += _rod(begin, places[int(child[j])], rod)
+            found += rod_between(begin, places[int(child[j])], rod, COLORS[1])
     leaves = set(places) - {int(parent[j]) for j in tree}
     for body in sorted(leaves & heavy):
-        found += _rod(places[body], quat_rotate(poses[body][3:], coms[body]) + poses[body][:3], rod)
+        found += rod_between(places[body], quat_rotate(poses[body][3:], coms[body]) + poses[body][:3], rod, COLORS[1])
     return found
 
 
-def _rod(begin: np.ndarray, end: np.ndarray, radius: float) -> list[tuple]:
+def rod_between(begin: np.ndarray, end: np.ndarray, radius: float, color) -> list[tuple]:
+    """Vertices in the world, faces and colour of a rod with round ends; none without length."""
+    return between(GeoType.CAPSULE, begin, end, radius, color)
+
+
+def between(kind: GeoType, begin: np.ndarray, end: np.ndarray, radius: float, color) -> list[tuple]:
+    """Vertices in the world, faces and colour of a capsule, cylinder or cone with these ends of its axis; none without length."""
     length = float(np.linalg.norm(end - begin))
     if length < 1.0e-9:
         return []
-    vertices, faces = triangles(GeoType.CAPSULE, (radius, 0.5 * length, 0))
+    vertices, faces = triangles(kind, (radius, 0.5 * length, 0))
     z = (end - begin) / length
     x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
     x /= np.linalg.norm(x)
-    return [(vertices @ np.stack([x, np.cross(z, x), z]) + 0.5 * (begin + end), faces, COLORS[1])]
+    return [(vertices @ np.stack([x, np.cross(z, x), z]) + 0.5 * (begin + end), faces, color)]

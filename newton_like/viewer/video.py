@@ -13,6 +13,7 @@ from newton_like.coercion import as_count, as_flag, as_list, as_number
 from newton_like.model.arguments import finite_poses
 from newton_like.threads import worker_count
 from newton_like.viewer.encode import GIF_TICK, find_ffmpeg, write_gif, write_mp4
+from newton_like.viewer.marks import Marks
 from newton_like.viewer.render import camera_of, render
 from newton_like.viewer.scene import Scene, box_corners
 
@@ -57,6 +58,7 @@ class VideoRecorder:
         collisions: bool = False,
         size: tuple[int, int] = (640, 400),
         follow: bool | None = None,
+        contacts: bool = False,
     ):
         """Prepares the recorder.
 
@@ -68,6 +70,8 @@ class VideoRecorder:
             size: width and height [pixels]; even numbers for an MP4.
             follow: whether the camera follows the motion; None: the camera follows if the whole motion is more than 1.5 times as
                 large as the robots in a frame.
+            contacts: draw the contacts that :meth:`record` gets, as :func:`picture` does. The longest arrow is the largest force of
+                the video.
 
         Raises:
             ImportError: Pillow, or ffmpeg for an MP4, is missing.
@@ -88,9 +92,11 @@ class VideoRecorder:
             raise ValueError(f"size {self.size} must be at least 16 x 16 pixels; MP4 videos need even numbers")
         self.azimuth, self.elevation = as_number(azimuth, "azimuth"), as_number(elevation, "elevation")
         self.follow = None if follow is None else as_flag(follow, "follow")
-        self._scene = Scene(model, world, collisions, spacing)
+        self.contacts = as_flag(contacts, "contacts")
+        self._scene = Scene(model, world, collisions, spacing, ghosts=self.contacts)
         self.times: list[float] = []
         self._poses: list[np.ndarray] = []
+        self._marks: list[Marks | None] = []
 
     def __enter__(self) -> VideoRecorder:
         return self
@@ -99,19 +105,24 @@ class VideoRecorder:
         if kind is None:
             self.save()
 
-    def record(self, state, time: float) -> None:
+    def record(self, state, time: float, contacts=None) -> None:
         """Keeps the poses of a state.
 
         Args:
             state: of the model. The poses of the bodies that are drawn are copied.
             time: when [s]. A later call with the same time replaces the earlier one.
+            contacts: contacts to draw, for a recorder with ``contacts=True``.
 
         Raises:
-            TypeError, ValueError: ``time`` is not a finite number, ``state`` is not a state or has another number of bodies, or the pose of
-                a body that is drawn is not finite.
+            TypeError, ValueError: contacts for a recorder without, or of another model; ``time`` is not a finite number, ``state`` is not a
+                state or has another number of bodies, or the pose of a body that is drawn is not finite.
         """
         time = as_number(time, "time")
-        self._poses.append(finite_poses(self._scene.model, state, time, self._scene.bodies))
+        if contacts is not None and not self.contacts:
+            raise ValueError("contacts are not drawn; make the recorder with VideoRecorder(..., contacts=True)")
+        poses = finite_poses(self._scene.model, state, time, self._scene.bodies)
+        self._marks.append(None if contacts is None else self._scene.marks(poses, contacts))
+        self._poses.append(poses)
         self.times.append(time)
 
     def save(self, progress: Callable[[int], Iterable] = range) -> None:
@@ -129,12 +140,13 @@ class VideoRecorder:
         if not self.times:
             raise ValueError(f"no frames for '{self.path}': call record(state, time) first")
         times, last = np.unique(np.array(self.times)[::-1], return_index=True)
-        poses = [self._poses[len(self.times) - 1 - i] for i in last]
+        kept = [(self._poses[len(self.times) - 1 - i], self._marks[len(self.times) - 1 - i]) for i in last]
+        self._largest = max((marks.largest for _, marks in kept if marks is not None), default=0.0)
         count = max(1, round((times[-1] - times[0]) * self.fps))
         starts = times[0] + np.arange(count + 1) / self.fps
         # the tolerance of a millionth of a frame is for rounding errors
-        shown = [poses[i] for i in np.searchsorted(times, starts[:count] + 1e-6 / self.fps, side="right") - 1]
-        boxes = self._boxes(shown, 1.0 / self.fps)
+        shown = [kept[i] for i in np.searchsorted(times, starts[:count] + 1e-6 / self.fps, side="right") - 1]
+        boxes = self._boxes([poses for poses, _ in shown], 1.0 / self.fps)
         with ThreadPoolExecutor(worker_count()) as pool:
             if self._kind == ".mp4":
                 write_mp4(self.path, self._images(pool, shown, boxes, {}, progress), self.fps)
@@ -145,25 +157,27 @@ class VideoRecorder:
             images = self._images(pool, shown, boxes, samples, progress)
             write_gif(self.path, images, starts, list(samples.values()))
 
-    def _images(self, pool, poses, boxes, ready: dict[int, np.ndarray], progress) -> Iterator[np.ndarray]:
+    def _images(self, pool, frames, boxes, ready: dict[int, np.ndarray], progress) -> Iterator[np.ndarray]:
         """The images of all frames in order. A limited number of them is drawn ahead, to limit the memory. A frame equal to
         the one before is not drawn again."""
         waiting: deque = deque()
-        ahead, last = iter(range(len(poses))), None
-        for _ in progress(len(poses)):
+        ahead, last = iter(range(len(frames))), None
+        for _ in progress(len(frames)):
             while len(waiting) < 2 * worker_count() and (k := next(ahead, None)) is not None:
                 if k in ready:
                     last = ready[k]
                 elif last is None or not (
-                    np.array_equal(poses[k], poses[k - 1]) and np.array_equal(boxes[k], boxes[k - 1])
+                    np.array_equal(frames[k][0], frames[k - 1][0])
+                    and frames[k][1] is frames[k - 1][1]
+                    and np.array_equal(boxes[k], boxes[k - 1])
                 ):
-                    last = pool.submit(self._draw, poses[k], boxes[k])
+                    last = pool.submit(self._draw, frames[k], boxes[k])
                 waiting.append(last)
             drawing = waiting.popleft()
             yield drawing if isinstance(drawing, np.ndarray) else drawing.result()
 
-    def _draw(self, poses: np.ndarray, box: np.ndarray) -> np.ndarray:
-        scene, up = self._scene.at_poses(poses), int(self._scene.model.up_axis)
+    def _draw(self, frame: tuple[np.ndarray, Marks | None], box: np.ndarray) -> np.ndarray:
+        scene, up = self._scene.at_poses(*frame, self._largest), int(self._scene.model.up_axis)
         camera = camera_of(scene, box_corners(box), up, self.azimuth, self.elevation, self.size)
         return render(scene, camera, self.size)
 

@@ -13,7 +13,7 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(find_spec("newton") is None, reason="newton is not installed")
 
-QUICK = ("custom_attributes", "joint_limits", "kinematics", "match_labels")
+QUICK = ("custom_attributes", "joint_limits", "kinematics", "match_labels", "sensor_contact")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import warnings
 import warp as wp
 
 import newton_like
-from newton_like import selection, solvers, usd, viewer
+from newton_like import selection, sensors, solvers, usd, viewer
 
 
 class Missing(Exception):
@@ -106,6 +106,7 @@ def install(folder: str) -> None:
             examples=examples,
             tests=tests,
         ),
+        _Shim("newton.sensors", sensors),
         _Shim("newton.solvers", solvers),
         _Shim("newton.selection", selection, ArticulationView=_View),
         _Shim("newton.usd", usd),
@@ -118,6 +119,10 @@ def install(folder: str) -> None:
         _Shim("newton._src.core.types", newton_like),
         _Shim("newton._src.geometry"),
         _Shim("newton._src.geometry.flags", newton_like),
+        _Shim("newton._src.solvers"),
+        _Shim("newton._src.solvers.kamino"),
+        _Shim("newton._src.solvers.kamino._src"),
+        _Shim("newton._src.solvers.kamino._src.geometry"),
         _Shim("newton._src.usd"),
         _Shim("newton._src.usd.utils"),
         _Shim("newton._src.utils"),

@@ -25,6 +25,7 @@ from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone.arrays import after, arrays_of, check_arguments, check_arrays
+from newton_like.solvers.featherstone.report import ContactReport
 from newton_like.solvers.featherstone.settings import Fixed, Setting
 from newton_like.solvers.featherstone.stepper import Stepper
 from newton_like.threads import in_series
@@ -192,6 +193,8 @@ class SolverFeatherstone(SolverBase):
         # graphs of resets; and whether graphs write the contact forces to memory that an edit took from the solver
         self._forgetting, self._forces_elsewhere = Graphs(), False
         self._last_was_handed = False
+        # the recording of the last step, in a list because setting an attribute takes long; and what writes lists of contacts
+        self._recent, self._report = [None], None
         self._complete = type(self) is SolverFeatherstone
 
     def _settings_changed(self) -> None:
@@ -309,6 +312,7 @@ class SolverFeatherstone(SolverBase):
             self._recorded.capture(recording, recording.arrays)
             add_capture(model, self)
             keep_for_graph(model.device, self, *(() if contacts is None else (contacts, self._used)))
+        self._recent[0] = recording
         recording.run()
 
     def _hand_over(self, contacts) -> None:
@@ -327,6 +331,31 @@ class SolverFeatherstone(SolverBase):
         if not self._last_was_handed:
             return 0
         return int(self._handed.rigid_contact_count.numpy()[0]) - int(self._used.numpy().sum())
+
+    def update_contacts(self, contacts, state=None) -> None:
+        """Writes the contacts of the last step (with :attr:`substeps`, of the last of them) into a list, with their forces.
+
+        The solver finds contacts in the middle of a step: poses, points and directions are those half a step before the state that it
+        writes. All contacts are listed that could act: those of shapes that come close but do not touch have zero force. The contacts of
+        a world follow each other, in the order of the candidates of the solver. Where there is no room for all, the last ones are
+        dropped, and ``contacts.dropped`` tells how many.
+
+        Args:
+            contacts: the list, from ``model.contacts()``. ``contacts.force`` is written if it exists.
+            state: the state that the last step wrote, unchanged; None: the one that was its ``state_out``.
+
+        Raises:
+            TypeError: ``contacts`` are not a list of contacts, ``state`` is not a state.
+            ValueError: ``model.request_contact_attributes("force")`` was not called before the last step; the last step got a list of
+                contacts; ``contacts`` or ``state`` belong to another model.
+        """
+        if self._last_was_handed:
+            raise ValueError(
+                "update_contacts() is not available after a step with a list of contacts; call step with contacts=None"
+            )
+        if self._report is None:
+            self._report = ContactReport(self.model)
+        self._report.write(self.model, self._steppers, self._recent[0], state, contacts)
 
     def contact_forces(self) -> wp.array:
         """The force that contacts exerted on each moving shape in the last step.
@@ -387,5 +416,5 @@ class SolverFeatherstone(SolverBase):
                     in_series(one[0], other[0], self.substeps) for one, other in zip(recorded, rest, strict=True)
                 ]
         recording = Recording(launches, (*arrays, *inputs, *outputs), reads)
-        recording.dt = float(dt)
+        recording.dt, recording.steps = float(dt), self.substeps
         return recording

@@ -16,6 +16,7 @@ from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.compiler.cpp import FLAGS
 from newton_like.kernels.collision.collect import force_kernel
 from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
+from newton_like.kernels.collision.report import REPORT
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
 from newton_like.kernels.solvers.balance import LEDGER
 from newton_like.kernels.solvers.contact_rows import CONTACT
@@ -29,6 +30,7 @@ from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.robot import namespace
 from newton_like.programs.workspace import Workspace, row_sizes
 from newton_like.solvers.featherstone.arrays import INPUTS, OUTPUTS
+from newton_like.solvers.featherstone.report import ReportTables, wants_report
 from newton_like.solvers.featherstone.specialise import BUDGET, Specialiser
 
 log = logging.getLogger("newton_like")
@@ -85,7 +87,7 @@ class Stepper:
         solver, batch, model = self.solver, self.batch, self.solver.model
         self.tables = tables = self._find_tables()
         # of the shapes and planes of candidates, once contact forces are asked for
-        self._index = None
+        self._index = self._report_tables = None
         parameters = Parameters(solver.m, model, batch, tables, prescribed=True)
         work = Workspace(solver.m, batch, parameters, model.device, solver.threads)
         self.work, kept = step_memory(work, tables)
@@ -96,10 +98,34 @@ class Stepper:
         self.kept_active = work.block_lanes(tables.numbers["candidates"] + 2, wp.int32)
         self.hand_over = HandOver(model, tables, work) if self.given else None
         self.contacts_in = self.hand_over.lanes if self.given else work.block_lanes(0)
+        self._stepped = False
+        self._make_report()
         length = max(tables.numbers["candidates"] + batch.template.dofs, 1)
         self.active = [
             wp.zeros((length, work.columns), dtype=wp.int32, device=work.device) for _ in range(work.workers)
         ]
+
+    def _make_report(self) -> None:
+        """Memory for where contacts are, if anybody asks."""
+        self.wanted = not self.given and wants_report(self.solver.model)
+        self.report = self.work.block_lanes(REPORT * self.tables.numbers["candidates"] if self.wanted else 0)
+        # whether the last step wrote it; None: there was no step
+        self._reported = False if self._stepped else None
+
+    def check_report(self) -> None:
+        """Raises ValueError unless the last step kept where its contacts are."""
+        model = self.solver.model
+        if not wants_report(model) or self._reported is False:
+            raise ValueError(
+                "the last step did not keep its contacts; call model.request_contact_attributes('force') before the step"
+                " (SensorContact(model, ...) calls it)"
+            )
+
+    def report_tables(self) -> ReportTables:
+        """What the kernels of a list of contacts read."""
+        if self._report_tables is None:
+            self._report_tables = ReportTables(self.solver.model, self.batch, self.tables)
+        return self._report_tables
 
     def _find_tables(self):
         model = self.solver.model
@@ -144,6 +170,9 @@ class Stepper:
             self._choose_kernel()
             # the general kernel holds no numbers
             stale |= self.kernel is not before
+        if self.wanted is not (not self.given and wants_report(self.solver.model)):
+            self._make_report()
+            stale = True
         return stale
 
     def record(self, inputs, outputs, options) -> tuple[list[list], list]:
@@ -154,6 +183,8 @@ class Stepper:
             options: the struct ``Options``.
         """
         work, model = self.work, self.solver.model
+        # the step that follows writes it
+        self._stepped, self._reported = True, self.wanted
         taken = [(port.field, array) for port, array in zip(OUTPUTS, outputs, strict=True) if array is not None]
         brought_in = pieces(model, work, [port.field for port in INPUTS], inputs)
         taken_out = pieces(model, work, *zip(*taken, strict=True))
@@ -162,6 +193,7 @@ class Stepper:
             self.kept,
             self.kept_active,
             self.contacts_in,
+            self.report,
             len(INPUTS),
             brought_in.array,
             len(taken),
@@ -184,16 +216,17 @@ class Stepper:
         model, width = self.solver.model, self.solver.width
         if self.world is None:
             self.world = wp.array(self.batch.world, dtype=wp.int32, device=self.work.device)
-        lanes = as_numbers(self.kept, model.dtype, width)
-        wp.launch(
-            forget_kernel(model.dtype),
-            dim=self.batch.count,
-            inputs=[mask, self.world, width, lanes],
-            device=model.device,
-        )
+        numbers = [as_numbers(lanes, model.dtype, width) for lanes in (self.kept, self.report) if lanes.size]
+        for each in numbers:
+            wp.launch(
+                forget_kernel(model.dtype),
+                dim=self.batch.count,
+                inputs=[mask, self.world, width, each],
+                device=model.device,
+            )
         if model.device.is_capturing:
             # an edit may give the solver other steppers, and a stepper other memory
-            keep_for_graph(model.device, self, self.kept, self.kept_active, self.world, lanes)
+            keep_for_graph(model.device, self, self.kept, self.kept_active, self.report, self.world, *numbers)
 
     def add_forces(self, force: wp.array) -> None:
         """Adds the contact forces of the last step to those of the shapes they act on."""

@@ -1,13 +1,18 @@
 """Sweeps over all constraint rows of a block of worlds: projected Gauss-Seidel, and where bodies may touch each other more than that.
 
-An impulse passes about one contact a sweep, so a pile needs many sweeps. There, impulses are extrapolated along their change by the last
-sweep (Nesterov 1983), with restarts (O'Donoghue and Candes 2015), and sweeps go on until the velocities settle.
+An impulse passes about one contact a sweep, so a pile needs many sweeps. There, impulses are extrapolated along their change (Nesterov
+1983), with restarts (O'Donoghue and Candes 2015), and sweeps go on until the velocities settle. After some sweeps forwards, sweeps come in
+pairs, one backwards and one forwards: symmetric Gauss-Seidel descends in a symmetric metric, so it can be accelerated, while many
+extrapolated sweeps in one direction diverge.
 """
 
 import types
 
 import warp as wp
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES
+
+FORWARDS = 64
+"""Sweeps in one direction before pairs of sweeps."""
 
 ROUNDS = 3
 """Rounds of further sweeps, each with as many sweeps as there were before it."""
@@ -27,7 +32,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
 
     @m.func
     def sweep_rows(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
-        """``iterations`` sweeps over all rows of a lone robot; as ``sweep_once``, of which each call would copy the structs."""
+        """``iterations`` sweeps over all rows of a lone robot; always in the same order; contacts have the last word."""
         for _sweep in range(o.iterations):
             for e in range(T.couplings):
                 coupling_sweep(t, e, T, L, mem)
@@ -45,8 +50,10 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         return sweep_rows
 
     @m.shared
-    def sweep_once(b: int, t: int, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
-        """One visit of all rows, always in the same order; contacts have the last word."""
+    def sweep_forwards(
+        b: int, t: int, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
+    ):
+        """One visit of all rows; contacts have the last word."""
         for e in range(T.couplings):
             coupling_sweep(t, e, T, L, mem)
         if plain:
@@ -57,6 +64,23 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                 dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
         for a in range(contacts):
             m.listed_sweep(t, a, active[a, t], T, L, mem)
+
+    @m.shared
+    def sweep_backwards(
+        b: int, t: int, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
+    ):
+        """One visit of all rows in the opposite order."""
+        for n in range(contacts):
+            a = contacts - 1 - n
+            m.listed_sweep(t, a, active[a, t], T, L, mem)
+        if plain:
+            friction_sweep(b, t, o, T, P, L, mem)
+        else:
+            for n in range(limits):
+                i = active[T.candidates + limits - 1 - n, t]
+                dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
+        for e in range(T.couplings):
+            coupling_sweep(t, T.couplings - 1 - e, T, L, mem)
 
     @m.func
     def impulse_at(n: int, contacts: int, limits: int, t, T, L, active: wp.array2d[int]) -> int:
@@ -103,8 +127,8 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
 
     @m.shared
     def extrapolate(t: int, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
-        """Moves impulses and z on along their change by the last sweep (Nesterov 1983), where the sweep does not turn back against the one
-        before (O'Donoghue and Candes 2015)."""
+        """Moves impulses and z on along their change by the last sweep or pair of sweeps (Nesterov 1983), where that does not turn back
+        against the change before (O'Donoghue and Candes 2015)."""
         one = m.fill(real(1.0))
         back = m.fill(real(0.0))
         rows = T.contact_rows
@@ -130,6 +154,23 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             z = m.get(mem, L.z + i, t)
             m.put(mem, L.z + i, t, m.fma(further, m.sub(z, m.get(mem, L.swept_z + i, t)), z))
             m.put(mem, L.swept_z + i, t, z)
+
+    @m.func
+    def sweep_on(
+        b, t, done: int, more: int, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
+    ):
+        """So many more sweeps after those that are done, each after an extrapolation; after FORWARDS, pairs of sweeps, backwards and
+        forwards."""
+        forwards = wp.clamp(FORWARDS - done, 0, more)
+        for _sweep in range(forwards):
+            extrapolate(t, contacts, limits, T, L, mem, active)
+            sweep_forwards(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+        if done + forwards == FORWARDS:
+            m.put(mem, L.pace, t, m.fill(real(1.0)))
+        for _pair in range((more - forwards + 1) // 2):
+            extrapolate(t, contacts, limits, T, L, mem, active)
+            sweep_backwards(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+            sweep_forwards(b, t, contacts, limits, plain, o, T, P, L, mem, active)
 
     @m.func
     def settle(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
@@ -166,9 +207,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                 kept = m.get(mem, L.settled_impulse + n, t)
                 m.put(mem, L.settled_impulse + n, t, m.where_lt(zero, now, p, kept))
             m.put(mem, L.settled, t, m.add(old, now))
-            for _sweep in range(more):
-                extrapolate(t, contacts, limits, T, L, mem, active)
-                sweep_once(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+            sweep_on(b, t, more, more, contacts, limits, plain, o, T, P, L, mem, active)
             more = more + more
         old = m.get(mem, L.settled, t)
         if m.any_lt(zero, old):
@@ -184,10 +223,8 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     def sweep_piles(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
         """Sweeps over all rows until the velocities settle."""
         begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
-        sweep_once(b, t, contacts, limits, plain, o, T, P, L, mem, active)
-        for _sweep in range(1, o.iterations):
-            extrapolate(t, contacts, limits, T, L, mem, active)
-            sweep_once(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+        sweep_forwards(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+        sweep_on(b, t, 1, o.iterations - 1, contacts, limits, plain, o, T, P, L, mem, active)
         # also without contacts, so that a world does not depend on those of its block
         settle(b, t, contacts, limits, plain, o, T, P, L, mem, active)
 

@@ -10,7 +10,7 @@ from newton_like.solvers import SolverFeatherstone
 from tests.support.random_trees import random_unit
 from tests.support.simulate import GRAVITY
 
-DT, STEPS = 1.0 / 240.0, 240
+DT, STEPS = 1.0 / 240.0, 360
 
 
 def hull(rng, half) -> Mesh:
@@ -80,7 +80,7 @@ def random_scene(rng) -> ModelBuilder:
     builder = ModelBuilder()
     builder.add_ground_plane(cfg=ShapeConfig(mu=rng.uniform(0.0, 1.0)))
     for i in range(rng.integers(2, 9)):
-        place = (*rng.uniform(-0.15, 0.15, 2), 0.3 + 0.35 * i, *Rotation.random(random_state=rng).as_quat())
+        place = (*rng.uniform(-0.15, 0.15, 2), 1.2 + 0.35 * i, *Rotation.random(random_state=rng).as_quat())
         if rng.random() < 0.7:
             add_shape(builder, builder.add_body(xform=place), rng, 0.15)
         else:

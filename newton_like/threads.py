@@ -7,14 +7,33 @@ import ctypes
 import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache, partial, wraps
 from itertools import pairwise
+from threading import RLock
 
 import numpy as np
 import warp as wp
 
 SHARES_PER_THREAD = 4
 """Number of shares per thread, above 1 so that a delayed thread does not delay the others."""
+
+
+_COMPILING = RLock()
+
+
+def compiling(function):
+    """Decorator of functions that make or load kernels: one thread of the process at a time runs them.
+
+    Warp does not protect the making and the loading of a kernel from other threads. A kernel that two threads load at once is loaded twice,
+    and the code of the first thread is freed.
+    """
+
+    @wraps(function)
+    def alone(*args, **kwargs):
+        with _COMPILING:
+            return function(*args, **kwargs)
+
+    return alone
 
 
 def worker_count(threads: int | None = None) -> int:

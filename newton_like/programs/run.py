@@ -21,7 +21,7 @@ from newton_like.programs.robot import GRAVITY, INERTIA, Robot, adjoint_field
 from newton_like.programs.structs import copied
 from newton_like.programs.template import find_batches
 from newton_like.programs.workspace import Workspace
-from newton_like.threads import worker_count
+from newton_like.threads import compiling, worker_count
 
 _RECORDED = 64
 _WORK_A_THREAD = 500_000
@@ -90,15 +90,19 @@ _numbers: WeakKeyDictionary = WeakKeyDictionary()
 
 def _numbers_of(model) -> _Numbers:
     numbers = _numbers.get(model)
-    if numbers is None or numbers.version != model.version:
-        with unrecorded(model.device, "functions of a model that is new or edited"):
-            # after an error everything is made again
-            numbers = _numbers.pop(model, None)
-            if numbers is None:
-                numbers = _Numbers(model)
-            else:
-                numbers.read(model)
-            _numbers[model] = numbers
+    return _read(model) if numbers is None or numbers.version != model.version else numbers
+
+
+@compiling
+def _read(model) -> _Numbers:
+    with unrecorded(model.device, "functions of a model that is new or edited"):
+        # after an error everything is made again
+        numbers = _numbers.pop(model, None)
+        if numbers is None:
+            numbers = _Numbers(model)
+        else:
+            numbers.read(model)
+        _numbers[model] = numbers
     return numbers
 
 
@@ -129,6 +133,7 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
     if tape is not None:
         check_gradients(model)
 
+    @compiling
     def record() -> Recording:
         with unrecorded(model.device, program.name):
             batches = []

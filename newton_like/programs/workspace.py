@@ -18,7 +18,7 @@ from newton_like.kernels.layout import ROWS, sizes, stack
 from newton_like.kernels.tree import PRESCRIBED
 from newton_like.programs.device import BLOCK_DIM, interleaved
 from newton_like.programs.structs import copied
-from newton_like.threads import Command, cut, worker_count
+from newton_like.threads import Command, compiling, cut, worker_count
 
 BLOCKS_PER_THREAD = 8
 """A batch with fewer blocks for each thread is launched on fewer threads, unless their number is asked for."""
@@ -123,6 +123,7 @@ class Workspace:
             return wp.zeros((n, self.blocks), dtype=dtype, device=self.device).transpose((1, 0))
         return wp.zeros((self.blocks, n), dtype=dtype, device=self.device)
 
+    @compiling
     def record(self, kernel, inputs, threads: int | None = None, loops: bool = False) -> list[list]:
         """Recorded launches for `run_shared`.
 

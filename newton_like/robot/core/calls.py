@@ -20,6 +20,7 @@ from newton_like.programs.robot import BUDGET, WORTHWHILE
 from newton_like.programs.structs import copied
 from newton_like.robot.core.machine import Machine
 from newton_like.robot.core.tasks import FIELDS, Result, Task
+from newton_like.threads import compiling
 
 _KEPT = 2
 """Results of one shape whose memory is used again when no other array refers to them."""
@@ -73,6 +74,7 @@ class Calls:
             self._recorded[key].run_on([_Address(a) for a in (*given, *results)])
             return results
 
+    @compiling
     def record(
         self, task: Task, arrays: dict[str, np.ndarray], results: list[np.ndarray], fresh: bool, kernel=None
     ) -> Recording:

@@ -19,6 +19,7 @@ from newton_like.programs.template import find_batches
 from newton_like.programs.tracing import trace_program
 from newton_like.programs.workspace import Workspace, row_sizes
 from newton_like.robot.core.tasks import FIELDS, SIZED_LATER, Task
+from newton_like.threads import compiling
 
 _PAIRS = 8
 """Pairs of links for which a task is compiled as a whole. For further pairs, the frames alone are straight-line code."""
@@ -75,6 +76,7 @@ class Machine:
         """The kernel of all tasks of a program for any robot."""
         return general_kernel(program, self.m.width, self.m.real, "take_packed", "bring_packed")
 
+    @compiling
     def specialised(self, task: Task, work: Workspace, links: tuple[int, int, int], most: float):
         """The kernel of a task for this robot: straight-line code, or, where many pairs of links are asked for, straight-line code for the
         frames and general code for the rest. Code of more than `most` operations is not compiled; the general kernel replaces it."""

@@ -13,6 +13,7 @@ from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
 from newton_like.robot.structure.tree import survey
 from newton_like.robot.to_model import edges_of, machine_model
+from newton_like.threads import compiling
 
 _BATCHES = 8
 """Batches, by order of joints and size, whose launches stay recorded."""
@@ -41,6 +42,7 @@ class RobotCore:
         ValueError: an unsound tree, inertia or joint.
     """
 
+    @compiling
     def __init__(self, base_link: Link, evaluator: str):
         self.evaluator = evaluator
         self.links, every = survey(base_link)

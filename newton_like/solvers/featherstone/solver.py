@@ -28,7 +28,7 @@ from newton_like.solvers.featherstone.arrays import after, arrays_of, check_argu
 from newton_like.solvers.featherstone.report import ContactReport
 from newton_like.solvers.featherstone.settings import Fixed, Setting
 from newton_like.solvers.featherstone.stepper import Stepper
-from newton_like.threads import in_series
+from newton_like.threads import compiling, in_series
 from newton_like.types import warp_types
 
 _RECORDED = 16
@@ -211,6 +211,7 @@ class SolverFeatherstone(SolverBase):
         if self.unsupported_contacts == "error":
             self._refuse_contacts()
 
+    @compiling
     def _make_steppers(self, given: bool = False) -> list[Stepper]:
         kinds, clusters = shape_kinds(self.model), None
         if not given:
@@ -399,6 +400,7 @@ class SolverFeatherstone(SolverBase):
         o.spin_share = math.exp(-self.angular_damping * dt)
         return o
 
+    @compiling
     def _record(self, steppers, arrays, dt: float) -> Recording:
         self._forces_elsewhere = False
         options = self._options(dt)

@@ -78,9 +78,8 @@ def start(source: Path, dt: float, device: str) -> Run:
         fps=1.0 / (substeps * dt),
         substeps=substeps,
         device=device,
-        # The general kernel needs no compilation for a new stage. The solver finds contacts with planes only: other shapes pass
-        # through each other.
-        solver={"evaluator": "general", "unsupported_contacts": "ignore"},
+        # The general kernel needs no compilation for a new stage.
+        solver={"evaluator": "general"},
     )
     # Kernels are compiled before the clock runs.
     state = simulation.state

@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         help="simulate a file and write the motion as USD or as a video",
         description="Simulates a file. The drives of the joints hold constant targets: the targets in the file, or the initial positions "
         "of joints that --stiffness or --joint-positions names. A joint without gains moves freely; URDF files have no gains. "
-        "Moving shapes collide with planes only; a remark names pairs of shapes that pass through each other.",
+        "Fixed meshes and height fields have no contacts; a remark names pairs of shapes that pass through each other.",
     )
     _reading(simulate)
     simulate.add_argument("--frames", type=positive_int, default=120, help="frames to simulate (default: 120)")
@@ -192,8 +192,7 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         "--self-collisions",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="allow collisions between the moving parts of the file (default: as in an MJCF or USD file; none for a URDF); simulate "
-        "resolves contacts with planes only",
+        help="allow collisions between the moving parts of the file (default: as in an MJCF or USD file; none for a URDF)",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--quiet", action="store_true", help="show no progress bar and no remarks")
@@ -299,6 +298,7 @@ def _simulate(args) -> None:
     from newton_like.cli.pose import prepare
     from newton_like.cli.simulate import ignored, simulate, video_path
     from newton_like.collision.ground import unsupported_pairs
+    from newton_like.collision.pairs import resolved
 
     _keep_input(args)
     device_there(args.device)
@@ -311,7 +311,7 @@ def _simulate(args) -> None:
         dtype=wp.float32,
         prepare=lambda builder, report: prepare(builder, report, args),
     )
-    pairs = unsupported_pairs(scene.model)
+    pairs = unsupported_pairs(scene.model, dynamic=True, known=resolved)
     scene.remarks.extend(ignored(scene.model, pairs))
     _tell(args, scene.remarks)
     data = simulate(scene, args, video, pairs)

@@ -108,7 +108,9 @@ def ignored(model, pairs) -> list[str]:
     names = [f"'{model.shape_label[a]}' and '{model.shape_label[b]}'" for a, b in pairs[:SHOWN_PAIRS]]
     more = f", and {len(pairs) - SHOWN_PAIRS} more" if len(pairs) > SHOWN_PAIRS else ""
     many = "1 pair of shapes passes" if len(pairs) == 1 else f"{len(pairs)} pairs of shapes pass"
-    return [f"{many} through each other, because moving shapes collide with planes only: {', '.join(names)}{more}"]
+    return [
+        f"{many} through each other, because contacts of fixed meshes and height fields are not resolved: {', '.join(names)}{more}"
+    ]
 
 
 def _energy(model, state) -> float:

@@ -13,6 +13,8 @@ from newton_like.assets import path as asset
 
 from newton_like import ModelBuilder, eval_fk
 from newton_like.cli import main
+from newton_like.cli.scene import read
+from newton_like.collision.ground import unsupported_pairs
 
 ROBOT = str(asset("quadruped.urdf"))
 
@@ -304,26 +306,28 @@ def test_the_ground_is_at_zero_and_robots_start_on_it(rng):
 
 
 def test_shapes_that_go_through_each_other_are_told(capsys, tmp_path):
-    file = tmp_path / "two.xml"
+    """A ball over a fixed mesh; two balls touch each other."""
+    file = tmp_path / "scene.xml"
     ball = "<body pos='{} 0 1'><freejoint/><geom name='{}' size='0.1'/></body>"
-    file.write_text(f"<mujoco><worldbody>{ball.format(0, 'one')}{ball.format(1, 'other')}</worldbody></mujoco>")
-    code, out, _ = run(capsys, "simulate", file, "--frames", 1, "--json")
-    data = json.loads(out)
-    assert code == 0
-    assert data["ignored_pairs"]["count"] == 1
-    (pair,) = data["ignored_pairs"]["first"]
-    assert [name.split("/")[-1] for name in pair] == ["one", "other"]
-    assert "through" in data["remarks"][-1]
-    _, _, err = run(capsys, "simulate", file, "--frames", 1)
-    assert f"'{pair[0]}' and '{pair[1]}'" in err
+    mesh = "<asset><mesh name='m' vertex='0 0 0 1 0 0 0 1 0 0 0 1'/></asset>"
+    fixed = "<geom name='rock' type='mesh' mesh='m'/>"
+    for world, count in ((fixed + ball.format(0, "one"), 1), (ball.format(0, "one") + ball.format(1, "other"), 0)):
+        file.write_text(f"<mujoco>{mesh}<worldbody>{world}</worldbody></mujoco>")
+        code, out, _ = run(capsys, "simulate", file, "--frames", 1, "--json")
+        data = json.loads(out)
+        assert code == 0
+        assert data["ignored_pairs"]["count"] == count
+        _, _, err = run(capsys, "simulate", file, "--frames", 1)
+        for pair in data["ignored_pairs"]["first"]:
+            assert sorted(name.split("/")[-1] for name in pair) == ["one", "rock"]
+            assert "through" in data["remarks"][-1]
+            assert all(f"'{name}'" in err for name in pair)
     assert run(capsys, "simulate", file, "--frames", 1, "--quiet")[2] == ""
-    # two limbs of one body, which are no parent and child: the pair that --no-self-collisions leaves out
-    limb = "<body><joint axis='{}'/><geom size='0.1'/></body>"
-    tree = f"<body pos='3 0 1'><freejoint/><geom size='0.1'/>{limb.format('1 0 0')}{limb.format('0 1 0')}</body>"
-    file.write_text(f"<mujoco><worldbody>{tree}</worldbody></mujoco>")
-    for option, count in ((), 1), (("--no-self-collisions",), 0):
-        _, out, _ = run(capsys, "simulate", file, "--frames", 1, "--json", *option)
-        assert json.loads(out)["ignored_pairs"]["count"] == count
+
+
+def moving_pairs(path: Path, **options) -> int:
+    """Number of pairs of moving shapes that may touch in a file."""
+    return len(unsupported_pairs(read(path, options).model))
 
 
 def test_self_collisions_are_those_of_the_file(capsys, tmp_path):
@@ -331,15 +335,19 @@ def test_self_collisions_are_those_of_the_file(capsys, tmp_path):
     file, again = tmp_path / "robot.usda", tmp_path / "again.usda"
     counts = {}
     for more in ((), ("--self-collisions",)):
-        _, out, _ = run(capsys, "simulate", ROBOT, "--floating", "--frames", 1, "--json", *more)
         run(capsys, "convert", ROBOT, file, "--floating", *more)
         run(capsys, "convert", file, again)
-        counts[more] = json.loads(out)["ignored_pairs"]["count"]
-        for made in (file, again):
-            _, out, _ = run(capsys, "simulate", made, "--frames", 1, "--json")
-            assert json.loads(out)["ignored_pairs"]["count"] == counts[more]
+        counts[more] = moving_pairs(Path(ROBOT), floating=True, enable_self_collisions=bool(more))
+        assert moving_pairs(file) == moving_pairs(again) == counts[more]
     # 17 colliders, of which those of bodies that a joint connects do not touch
     assert counts[()] == 0 and 50 < counts[("--self-collisions",)] < 17 * 16 // 2
+    # two limbs of one body, which are no parent and child: the pair that --no-self-collisions leaves out
+    limb = "<body><joint axis='{}'/><geom size='0.1'/></body>"
+    tree = f"<body pos='3 0 1'><freejoint/><geom size='0.1'/>{limb.format('1 0 0')}{limb.format('0 1 0')}</body>"
+    both = tmp_path / "tree.xml"
+    both.write_text(f"<mujoco><worldbody>{tree}</worldbody></mujoco>")
+    assert moving_pairs(both) == 1
+    assert moving_pairs(both, enable_self_collisions=False) == 0
 
 
 def test_simulate_writes_the_motion(capsys, tmp_path):

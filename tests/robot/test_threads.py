@@ -32,6 +32,7 @@ for there, back in found:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whose", ["own", "shared"])
 def test_threads_may_make_their_first_calls_at_once(whose):
     # several tries: two threads meet by chance

@@ -28,6 +28,12 @@ def as_poses(value, what: str) -> np.ndarray:
     return T
 
 
+def check_limits(names, lower: np.ndarray, upper: np.ndarray) -> None:
+    """Raises RobotError for the first joint whose lower limit is above its upper limit."""
+    for i in np.flatnonzero(lower > upper):
+        raise RobotError(f"joint {names[i]!r} has a lower limit {lower[i]:g} above its upper limit {upper[i]:g}")
+
+
 def as_vectors(value, size: int, what: str) -> np.ndarray:
     """Finite numbers, ``[size]`` or ``[batch, size]``.
 

@@ -20,7 +20,7 @@ from scipy.spatial import cKDTree
 
 from newton_like.arrays import host_array
 from newton_like.kernels.robot.ik import COST, COUNT, DAMPING, GOAL, POSITION_ERROR, RESULT, ROTATION_ERROR
-from newton_like.robot.control.arguments import as_poses
+from newton_like.robot.control.arguments import as_poses, check_limits
 from newton_like.robot.core.calls import Calls
 from newton_like.robot.core.robot import RobotCore
 from newton_like.robot.core.state import StateCore
@@ -217,11 +217,7 @@ class _Bounds:
     def __init__(self, core: RobotCore, limits: list[tuple[float, float]], turns: np.ndarray):
         self.limits = limits
         lower, upper = np.array(limits, dtype=float).reshape(-1, 2).T
-        if (lower > upper).any():
-            i = int(np.argmax(lower > upper))
-            raise RobotError(
-                f"joint {core.joints[i].name!r} has a lower limit {lower[i]:g} above its upper limit {upper[i]:g}"
-            )
+        check_limits(core.joint_names, lower, upper)
         # limits in units of motion may be infinite where those of coordinates are not
         with np.errstate(over="ignore"):
             self.lower = np.where(lower <= -UNLIMITED, -np.inf, lower) * core.scale

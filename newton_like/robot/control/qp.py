@@ -10,7 +10,7 @@ import numpy as np
 
 from newton_like.coercion import as_list, as_number
 from newton_like.robot.arguments import as_array
-from newton_like.robot.control.arguments import as_poses
+from newton_like.robot.control.arguments import as_poses, check_limits
 from newton_like.robot.control.quadratic import minimum, solver
 from newton_like.robot.control.sweep import Sweep
 from newton_like.robot.control.task_space import pose_error, task_jacobian
@@ -299,6 +299,7 @@ class _Program:
         self._posture_weight = _number(posture_weight, "posture_weight") ** 2
         self._posture = None if posture is None else as_array(posture, (n,), "posture")
         self.low, self.high = robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)
+        check_limits(state.joint_names, self.low, self.high)
         self._unit = np.ones(n) if core.scale is None else np.abs(core.scale)
         self._fastest = _number(longest_step, "longest_step", above=True) / self._unit
         self._slowest = -self._fastest

@@ -85,6 +85,7 @@ def test_a_mechanism_state_reads_and_sets_representations(rng, by_numpy):
         mechanism.set_velocity(wanted, world=0, repr=VelRepr.BODY)
 
 
+@pytest.mark.slow
 def test_gradients_reach_coordinates_and_velocities_both_ways(rng):
     model, state = two_kinds(rng, requires_grad=True)
     q, v = state.joint_q.numpy().copy(), state.joint_qd.numpy().copy()

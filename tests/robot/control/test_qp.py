@@ -398,3 +398,14 @@ def test_links_that_do_not_move_against_each_other_may_be_near():
     assert robot.compute_distances(state).distance.min() < 0.02
     goal[:2, :2] = [[np.cos(0.6), -np.sin(0.6)], [np.sin(0.6), np.cos(0.6)]]
     assert rd.solve_ik_qp(robot, state, rd.PoseTask(1, goal), safe_distance=0.02).success
+
+
+@pytest.mark.parametrize("solve", [rd.solve_qp_step, rd.solve_ik_qp])
+def test_contradictory_limits_are_named(rng, solve):
+    """As in solve_ik: no step keeps them."""
+    robot, state, tool = made(rng)
+    joint = next(joint for joint in robot.joints if joint.name == state.joint_names[2])
+    joint.set_limit_q_upper(0.0)
+    joint.set_limit_q_lower(1.0)
+    with pytest.raises(rd.RobotError, match=f"'{state.joint_names[2]}'.*1.*0"):
+        solve(robot, state, rd.PoseTask(tool, near_goal(robot, state, rng, tool)))

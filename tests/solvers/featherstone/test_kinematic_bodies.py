@@ -324,7 +324,8 @@ def run_legged(evaluator, dtype, flags, speed, steps=120, edit=None, **options):
 D, K = int(BodyFlags.DYNAMIC), int(BodyFlags.KINEMATIC)
 
 
-@pytest.mark.parametrize("dtype", [wp.float32, pytest.param(wp.float64, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [wp.float32, wp.float64])
 def test_specialised_code_does_the_same_bit_by_bit_also_after_flags_were_edited(dtype):
     flags, edit = [D, K, K], [D, D, K]
     speed = np.array([0.0, 0.3, -0.2])

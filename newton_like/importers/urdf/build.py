@@ -20,7 +20,7 @@ from newton_like.importers.shared import (
     possible_inertia,
     remark_massless,
 )
-from newton_like.importers.urdf.parse import Joint, Link, Piece, UrdfRobot, size_error
+from newton_like.importers.urdf.parse import Joint, Link, Piece, UrdfRobot, remark_size_zero
 from newton_like.importers.xml_source import (
     ImportFileError,
     MissingFileError,
@@ -230,7 +230,8 @@ class RobotBuilder:
     def _add_shape(self, link: Link, piece: Piece, frame: np.ndarray, cfg, name: str) -> None:
         builder, geometry, scale = self.builder, piece.geometry, self.options.scale
         if geometry.kind == "capsule" and geometry.size[0] == 0.0:
-            raise size_error(geometry.element, "collision", link.name)
+            remark_size_zero(self.robot, "collision", link.name)
+            return
         body = self.links[link.name]
         size = [scale * number for number in geometry.size]
         settings = {

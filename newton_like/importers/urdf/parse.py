@@ -12,7 +12,7 @@ import numpy as np
 
 from newton_like.geometry.transforms import IDENTITY, quat_from_rpy, quat_to_matrix, transform
 from newton_like.importers.urdf.motors import SafetyController, Transmission, read_safety, read_transmission
-from newton_like.importers.xml_source import ImportFileError, XmlElement, XmlSource
+from newton_like.importers.xml_source import XmlElement, XmlSource
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 GEOMETRIES = ("box", "sphere", "cylinder", "capsule", "mesh")
@@ -246,7 +246,15 @@ def _color(element: XmlElement, robot: UrdfRobot) -> tuple[float, ...] | None:
     color = element.first("color")
     if color is None:
         return None
-    rgba = color.numbers("rgba", 4)
+    text = color.get("rgba")
+    count = 4 if text is None else len(text.split())
+    if count not in (3, 4):
+        robot.remark("colours do not have 3 or 4 numbers and are ignored", f"{text!r} in line {color.line}")
+        return None
+    rgba = color.numbers("rgba", count)
+    if count == 3:
+        robot.remark("colours have no alpha, which is set to 1", f"{text!r} in line {color.line}")
+        rgba = (*rgba, 1.0)
     if not all(0.0 <= part <= 1.0 for part in rgba):
         robot.remark("colours are not from 0 to 1 and are clipped", f"{color.get('rgba')!r} in line {color.line}")
     return tuple(min(max(part, 0.0), 1.0) for part in rgba)
@@ -274,22 +282,18 @@ def _link(element: XmlElement, robot: UrdfRobot, palette: dict) -> Link:
             rgba, material = None, piece.first("material")
             if material is not None:
                 rgba = _color(material, robot) or palette.get(material.get("name", ""))
-                if rgba is None and tag == "visual":
+                if rgba is None and tag == "visual" and material.first("color") is None:
                     robot.remark("links use a material without a colour; a default colour is used", link.name)
             pieces.append(Piece(piece.get("name"), _origin(piece), geometry, rgba))
     return link
 
 
 def _inertial(element: XmlElement, link: str, robot: UrdfRobot) -> tuple[float, np.ndarray, np.ndarray]:
-    mass_element, matrix_element = element.need("mass"), element.need("inertia")
+    mass_element, matrix_element = element.need("mass"), element.first("inertia")
     mass = mass_element.number("value")
     if mass < 0.0:
         raise mass_element.error(f"link {link!r} has the mass {mass:g} kg; a mass is at least 0")
-    ixx, iyy, izz = (matrix_element.number(name) for name in ("ixx", "iyy", "izz"))
-    ixy, ixz, iyz = (matrix_element.number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
-    if not {"ixy", "ixz", "iyz"} <= matrix_element.attributes.keys():
-        robot.remark("links have an <inertia> without ixy, ixz or iyz, which are set to 0", link)
-    matrix = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
+    matrix = np.zeros((3, 3)) if matrix_element is None else _inertia(matrix_element, link, robot)
     if mass == 0.0 and np.any(matrix):
         robot.remark("links have inertia but no mass; the inertia is ignored", link)
         matrix = np.zeros((3, 3))
@@ -300,13 +304,22 @@ def _inertial(element: XmlElement, link: str, robot: UrdfRobot) -> tuple[float, 
     return mass, origin[:3], rotation @ matrix @ rotation.T
 
 
-def size_error(element: XmlElement, tag: str, link: str) -> ImportFileError:
-    """The error for a size of 0 or below."""
-    return element.error(f"in a {tag} of link {link!r}: sizes must be above 0 [m]; correct them or remove the {tag}")
+def _inertia(element: XmlElement, link: str, robot: UrdfRobot) -> np.ndarray:
+    """The matrix of an ``<inertia>``, in the axes of its ``<inertial>``."""
+    ixx, iyy, izz = (element.number(name) for name in ("ixx", "iyy", "izz"))
+    ixy, ixz, iyz = (element.number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
+    if not {"ixy", "ixz", "iyz"} <= element.attributes.keys():
+        robot.remark("links have an <inertia> without ixy, ixz or iyz, which are set to 0", link)
+    return np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
+
+
+def remark_size_zero(robot: UrdfRobot, tag: str, link: str) -> None:
+    """Adds the remark for a shape of size zero, which is left out."""
+    robot.remark(f"links have a {tag} of size zero, which is ignored", link)
 
 
 def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geometry | None:
-    """The geometry of a piece; ``None`` for a visual of size zero."""
+    """The geometry of a piece; ``None`` for a shape of size zero, except for the capsule of a collision."""
     holder = piece.need("geometry")
     if len(holder.children) != 1 or holder.children[0].tag not in GEOMETRIES:
         found = ", ".join(f"<{child.tag}>" for child in holder.children) or "nothing"
@@ -333,14 +346,17 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
         if scale:
             size = element.numbers("scale", 3)
         if 0.0 in size:
-            raise element.error(f"scale={element.get('scale')!r} must not be zero")
+            remark_size_zero(robot, tag, link)
+            return None
         return Geometry(kind, size, filename, element)
     # a capsule of length 0 is a sphere; one of radius 0 is a line, which robots may have and models not
     smallest = size[0] if kind == "capsule" else min(size)
-    if min(size) < 0.0 or (smallest == 0.0 and tag == "collision" and kind != "capsule"):
-        raise size_error(element, tag, link)
-    if smallest == 0.0 and tag == "visual":
-        robot.remark("links have a visual of size zero, which is ignored", link)
+    if min(size) < 0.0:
+        raise element.error(
+            f"in a {tag} of link {link!r}: sizes must be at least 0 [m]; correct them or remove the {tag}"
+        )
+    if smallest == 0.0 and (tag == "visual" or kind != "capsule"):
+        remark_size_zero(robot, tag, link)
         return None
     return Geometry(kind, size, filename, element)
 
@@ -489,7 +505,16 @@ def _check_tree(robot: UrdfRobot) -> None:
 
 
 def _resolve_mimics(robot: UrdfRobot) -> None:
-    """Resolves chains of mimic joints to their first leader: q = multiplier * q_leader + offset."""
+    """Resolves chains of mimic joints to their first leader: q = multiplier * q_leader + offset.
+
+    A joint whose leader does not exist follows no joint.
+    """
+    for joint in robot.joints.values():
+        if joint.mimic is not None and joint.mimic[0] not in robot.joints:
+            robot.remark(
+                "joints follow a joint that does not exist, and move freely", f"{joint.name} ({joint.mimic[0]})"
+            )
+            joint.mimic = None
     resolved: dict[str, tuple[str, float, float]] = {}
     for joint in robot.joints.values():
         name, chain = joint.name, {}  # a dict for its order
@@ -510,8 +535,6 @@ def _resolve_mimics(robot: UrdfRobot) -> None:
 
 def _check_leader(robot: UrdfRobot, name: str, leader: str, chain: dict[str, None]) -> None:
     element = robot.joints[name].element.need("mimic")
-    if leader not in robot.joints:
-        raise element.error(f"joint {name!r} follows the unknown joint {leader!r}{_similar(leader, robot.joints)}")
     if leader in chain:
         raise element.error(f"joints follow each other in a circle: {' -> '.join([*chain, leader])}; break it")
     kind = robot.joints[leader].type

@@ -148,3 +148,69 @@ def test_mass_without_inertia_is_remarked(rng):
         builder, report = load(robot(*links, *joints))
     assert remarked(report, "mass without inertia") == ["point"]
     assert builder.body_mass[report.links["point"]] == numbers["point"][0]
+
+
+def test_mass_without_an_inertia_element_is_a_point():
+    """A joint through the point moves no inertia: the solver names the joint."""
+    text = robot(
+        link("a", INERTIAL),
+        link("bob", '<inertial><origin xyz="0 0 0"/><mass value="2"/></inertial>'),
+        joint("turn", "continuous", "a", "bob"),
+    )
+    with pytest.warns(UrdfWarning, match="mass without inertia") as caught:
+        builder, report = load(text)
+    assert len(caught) == 1
+    assert remarked(report, "mass without inertia") == ["bob"]
+    bob = report.links["bob"]
+    assert builder.body_mass[bob] == 2.0 and not np.any(builder.body_inertia[bob])
+    with pytest.raises(ValueError, match="turn"):
+        SolverFeatherstone(builder.finalize("cpu"))
+
+
+@pytest.mark.parametrize("tag", ["visual", "collision"])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        '<sphere radius="0"/>',
+        '<box size="1 0 1"/>',
+        '<cylinder radius="1" length="0"/>',
+        '<capsule radius="0" length="1"/>',
+        '<mesh filename="none.stl" scale="1 0 1"/>',
+    ],
+)
+def test_shapes_of_size_zero_are_left_out(tag, shape):
+    pieces = "".join(f"<{tag}><geometry>{part}</geometry></{tag}>" for part in (shape, '<sphere radius="1"/>'))
+    with pytest.warns(UrdfWarning, match="size zero") as caught:
+        builder, report = load(robot(link("a", INERTIAL + pieces)))
+    assert len(caught) == 1
+    assert remarked(report, tag, "size zero") == ["a"]
+    assert [builder.shape_type[i] for i in report.shapes["a"]] == [GeoType.SPHERE]
+
+
+@pytest.mark.parametrize("rgba", ["", "1", "1 0", "1 0 0 0 1"])
+def test_colours_of_other_counts_are_ignored(rgba):
+    def colour(text):
+        material = f'<material name="m"><color rgba="{text}"/></material>'
+        sphere = '<geometry><sphere radius="1"/></geometry>'
+        return load(robot(link("a", f"{INERTIAL}<visual>{sphere}{material}</visual>")))
+
+    with pytest.warns(UrdfWarning, match="colours"):
+        builder, report = colour(rgba)
+    assert len(remarked(report, "3 or 4", "ignored")) == len(report.remarks) == 1
+    plain = load(robot(link("a", INERTIAL + '<visual><geometry><sphere radius="1"/></geometry></visual>')))[0]
+    assert np.array_equal(builder.shape_color[0], plain.shape_color[0])
+    with pytest.warns(UrdfWarning, match="alpha"):
+        three = colour("0.25 0.5 0.75")[0]
+    four = colour("0.25 0.5 0.75 1")[0]
+    assert np.array_equal(three.shape_color[0], four.shape_color[0])
+
+
+def test_joints_that_follow_an_unknown_joint_are_free():
+    links = [link(name, INERTIAL) for name in "abc"]
+    lead = joint("lead", "continuous", "a", "b", '<mimic joint="gone" multiplier="2"/>')
+    follow = joint("follow", "continuous", "b", "c", '<mimic joint="lead" multiplier="3"/>')
+    with pytest.warns(UrdfWarning, match="gone"):
+        builder, report = load(robot(*links, lead, follow))
+    assert remarked(report, "does not exist") == ["lead (gone)"]
+    assert builder.joint_mimic_joint[report.joints["lead"]] == -1
+    assert builder.joint_mimic_joint[report.joints["follow"]] == report.joints["lead"]

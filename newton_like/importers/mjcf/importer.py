@@ -130,9 +130,9 @@ def add_mjcf(
     * Gravity of the file becomes the gravity of the current world, or of the builder.
 
     The returned report and one :class:`MjcfWarning` list the parts that are ignored, and options and flags that have no effect here
-    but change the motion in MuJoCo. Not read are plugins, ``attach``,
+    but change the motion in MuJoCo. Not read are plugins,
     flexes, skins, composites, builtin meshes, and all elements that are not named here. Cameras, lights and ``visual`` are
-    ignored. Global coordinates raise an error, as in MuJoCo since 2.3.4.
+    ignored. Global coordinates raise an error, as in MuJoCo since 2.3.4. ``attach`` raises an error, because the robot would be missing.
 
     Args:
         builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.

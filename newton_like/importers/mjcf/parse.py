@@ -81,6 +81,7 @@ class _Parser:
         self._ignored = [re.compile(pattern) for pattern in ignored]
         findings = Findings()
         findings.check_all(root, TABLES)
+        self._refuse_attached(root)
         self.model = Mjcf(source, root.get("model", "").strip() or "mujoco", _compiler(root, findings), findings)
         self.defaults = Defaults()
         for element in root.all("default"):
@@ -92,6 +93,21 @@ class _Parser:
         self._assets(root)
         self._worldbody(root)
         self._lists(root)
+
+    def _refuse_attached(self, root: XmlElement) -> None:
+        """Raises ImportFileError for models that are attached to bodies or frames which are not ignored."""
+        waiting = list(root.all("worldbody"))
+        while waiting:
+            element = waiting.pop()
+            if element.tag == "attach":
+                raise element.error(
+                    f"the attached model {element.get('model', '')!r} is not read; expand the file first, with "
+                    "spec = mujoco.MjSpec.from_file(file); spec.compile(); spec.to_xml(), and save the text in the same folder"
+                )
+            if element.tag in ("worldbody", "body", "frame", "replicate") and not (
+                element.tag == "body" and self._is_ignored(element.get("name", ""))
+            ):
+                waiting += reversed(element.children)
 
     # ------------------------------------------------------------------------------------------- assets and lists
 

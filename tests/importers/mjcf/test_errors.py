@@ -42,6 +42,12 @@ WRONG_FILES = {
     "angle": (model("", '<compiler angle="turns"/>'), ["<compiler>", "angle='turns'", "'degree'", "'radian'"]),
     "eulerseq": (model("", '<compiler eulerseq="xyw"/>'), ["<compiler>", "eulerseq='xyw'", "x y z X Y Z"]),
     "bool": (model("", '<compiler autolimits="yes"/>'), ["<compiler>", "autolimits='yes'", "'true'", "'false'"]),
+    "attached to a body": (model('<attach model="arm"/>'), ["line 3", "<attach>", "'arm'", "MjSpec", "to_xml"]),
+    "attached to a frame, after unknown materials": (
+        '<mujoco><asset><model name="arm" file="arm.xml"/></asset>\n<worldbody><geom size="1" material="of arm"/>\n'
+        '<frame><attach model="arm" prefix="l_"/></frame></worldbody></mujoco>',
+        ["line 3", "<attach>", "'arm'", "MjSpec"],
+    ),
     "timestep": (model("", '<option timestep="0"/>'), ["<option>", "timestep='0'", "[s]"]),
     "class twice": (
         model("", '<default><default class="x"/><default class="x"/></default>'),

@@ -21,6 +21,8 @@ from tests.support.loops import add_loop
 from tests.support.random_trees import random_state, random_transform, random_tree
 from tests.support.traced import BACKWARD, FORWARD, differences, run_by_numpy, run_traced_adjoint
 
+pytestmark = pytest.mark.slow
+
 NO_DERIVATIVE = {
     "names and numbers of things, which do not vary": (
         "base_link frame_index frame_indices frame_link frame_names frame_offset is_floating_base joint_coords joint_dofs "

@@ -19,13 +19,10 @@ PRECISIONS = [(1, wp.float32), (8, wp.float32), (16, wp.float32), (1, wp.float64
 
 EVERY_PRECISION = pytest.mark.parametrize(
     ("width", "dtype"),
-    [
-        pytest.param(*p, marks=() if p in ((16, wp.float32), (8, wp.float64), (1, wp.float64)) else pytest.mark.slow)
-        for p in PRECISIONS
-    ],
+    [pytest.param(*p, marks=() if p in ((16, wp.float32), (8, wp.float64)) else pytest.mark.slow) for p in PRECISIONS],
 )
 
-NARROW = [(None, wp.float32), (None, wp.float64), (1, wp.float64)]
+NARROW = [(None, wp.float32), (None, wp.float64), pytest.param(1, wp.float64, marks=pytest.mark.slow)]
 """The widths of this machine, and width 1 for float64 only, to compile fewer kernels."""
 
 

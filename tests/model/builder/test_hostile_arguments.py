@@ -21,6 +21,8 @@ from newton_like.model import JointDofConfig, ModelBuilder, ShapeConfig
 from newton_like.model.columns import COLUMNS
 from newton_like.types import Axis, GeoType, JointTargetMode, JointType
 
+pytestmark = pytest.mark.slow
+
 NAN, INF = float("nan"), float("inf")
 UNIT = {"mass": 1.0, "inertia": np.eye(3)}
 CUBE = Mesh(*(getattr(trimesh.creation.box(), name) for name in ("vertices", "faces")))

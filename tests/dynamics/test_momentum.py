@@ -55,6 +55,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("vector", "jacobian"), PAIRS)
 def test_jacobians_times_velocities(rng, by_numpy, vector, jacobian):
     """J nu is the quantity, for all representations of nu and of the result."""

@@ -49,6 +49,7 @@ def smallest(tree, q) -> float:
     return np.linalg.eigvalsh(M * np.outer(scale, scale)).min()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worlds", [1, 3])
 def test_the_verdict_is_that_of_the_mass_matrix_at_random_configurations(rng, worlds):
     verdicts = []

@@ -25,7 +25,7 @@ class Blocks:
     """Worlds with the same boxes on the ground, which start at different poses and velocities, and their recorded motion.
 
     Attributes:
-        model, state, solver: of the simulation.
+        model, state, control, solver: of the simulation.
         dt: time step [s].
         frame_time: length of a frame [s].
         ready: wall time that building and compiling took [s].
@@ -44,17 +44,28 @@ class Blocks:
             device: Warp device.
         """
         begin = time.perf_counter()
-        self.worlds, self.boxes, self.dt, self.time = *joint_q.shape[:2], dt, 0.0
-        self.substeps = common.steps_in(FRAME, dt)
-        self.frame_time = self.substeps * dt
         scene = nl.ModelBuilder()
         scene.add_ground_plane(cfg=world.default_shape_cfg)
-        scene.replicate(world, self.worlds)
+        scene.replicate(world, joint_q.shape[0])
         scene.joint_q, scene.joint_qd = joint_q.ravel(), joint_qd.ravel()
-        self.model = scene.finalize(device)
-        self.state = self.model.state()
+        self.prepare(scene.finalize(device), *joint_q.shape[:2], dt, begin)
+
+    def prepare(self, model, worlds: int, boxes: int, dt: float, begin: float) -> None:
+        """Makes solver and state, and compiles by a first frame.
+
+        Args:
+            model: the finalized model.
+            worlds: number of worlds.
+            boxes: number of recorded bodies of a world.
+            dt: time step [s].
+            begin: when the building began, on the clock of ``time.perf_counter`` [s].
+        """
+        self.model, self.worlds, self.boxes, self.dt, self.time = model, worlds, boxes, dt, 0.0
+        self.substeps = common.steps_in(FRAME, dt)
+        self.frame_time = self.substeps * dt
+        self.state, self.control = model.state(), model.control()
         # the general kernel is compiled once for all scenes
-        self.solver = SolverFeatherstone(self.model, evaluator="general")
+        self.solver = SolverFeatherstone(model, evaluator="general", substeps=self.substeps)
         self.advance()
         self.reset()
         self.poses: list[np.ndarray] = []
@@ -68,8 +79,7 @@ class Blocks:
 
     def advance(self) -> None:
         """Simulates a frame."""
-        for _ in range(self.substeps):
-            self.solver.step(self.state, self.state, dt=self.dt)
+        self.solver.step(self.state, self.state, self.control, dt=self.frame_time)
         self.time += self.frame_time
 
     def observe(self) -> None:

@@ -16,11 +16,12 @@ import warp as wp
 import newton_like as nl
 import newton_like.robot as rd
 from examples import blocks, common
-from examples.blocks import FRAME, Blocks
+from examples.blocks import Blocks
 from newton_like import assets
 from newton_like.importers.urdf import UrdfWarning
-from newton_like.solvers import SolverFeatherstone
 
+ARM = ("turn", "shoulder", "roll", "elbow", "twist", "wrist", "flange")
+"""The joints of the arm."""
 CUBE = 0.04
 """Edge of the cube [m]."""
 MASSES = (0.1, 1.5)
@@ -89,9 +90,7 @@ def arm_paths(text: str, start: np.ndarray) -> np.ndarray:
         warnings.simplefilter("ignore", UrdfWarning)
         robot = rd.Robot(rd.load_robot_from_urdf_data(text, "base"), evaluator="general")
     state = robot.make_state(["base", "hand"])
-    joints = [
-        state.joint_names.index(name) for name in ("turn", "shoulder", "roll", "elbow", "twist", "wrist", "flange")
-    ]
+    joints = [state.joint_names.index(name) for name in ARM]
     goals = np.tile(np.diag([1.0, -1.0, -1.0, 1.0]), (len(start), 4, 1, 1))
     goals[:, :2, :2, 3], goals[:, 2:, :2, 3] = start[:, None], PLACE
     goals[:, :, 2, 3] = GRASP + 0.5 * CUBE + np.array([ABOVE, 0.0, LIFTED, 0.0])
@@ -115,9 +114,6 @@ class Grasps(Blocks):
     def __init__(self, worlds: int, dt: float, device: str, seed: int):
         begin = time.perf_counter()
         rng, text = np.random.default_rng(seed), description()
-        self.worlds, self.boxes, self.dt, self.time = worlds, 2, dt, 0.0
-        self.substeps = common.steps_in(FRAME, dt)
-        self.frame_time = self.substeps * dt
         self.masses = rng.uniform(*MASSES, worlds)
         places = PICK + rng.uniform(-SPREAD, SPREAD, (worlds, 2))
         self.paths = arm_paths(text, places)
@@ -129,14 +125,10 @@ class Grasps(Blocks):
             warnings.simplefilter("ignore", UrdfWarning)
             world.add_urdf(text, floating=False, enable_self_collisions=False)
         labels = [label.split("/")[-1] for label in world.joint_label]
-        starts = [
-            world.joint_q_start[labels.index(name)]
-            for name in ("turn", "shoulder", "roll", "elbow", "twist", "wrist", "flange")
-        ]
-        self._arm = np.array(starts)
-        self._pads = np.array([world.joint_q_start[labels.index(f"{side}_slide")] for side in ("right", "left")])
-        for i in self._pads:
-            world.joint_armature[i] = 0.0
+        joints, pads = ([labels.index(name) for name in names] for names in (ARM, ("right_slide", "left_slide")))
+        self._arm, self._pads = (np.array([world.joint_q_start[j] for j in each]) for each in (joints, pads))
+        for j in pads:
+            world.joint_armature[world.joint_qd_start[j]] = 0.0
         hand = [label.split("/")[-1] for label in world.body_label].index("hand")
         cube = world.add_body(label="cube")
         world.add_shape_box(
@@ -156,13 +148,7 @@ class Grasps(Blocks):
             k = i * bodies + cube
             scene.body_inertia[k] = wp.mat33(np.eye(3) * mass * CUBE**2 / 6.0)
             scene.body_mass[k] = mass
-        self.model = scene.finalize(device)
-        self.state, self.control = self.model.state(), self.model.control()
-        self.solver = SolverFeatherstone(self.model, evaluator="general", substeps=self.substeps)
-        self.advance()
-        self.reset()
-        self.poses: list[np.ndarray] = []
-        self.ready = time.perf_counter() - begin
+        self.prepare(scene.finalize(device), worlds, len(self._seen), dt, begin)
 
     def targets(self, seconds: float) -> tuple[np.ndarray, float]:
         """Targets of the arm ``[worlds, 7]`` and of the pads at a time."""
@@ -182,12 +168,11 @@ class Grasps(Blocks):
 
     def advance(self) -> None:
         """Simulates a frame."""
-        self.time += self.frame_time
-        arm, pads = self.targets(self.time)
+        arm, pads = self.targets(self.time + self.frame_time)
         targets = self.control.joint_target_q.numpy().reshape(self.worlds, -1).copy()
         targets[:, self._arm], targets[:, self._pads] = arm, pads
         self.control.joint_target_q.assign(targets.ravel())
-        self.solver.step(self.state, self.state, self.control, dt=self.frame_time)
+        super().advance()
 
     def observe(self) -> None:
         """Records the poses."""

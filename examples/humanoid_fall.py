@@ -13,9 +13,8 @@ from scipy.spatial.transform import Rotation
 
 import newton_like as nl
 from examples import blocks, common
-from examples.blocks import FRAME, Blocks
+from examples.blocks import Blocks
 from newton_like import assets
-from newton_like.solvers import SolverFeatherstone
 
 HEIGHT = 1.2
 """Height of the pelvis at the start [m]."""
@@ -43,76 +42,63 @@ def humanoid() -> nl.ModelBuilder:
     return builder
 
 
+def depths(model, state) -> np.ndarray:
+    """The largest depth to which two shapes of each world overlap, ``[worlds]`` [m]."""
+    found = model.collide(state)
+    count = int(found.rigid_contact_count.numpy()[0])
+    one, two = found.rigid_contact_shape0.numpy()[:count], found.rigid_contact_shape1.numpy()[:count]
+    poses, body = state.body_q.numpy(), model.shape_body.numpy()
+
+    def places(shapes: np.ndarray, points: np.ndarray) -> np.ndarray:
+        pose = poses[body[shapes]]
+        moved = Rotation.from_quat(pose[:, 3:]).apply(points) + pose[:, :3]
+        return np.where(body[shapes, None] < 0, points, moved)
+
+    first, second = found.rigid_contact_point0.numpy()[:count], found.rigid_contact_point1.numpy()[:count]
+    gaps = ((places(two, second) - places(one, first)) * found.rigid_contact_normal.numpy()[:count]).sum(axis=1)
+    deepest = np.zeros(model.world_count)
+    np.maximum.at(deepest, model.body_world.numpy()[np.maximum(body[one], body[two])], -gaps)
+    return deepest
+
+
+def random_poses(model, world: nl.ModelBuilder, rng: np.random.Generator) -> np.ndarray:
+    """Random joint coordinates in which no limb is in another one, ``[worlds, coords]``."""
+    rest, state = np.array(world.joint_q), model.state()
+    lower, upper = np.array(world.joint_limit_lower[6:]), np.array(world.joint_limit_upper[6:])
+    q, again = np.tile(rest, (model.world_count, 1)), np.ones(model.world_count, dtype=bool)
+    for _ in range(200):
+        q[again, 2] = HEIGHT
+        q[again, 3:7] = Rotation.random(again.sum(), random_state=rng).as_quat()
+        q[again, 7:] = np.clip(rest[7:] + BEND * rng.normal(size=(again.sum(), len(lower))), lower, upper)
+        state.joint_q.assign(q.ravel())
+        nl.eval_fk(model, state.joint_q, state.joint_qd, state)
+        again = depths(model, state) > START_DEPTH
+        if not again.any():
+            return q
+    raise SystemExit(f"no pose without overlaps was found for {common.count_text(again.sum(), 'humanoid')}")
+
+
 class Falls(Blocks):
     """Worlds with a humanoid; `poses` has those of all links, ``[frames, worlds, links, 7]`` [m]."""
 
     def __init__(self, worlds: int, dt: float, device: str, seed: int):
         begin = time.perf_counter()
-        rng, world = np.random.default_rng(seed), humanoid()
-        self.worlds, self.boxes, self.dt, self.time = worlds, world.body_count, dt, 0.0
-        self.substeps = common.steps_in(FRAME, dt)
-        self.frame_time = self.substeps * dt
+        world = humanoid()
         scene = nl.ModelBuilder()
         scene.replicate(world, worlds)
-        self.model = scene.finalize(device)
-        self.state = self.model.state()
-        self._draw_poses(world, rng)
-        self.solver = SolverFeatherstone(self.model, evaluator="general", substeps=self.substeps)
-        self.advance()
-        self.reset()
-        self.poses: list[np.ndarray] = []
-        self.ready = time.perf_counter() - begin
-
-    def _draw_poses(self, world: nl.ModelBuilder, rng: np.random.Generator) -> None:
-        """Random poses in which no limb is in another one."""
-        rest, model, state = np.array(world.joint_q), self.model, self.state
-        lower, upper = np.array(world.joint_limit_lower[6:]), np.array(world.joint_limit_upper[6:])
-        q, again = np.tile(rest, (self.worlds, 1)), np.ones(self.worlds, dtype=bool)
-        for _ in range(200):
-            q[again, 2] = HEIGHT
-            q[again, 3:7] = Rotation.random(again.sum(), random_state=rng).as_quat()
-            q[again, 7:] = np.clip(rest[7:] + BEND * rng.normal(size=(again.sum(), len(lower))), lower, upper)
-            state.joint_q.assign(q.ravel())
-            nl.eval_fk(model, state.joint_q, state.joint_qd, state)
-            again = self.depths() > START_DEPTH
-            if not again.any():
-                break
-        model.joint_q.assign(q.ravel())
-
-    def advance(self) -> None:
-        """Simulates a frame."""
-        self.solver.step(self.state, self.state, dt=self.frame_time)
-        self.time += self.frame_time
+        model = scene.finalize(device)
+        model.joint_q.assign(random_poses(model, world, np.random.default_rng(seed)).ravel())
+        self.prepare(model, worlds, world.body_count, dt, begin)
 
     def speeds(self) -> np.ndarray:
         """Mean speeds of the links from frame to frame, ``[frames - 1, worlds]`` [m/s]."""
         ways = np.diff(np.array(self.poses)[..., :3], axis=0)
         return np.linalg.norm(ways, axis=-1).mean(axis=2) / self.frame_time
 
-    def depths(self) -> np.ndarray:
-        """The largest depth to which two shapes of each world overlap now, ``[worlds]`` [m]."""
-        found = self.model.collide(self.state)
-        count = int(found.rigid_contact_count.numpy()[0])
-        one, two = found.rigid_contact_shape0.numpy()[:count], found.rigid_contact_shape1.numpy()[:count]
-        poses, body = self.state.body_q.numpy(), self.model.shape_body.numpy()
-
-        def places(shapes: np.ndarray, points: np.ndarray) -> np.ndarray:
-            pose = poses[body[shapes]]
-            moved = Rotation.from_quat(pose[:, 3:]).apply(points) + pose[:, :3]
-            return np.where(body[shapes, None] < 0, points, moved)
-
-        between = places(two, found.rigid_contact_point1.numpy()[:count]) - places(
-            one, found.rigid_contact_point0.numpy()[:count]
-        )
-        gaps = (between * found.rigid_contact_normal.numpy()[:count]).sum(axis=1)
-        deepest = np.zeros(self.worlds)
-        np.maximum.at(deepest, self.model.body_world.numpy()[np.maximum(body[one], body[two])], -gaps)
-        return deepest
-
 
 def check(scene: Falls) -> None:
     """Raises AssertionError unless the humanoids lie still, and no shapes overlap by much."""
-    speed, depth = float(scene.speeds()[-1].mean()), scene.depths().max()
+    speed, depth = float(scene.speeds()[-1].mean()), depths(scene.model, scene.state).max()
     # Raised by hand: python -O leaves assertions out.
     if not scene.healthy.all():
         raise AssertionError(f"{(~scene.healthy).sum()} of {common.count_text(scene.worlds, 'world')} diverged")
@@ -124,7 +110,7 @@ def check(scene: Falls) -> None:
 
 def report(scene: Falls, heading: str, rates: list[tuple[str, str]]) -> None:
     """Prints the summary."""
-    rows = [("largest overlap now", f"{1e3 * scene.depths().max():.2f} mm")]
+    rows = [("largest overlap now", f"{1e3 * depths(scene.model, scene.state).max():.2f} mm")]
     if len(scene.poses) > 1:
         rows.insert(0, ("mean speed of the links", f"{scene.speeds()[-1].mean():.4f} m/s"))
     common.summary(heading, [*rows, *rates])

@@ -108,15 +108,6 @@ def row_program(m: types.SimpleNamespace) -> dict:
         return speed
 
     @m.func
-    def angular_row(t, k: int, y: int, n: m.Vec3, T, L, mem):
-        """y <- the whitened row of n . (angular velocity of body k)."""
-        leaf = T.leaf[k]
-        at = T.chain_at[leaf]
-        for d in range(T.depth[leaf] + 1):
-            m.put(mem, y + d, t, m.dot(m.get3(mem, L.subspace + 6 * T.chain[at + d] + 3, t), n))
-        half_solve(t, leaf, y, T, L, mem)
-
-    @m.func
     def point_rows(t, k: int, y: int, x: m.Vec3, n: m.Vec3, u1: m.Vec3, u2: m.Vec3, T, L, mem) -> m.lane:
         """Stores three whitened rows from y on, at a stride of T.reach: the velocities along n, u1 and u2 of point x of body k. Returns
         the velocity along n before the step."""

@@ -36,10 +36,10 @@ def test_the_ground_carries_their_weight(fallen):
 
 def test_poses_with_limbs_in_each_other_are_drawn_again(monkeypatch):
     scene = humanoid_fall.Falls(16, 1.0 / 240.0, "cpu", 0)
-    assert scene.depths().max() <= humanoid_fall.START_DEPTH
+    assert humanoid_fall.depths(scene.model, scene.state).max() <= humanoid_fall.START_DEPTH
     monkeypatch.setattr(humanoid_fall, "START_DEPTH", 1.0)
     scene = humanoid_fall.Falls(16, 1.0 / 240.0, "cpu", 0)
-    assert scene.depths().max() > humanoid_fall.TEST_DEPTH
+    assert humanoid_fall.depths(scene.model, scene.state).max() > humanoid_fall.TEST_DEPTH
     # after the first step, which compiles, worlds start again from these poses
     np.testing.assert_array_equal(scene.state.joint_q.numpy(), scene.model.joint_q.numpy())
 

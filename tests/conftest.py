@@ -1,4 +1,5 @@
-"""Fixtures of all tests. ``NEWTON_LIKE_SEED=<number>`` gives other random inputs, ``NEWTON_LIKE_SEED=fresh`` new ones in every run."""
+"""Fixtures of all tests. ``NEWTON_LIKE_SEED=<number>`` gives other random inputs, ``NEWTON_LIKE_SEED=fresh`` new ones in every run.
+``--seeds 100`` runs each test with random inputs a hundred times, with the seed and its 99 successors."""
 
 import os
 import secrets
@@ -21,11 +22,34 @@ def pytest_report_header(config):
     return f"random inputs: NEWTON_LIKE_SEED={SEED}"
 
 
+def pytest_addoption(parser):
+    parser.addoption("--seeds", type=int, default=1, metavar="N", help="runs each test of random inputs with N seeds")
+
+
+def pytest_generate_tests(metafunc):
+    count = metafunc.config.getoption("--seeds")
+    if count > 1 and "rng" in metafunc.fixturenames:
+        metafunc.fixturenames.append("further_seed")
+        metafunc.parametrize("further_seed", [pytest.param(i, id=f"seed{SEED + i}") for i in range(count)])
+
+
+def pytest_collection_modifyitems(config, items):
+    """With ``--seeds``, all tests run with one seed before the next: an interrupted run has seen as many seeds for each test."""
+    if config.getoption("--seeds") > 1:
+        config.hook.pytest_deselected(items=[item for item in items if "rng" not in item.fixturenames])
+        items[:] = [item for item in items if "rng" in item.fixturenames]
+        items.sort(key=lambda item: item.callspec.params["further_seed"])
+
+
 @pytest.fixture
 def rng(request) -> np.random.Generator:
     """Random numbers of this test: a function of the run's seed and the test's name, not of the order of the tests."""
-    print(f"random inputs: NEWTON_LIKE_SEED={SEED} repeats them")
-    return np.random.default_rng([SEED, zlib.crc32(request.node.nodeid.encode())])
+    seed, name = SEED, request.node.nodeid
+    if "further_seed" in request.fixturenames:
+        seed += request.getfixturevalue("further_seed")
+        name = name.replace(f"seed{seed}-", "").replace(f"-seed{seed}", "").replace(f"[seed{seed}]", "")
+    print(f"random inputs: NEWTON_LIKE_SEED={seed} repeats them")
+    return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.collision.hull_corners import hull_corner_program
 from newton_like.kernels.collision.pairs.box import box_pairs
 from newton_like.kernels.collision.pairs.box_axes import box_axes_program
 from newton_like.kernels.collision.pairs.boxes import box_bounds
@@ -98,6 +99,7 @@ LAYERS = (
     rigid_contact_program,
     contact_search_program,
     loop_program,
+    hull_corner_program,
     plane_collision,
     segment_program,
     pair_shape_program,

@@ -75,81 +75,24 @@ def plane_collision(m: types.SimpleNamespace) -> dict:
         put_candidate(b, t, c + 3, s, m.fma3(f, minus, center), zero, dt, T, P, L, mem)
 
     @m.func
-    def hull_vertex(b, s: int, i: int, center: m.Vec3, r: m.Mat33, T, P) -> m.Vec3:
-        at = P.hull_at + 3 * (T.hull_at[s] + i)
-        v = m.vec(
-            m.param(P.uniform, P.varying, P.colliders_vary, b, at),
-            m.param(P.uniform, P.varying, P.colliders_vary, b, at + 1),
-            m.param(P.uniform, P.varying, P.colliders_vary, b, at + 2),
-        )
-        return m.apply_plus(r, v, center)
-
-    @m.func
-    def choose(better: m.lane, best: m.lane, x: m.Vec3, old: m.Vec3) -> m.Vec3:
-        """x where better > best, else old"""
-        return m.vec(
-            m.where_lt(best, better, x.x, old.x),
-            m.where_lt(best, better, x.y, old.y),
-            m.where_lt(best, better, x.z, old.z),
-        )
-
-    @m.func
     def hull_patch(b, t, c: int, s: int, center: m.Vec3, r: m.Mat33, dt: m.lane, T, P, L, mem):
-        """Stores four vertices: the deepest one, the farthest one from it, and the two farthest on either side of the line through both,
-        or behind the first one. Distances are weighted by depth, because a vertex that is left out may penetrate the plane, and pushing
-        it out later adds energy."""
+        """Stores four vertices that span a wide patch, see `find_corners`."""
         n = m.plane_vec(P, b, T.collider_plane[s], NORMAL)
-        count = T.hull_count[s]
-        zero = m.fill(real(0.0))
-        first = m.zero3()
-        lowest = m.fill(real(-FAR))
-        for i in range(count):
-            x = hull_vertex(b, s, i, center, r, T, P)
-            low = m.neg(m.dot(n, x))
-            first = choose(low, lowest, x, first)
-            lowest = m.larger(lowest, low)
-        # vertices within this height of the deepest one may touch the plane within the step; those below the plane touch it now
-        thick = m.mul(m.fill(real(0.05)), m.collider_param(P, b, s, RADIUS))
-        slab = m.sub(lowest, thick)
         o = m.get3(mem, L.origin + 3 * m.tree_of(T.collider_body[s], T), t)
-        plane = m.sub(m.dot(n, o), m.plane_param(P, b, T.collider_plane[s], OFFSET))
-        plane = m.sub(plane, m.collider_param(P, b, s, SURFACE + MARGIN))
-        touching = m.mul(m.fill(real(64.0)), thick)
-        second = first
-        farthest = zero
-        for i in range(count):
-            x = hull_vertex(b, s, i, center, r, T, P)
-            e = m.sub3(x, first)
-            low = m.neg(m.dot(n, x))
-            weight = m.add(m.larger(m.sub(low, slab), zero), m.where_lt(plane, low, touching, zero))
-            far = m.mul(weight, m.dot(e, e))
-            second = choose(far, farthest, x, second)
-            farthest = m.larger(farthest, far)
-        along = m.sub3(second, first)
-        side = m.cross(n, along)
-        behind = m.scale3(along, m.fill(real(-0.1)))
-        left = m.add3(behind, side)
-        right = m.sub3(behind, side)
-        third = first
-        fourth = first
-        # areas of points on the line are rounding errors
-        most = m.mul(m.fill(real(1.0e-4)), farthest)
-        best = most
-        for i in range(count):
-            x = hull_vertex(b, s, i, center, r, T, P)
-            e = m.sub3(x, first)
-            low = m.neg(m.dot(n, x))
-            weight = m.add(m.larger(m.sub(low, slab), zero), m.where_lt(plane, low, touching, zero))
-            area = m.mul(weight, m.dot(left, e))
-            third = choose(area, most, x, third)
-            most = m.larger(most, area)
-            area = m.mul(weight, m.dot(right, e))
-            fourth = choose(area, best, x, fourth)
-            best = m.larger(best, area)
-        put_candidate(b, t, c, s, first, zero, dt, T, P, L, mem)
-        put_candidate(b, t, c + 1, s, second, zero, dt, T, P, L, mem)
-        put_candidate(b, t, c + 2, s, third, zero, dt, T, P, L, mem)
-        put_candidate(b, t, c + 3, s, fourth, zero, dt, T, P, L, mem)
+        above = m.sub(m.dot_plus(n, center, m.dot(n, o)), m.plane_param(P, b, T.collider_plane[s], OFFSET))
+        above = m.sub(above, m.collider_param(P, b, s, SURFACE + MARGIN))
+        thick = m.mul(m.fill(real(0.05)), m.collider_param(P, b, s, RADIUS))
+        # in the axes of the shape
+        down = m.neg3(m.apply_t(n, r))
+        place = L.point + 3 * c
+        m.find_corners(
+            P.uniform, P.varying, P.colliders_vary, b, P.hull_at + 3 * T.hull_at[s], T.hull_count[s],
+            down, above, thick, mem, place, t,
+        )  # fmt: skip
+        zero = m.fill(real(0.0))
+        for i in range(4):
+            vertex = m.apply_plus(r, m.get3(mem, place + 3 * i, t), center)
+            put_candidate(b, t, c + i, s, vertex, zero, dt, T, P, L, mem)
 
     @m.func
     def clearance(b, t, s: int, dt: m.lane, T, P, L, mem) -> m.lane:

@@ -1,0 +1,100 @@
+"""The vertices of a convex hull that may touch a plane: native code, because registers hold all that a pass over the vertices carries."""
+
+import types
+
+import warp as wp
+from newton_like.kernels.simd import C_NAME, FUSE, simd_types
+
+FAR = "1.0e10"
+LISTED = 64
+"""Of hulls with no more vertices than this, those that may touch are listed once."""
+
+
+def _code(width: int, real) -> str:
+    """C++ body of ``find_corners`` for lanes of `width` worlds."""
+    number = C_NAME[real]
+    if width == 1:
+        head = f"typedef {number} simd;"
+        read = "const char* own = (const char*)varying.data + b * (size_t)varying.strides[0] + at * (size_t)varying.strides[1];"
+        varied = f"*(const {number}*)(own + ({{}}) * (size_t)varying.strides[1])"
+        some, put = "({})", "mem.data[(size_t)(place + {}) * mem.shape[1] + t] = {};"
+    else:
+        head = FUSE + simd_types(width, real)
+        read = "const simd* own = (const simd*)(varying.data + (size_t)b * varying.shape[1] + at);"
+        varied, some = "own[{}]", "(__builtin_reduce_or((simdi)({})) != 0)"
+        put = "((simd*)mem.data)[place + {}] = {};"
+    taken = [("down_x", "down.x"), ("down_y", "down.y"), ("down_z", "down.z"), ("above", "above_"), ("thick", "thick_")]
+    registers = "".join(f"simd {n}; __builtin_memcpy(&{n}, &{source}, sizeof(simd));" for n, source in taken)
+    vertex = "".join(
+        f"const simd {axis} = varies ? {varied.format(f'3 * i + {k}')} : simd(fixed[3 * i + {k}]);"
+        for k, axis in enumerate("xyz")
+    )
+    vertex += "const simd low = down_x * x + down_y * y + down_z * z;"
+
+    def choose(better: str, best: str, point: str) -> str:
+        """Statements: the vertex becomes `point` where `better` is above `best`, which becomes the larger of both."""
+        moved = "".join(f"{point}{k} = {best} < {better} ? {k} : {point}{k};" for k in "xyz")
+        return f"{moved} {best} = {best} < {better} ? {better} : {best};"
+
+    def new_point(name: str, value: str) -> str:
+        return f"simd {name}x = {value}x, {name}y = {value}y, {name}z = {value}z;"
+
+    def touches(statements: str) -> str:
+        """A pass over the vertices that may touch, with their weights and their positions relative to the first corner."""
+        return f"""
+        for (int k = 0; k < number; ++k) {{
+            const int i = listed ? near[k] : k;
+            {vertex}
+            if (!listed && !{some.format("bar < low")}) continue;
+            const simd ex = x - fx, ey = y - fy, ez = z - fz;
+            const simd deeper = low - slab;
+            const simd weight = (deeper > 0 ? deeper : simd(0)) + (above < low ? touching : simd(0));
+            {statements}
+        }}"""
+
+    corners = [f"{point}{axis}" for point in "fstu" for axis in "xyz"]
+    return f"""{head} {read} const {number}* fixed = uniform.data + at; {registers}
+        simd fx = simd(0), fy = simd(0), fz = simd(0), lowest = simd(-{FAR});
+        simd lows[{LISTED}];
+        const bool listed = count <= {LISTED};
+        for (int i = 0; i < count; ++i) {{ {vertex} if (listed) lows[i] = low; {choose("low", "lowest", "f")} }}
+        // vertices within this height of the deepest one may touch the plane within the step; those below the plane touch it now
+        const simd slab = lowest - thick, touching = simd(64) * thick, bar = slab < above ? slab : above;
+        int near[{LISTED}], number = listed ? 0 : count;
+        if (listed) for (int i = 0; i < count; ++i) if ({some.format("bar < lows[i]")}) near[number++] = i;
+        {new_point("s", "f")} simd farthest = simd(0);
+        {touches(f"const simd far = weight * (ex * ex + ey * ey + ez * ez); {choose('far', 'farthest', 's')}")}
+        // to both sides of the line through these two, and behind the first one
+        const simd ax = sx - fx, ay = sy - fy, az = sz - fz;
+        const simd cx = ay * down_z - az * down_y, cy = az * down_x - ax * down_z, cz = ax * down_y - ay * down_x;
+        const simd lx = cx - simd(0.1) * ax, ly = cy - simd(0.1) * ay, lz = cz - simd(0.1) * az;
+        const simd rx = -simd(0.1) * ax - cx, ry = -simd(0.1) * ay - cy, rz = -simd(0.1) * az - cz;
+        // areas of points on the line are rounding errors
+        simd most = simd(1.0e-4) * farthest, best = most;
+        {new_point("t", "f")} {new_point("u", "f")}
+        {touches(
+            f"const simd left = weight * (lx * ex + ly * ey + lz * ez), right = weight * (rx * ex + ry * ey + rz * ez);"
+            f"{choose('left', 'most', 't')} {choose('right', 'best', 'u')}"
+        )}
+        {"".join(put.format(k, name) for k, name in enumerate(corners))}"""
+
+
+def hull_corner_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``find_corners``."""
+    if not hasattr(m, "width"):
+        return {"find_corners": None}  # a stage of a specialised step does not contain hulls
+
+    @wp.func_native(_code(m.width, m.real))
+    def find_corners(
+        # the vertices: from place `at` of the parameters of block b on
+        uniform: wp.array[m.real], varying: m.memory, varies: int, b: int, at: int, count: int,
+        # the direction towards the plane, in the axes of the vertices; the distance of the plane from their origin in this direction
+        down: m.Vec3, above_: m.lane, thick_: m.lane,
+        mem: m.memory, place: int, t: int,
+    ):  # fmt: skip
+        """Stores four vertices at `place`: the deepest one, the farthest one from it, and the two farthest on either side of the line
+        through both, or behind the first one. Distances are weighted by depth, because a vertex that is left out may penetrate the
+        plane, and pushing it out later adds energy. Vertices higher than `thick_` above the deepest one and above the plane do not
+        count."""
+
+    return {"find_corners": find_corners}

@@ -7,7 +7,7 @@ which reads pieces without copying the struct.
 import types
 
 import warp as wp
-from newton_like.kernels.simd import staging_code, valid_code
+from newton_like.kernels.simd import simd_types, staging_code, valid_code
 
 RESULTS = ("take", "take_packed", "take_added")
 """How results are stored: written from memory, written from packed memory, or added from packed memory to the values of the array."""
@@ -152,8 +152,12 @@ def _simd_moves(m, Batch, Piece) -> dict:
     chosen = f"mask.data[mask_start + mask_stride * (b * {width} + k)]"
 
     world = f"a.data + start + (size_t)stride * (b * {width} + k)"
+    # NaN counts as given; the last register overlaps the one before it
     look = f"const int valid = {valid_code(width)}; for (int k = 0; k < valid; ++k) {{ const auto* from = {world};"
-    look += " bool found = false; for (int i = 0; i < n; ++i) found |= !(from[i] == 0); if (found) return true; }"
+    look += f" if (n >= {width}) {{ simdi found = 0; for (int j = 0; j < n; j += {width}) {{ simd x;"
+    look += f" __builtin_memcpy(&x, from + (j + {width} <= n ? j : n - {width}), sizeof(simd)); found |= (simdi)~(x == 0); }}"
+    look += " if (__builtin_reduce_or(found) != 0) return true; }"
+    look += " else for (int i = 0; i < n; ++i) if (!(from[i] == 0)) return true; }"
 
     def out(**how) -> str:
         masked, plain = (staging_code(width, real, inward=False, wanted=w, **how) for w in (chosen, "true"))
@@ -167,7 +171,7 @@ def _simd_moves(m, Batch, Piece) -> dict:
     @wp.func_native(every.format(first="first", last="last", code=packed))
     def bring_packed(b: int, t: int, B: Batch, first: int, last: int, pieces: wp.array[Piece], mem: memory): ...
 
-    @wp.func_native(every.format(first="k", last="k + 1", code=look) + " return false;")
+    @wp.func_native(simd_types(width, real) + " " + every.format(first="k", last="k + 1", code=look) + " return false;")
     def any_given(b: int, B: Batch, pieces: wp.array[Piece], k: int) -> bool:
         """Whether any number of piece k in block b is nonzero."""
 

@@ -72,10 +72,12 @@ def _code(width: int, real) -> str:
         // areas of points on the line are rounding errors
         simd most = simd(1.0e-4) * farthest, best = most;
         {new_point("t", "f")} {new_point("u", "f")}
-        {touches(
+        {
+        touches(
             f"const simd left = weight * (lx * ex + ly * ey + lz * ez), right = weight * (rx * ex + ry * ey + rz * ez);"
             f"{choose('left', 'most', 't')} {choose('right', 'best', 'u')}"
-        )}
+        )
+    }
         {"".join(put.format(k, name) for k, name in enumerate(corners))}"""
 
 

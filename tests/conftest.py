@@ -45,8 +45,9 @@ def pytest_collection_modifyitems(config, items):
 def rng(request) -> np.random.Generator:
     """Random numbers of this test: a function of the run's seed and the test's name, not of the order of the tests."""
     seed, name = SEED, request.node.nodeid
-    if "further_seed" in request.fixturenames:
-        seed += request.getfixturevalue("further_seed")
+    further = getattr(request.node, "callspec", None)
+    if further is not None and "further_seed" in further.params:
+        seed += further.params["further_seed"]
         name = name.replace(f"seed{seed}-", "").replace(f"-seed{seed}", "").replace(f"[seed{seed}]", "")
     print(f"random inputs: NEWTON_LIKE_SEED={seed} repeats them")
     return np.random.default_rng([seed, zlib.crc32(name.encode())])

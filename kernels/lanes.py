@@ -33,6 +33,44 @@ def lane_math(width: int, real=wp.float32) -> types.SimpleNamespace:
     return _simd_math(width, real)
 
 
+def _listed_math(width: int, real, lane) -> tuple:
+    """Products and sums of rows of n lanes from y on with the lanes z + code[at], z + code[at + 1], ..."""
+    number = C_NAME[real]
+    if width == 1:
+        head = f"typedef {number} simd; {number}* const M = mem.data + t; const size_t S = mem.shape[1];"
+    else:
+        head = f"{FUSE}{simd_types(width, real)} simd* const M = (simd*)mem.data; const size_t S = 1;"
+    head += " const simd* const Y = M + y * S; simd* const Z = M + z * S; const int* const c = code.data + at;"
+
+    def taken(*names: str) -> str:
+        return "".join(f"simd {n}; __builtin_memcpy(&{n}, &{n}_, sizeof(simd));" for n in names)
+
+    @wp.func_native(
+        f"{head} simd u = 0, w = 0; int k = 0;"
+        " for (; k + 1 < n; k += 2) { u = u + Y[k * S] * Z[c[k] * S]; w = w + Y[(k + 1) * S] * Z[c[k + 1] * S]; }"
+        " if (k < n) u = u + Y[k * S] * Z[c[k] * S]; u = u + w;"
+        f" {f'wp::vec_t<{width}, {number}>' if width > 1 else number} r; __builtin_memcpy(&r, &u, sizeof(simd)); return r;"
+    )
+    def listed_dot(mem: wp.array2d[lane], t: int, y: int, z: int, code: wp.array[int], at: int, n: int) -> lane:
+        """The product of the row with the lanes."""
+
+    @wp.func_native(f"{head} {taken('p')} for (int k = 0; k < n; ++k) Z[c[k] * S] = Z[c[k] * S] + Y[k * S] * p;")
+    def listed_add(mem: wp.array2d[lane], t: int, y: int, p_: lane, z: int, code: wp.array[int], at: int, n: int):
+        """Adds p times the row to the lanes."""
+
+    @wp.func_native(
+        f"{head} {taken('p', 'q', 'r')} const simd* const Y2 = Y + stride * S; const simd* const Y3 = Y2 + stride * S;"
+        " for (int k = 0; k < n; ++k)"
+        " Z[c[k] * S] = ((Z[c[k] * S] + Y[k * S] * p) + Y2[k * S] * q) + Y3[k * S] * r;"
+    )
+    def listed_add3(
+        mem: wp.array2d[lane], t: int, y: int, stride: int, p_: lane, q_: lane, r_: lane, z: int, code: wp.array[int], at: int, n: int
+    ):  # fmt: skip
+        """Adds p, q and r times three rows, `stride` apart, to the lanes."""
+
+    return listed_dot, listed_add, listed_add3
+
+
 def _scalar_math(real) -> types.SimpleNamespace:
     lane, memory = real, wp.array2d[real]
     func, struct, width, varied = wp.func, wp.struct, 1, False
@@ -155,27 +193,7 @@ def _scalar_math(real) -> types.SimpleNamespace:
             i = at + 4 * k
             mem[code[i], t] = mem[code[i + 3], t] - mem[code[i + 1], t] * mem[code[i + 2], t]
 
-    @wp.func
-    def listed_dot(mem: wp.array2d[lane], t: int, y: int, z: int, code: wp.array[int], at: int, n: int) -> lane:
-        u = real(0.0)
-        for k in range(n):
-            u = u + mem[y + k, t] * mem[z + code[at + k], t]
-        return u
-
-    @wp.func
-    def listed_add(mem: wp.array2d[lane], t: int, y: int, p: lane, z: int, code: wp.array[int], at: int, n: int):
-        for k in range(n):
-            i = z + code[at + k]
-            mem[i, t] = mem[i, t] + mem[y + k, t] * p
-
-    @wp.func
-    def listed_add3(
-        mem: wp.array2d[lane], t: int, y: int, stride: int, p: lane, q: lane, r: lane, z: int, code: wp.array[int], at: int, n: int
-    ):  # fmt: skip
-        for k in range(n):
-            i = z + code[at + k]
-            j = y + k
-            mem[i, t] = mem[i, t] + mem[j, t] * p + mem[j + stride, t] * q + mem[j + 2 * stride, t] * r
+    listed_dot, listed_add, listed_add3 = _listed_math(width, real, lane)
 
     @wp.func
     def recall(mem: wp.array2d[lane], at: int, first: int, t: int, kept: wp.array2d[lane], b: int, n: int):
@@ -313,32 +331,7 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     @wp.func_native(f"{run} M[c[3]] - M[c[1]] * M[c[2]];")
     def fnma_run(mem: wp.array2d[lane], t: int, code: wp.array[int], at: int, n: int): ...
 
-    # a row of n numbers from y on, and the rows z + code[at], z + code[at + 1], ...: their product; and p times the row is added to these
-    lists = f"{FUSE}{simd_types(width, real)} simd* M = (simd*)mem.data; simd* Y = M + y; simd* Z = M + z;"
-    lists += " const int* c = code.data + at;"
-
-    @wp.func_native(
-        f"{lists} simd u = 0, w = 0; int k = 0;"
-        " for (; k + 1 < n; k += 2) { u = u + Y[k] * Z[c[k]]; w = w + Y[k + 1] * Z[c[k + 1]]; }"
-        f" if (k < n) u = u + Y[k] * Z[c[k]]; u = u + w; {vector} r; __builtin_memcpy(&r, &u, sizeof(simd)); return r;"
-    )
-    def listed_dot(mem: wp.array2d[lane], t: int, y: int, z: int, code: wp.array[int], at: int, n: int) -> lane: ...
-
-    @wp.func_native(
-        f"{lists} simd p; __builtin_memcpy(&p, &p_, sizeof(simd));"
-        " for (int k = 0; k < n; ++k) Z[c[k]] = Z[c[k]] + Y[k] * p;"
-    )
-    def listed_add(mem: wp.array2d[lane], t: int, y: int, p_: lane, z: int, code: wp.array[int], at: int, n: int): ...
-
-    # the same for three rows with a stride, times p, q and r
-    @wp.func_native(
-        f"{lists} simd p, q, r; __builtin_memcpy(&p, &p_, sizeof(simd)); __builtin_memcpy(&q, &q_, sizeof(simd));"
-        " __builtin_memcpy(&r, &r_, sizeof(simd)); for (int k = 0; k < n; ++k)"
-        " Z[c[k]] = ((Z[c[k]] + Y[k] * p) + Y[k + stride] * q) + Y[k + 2 * stride] * r;"
-    )
-    def listed_add3(
-        mem: wp.array2d[lane], t: int, y: int, stride: int, p_: lane, q_: lane, r_: lane, z: int, code: wp.array[int], at: int, n: int
-    ): ...  # fmt: skip
+    listed_dot, listed_add, listed_add3 = _listed_math(width, real, lane)
 
     @wp.func_native(
         "__builtin_memcpy(mem.data + at, kept.data + (size_t)b * kept.shape[1] + first, n * sizeof(*mem.data));"

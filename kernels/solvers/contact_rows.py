@@ -230,10 +230,10 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         )  # fmt: skip
 
     @m.func
-    def listed_sweep(t, a: int, c: int, T, L, mem):
-        """One Gauss-Seidel visit of active contact a, candidate c of a cluster with pairs."""
-        row = m.candidate_row(c, T)
-        visit_listed(t, a, c, T.pair_table[row], T.pair_table[row + 1], T, L, mem)
+    def listed_sweep(t, a: int, c: int, at: int, size: int, T, L, mem):
+        """One Gauss-Seidel visit of active contact a, candidate c of a cluster with pairs. The table of pairs lists the `size` dofs of
+        its rows from `at` on."""
+        visit_listed(t, a, c, at, size, T, L, mem)
 
     @m.func
     def given_candidate(b, t, c: int, k: int, dt: m.lane, T, L, mem):

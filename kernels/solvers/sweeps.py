@@ -62,17 +62,19 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             for n in range(limits):
                 i = active[T.candidates + n, t]
                 dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
+        spans = T.candidates + T.dofs
         for a in range(contacts):
-            m.listed_sweep(t, a, active[a, t], T, L, mem)
+            m.listed_sweep(t, a, active[a, t], active[spans + 2 * a, t], active[spans + 2 * a + 1, t], T, L, mem)
 
     @m.shared
     def sweep_backwards(
         b: int, t: int, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
     ):
         """One visit of all rows in the opposite order."""
+        spans = T.candidates + T.dofs
         for n in range(contacts):
             a = contacts - 1 - n
-            m.listed_sweep(t, a, active[a, t], T, L, mem)
+            m.listed_sweep(t, a, active[a, t], active[spans + 2 * a, t], active[spans + 2 * a + 1, t], T, L, mem)
         if plain:
             friction_sweep(b, t, o, T, P, L, mem)
         else:
@@ -93,6 +95,16 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             k = n - rows * contacts
             at = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + k // DOF_IMPULSES, t] // 2) + k % DOF_IMPULSES
         return at
+
+    @m.func
+    def list_spans(t, contacts: int, T, active: wp.array2d[int]):
+        """Behind the active contacts and dofs <- where the table of pairs lists the dofs of each active contact, and how many they are. The
+        rows of active contacts in the table are far apart, and sweeps read them often."""
+        spans = T.candidates + T.dofs
+        for a in range(contacts):
+            row = m.candidate_row(active[a, t], T)
+            active[spans + 2 * a, t] = T.pair_table[row]
+            active[spans + 2 * a + 1, t] = T.pair_table[row + 1]
 
     @m.func
     def begin_to_extrapolate(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
@@ -222,6 +234,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     @m.func
     def sweep_piles(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
         """Sweeps over all rows until the velocities settle."""
+        list_spans(t, contacts, T, active)
         begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
         sweep_forwards(b, t, contacts, limits, plain, o, T, P, L, mem, active)
         sweep_on(b, t, 1, o.iterations - 1, contacts, limits, plain, o, T, P, L, mem, active)

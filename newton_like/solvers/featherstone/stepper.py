@@ -100,7 +100,9 @@ class Stepper:
         self.contacts_in = self.hand_over.lanes if self.given else work.block_lanes(0)
         self._stepped = False
         self._make_report()
-        length = max(tables.numbers["candidates"] + batch.template.dofs, 1)
+        # active contacts and dofs, and with pairs where the dofs of contacts are listed and how many they are
+        candidates = tables.numbers["candidates"]
+        length = max(candidates + batch.template.dofs + (2 * candidates if tables.numbers["pairs"] else 0), 1)
         self.active = [
             wp.zeros((length, work.columns), dtype=wp.int32, device=work.device) for _ in range(work.workers)
         ]

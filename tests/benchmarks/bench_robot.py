@@ -33,8 +33,8 @@ RATED = ("pose", "space Jacobian", "body Jacobian", "mass matrix", "inverse dyna
 """Quantities for which there is a target for batches."""
 
 
-def random_robot(sdk, joints: int, rng: np.random.Generator):
-    """A tree with rotations and translations about random axes, a capsule on each link."""
+def random_robot(sdk, joints: int, rng: np.random.Generator, chain: bool = False):
+    """A tree with rotations and translations about random axes, or a chain of them, and a capsule on each link."""
 
     def inertia() -> np.ndarray:
         mass, com, A = rng.uniform(0.5, 2.0), 0.1 * rng.normal(size=3), rng.normal(size=(3, 3))
@@ -53,7 +53,8 @@ def random_robot(sdk, joints: int, rng: np.random.Generator):
     for i in range(joints):
         joint = sdk.Joint.make_revolute(f"j{i}") if i % 5 else sdk.Joint.make_prismatic(f"j{i}")
         link = sdk.Link(f"l{i}", inertia())
-        joint.connect_links(links[max(0, len(links) - 1 - int(rng.integers(0, 3)))], link, pose())
+        parent = len(links) - 1 - (0 if chain else int(rng.integers(0, 3)))
+        joint.connect_links(links[max(0, parent)], link, pose())
         capsule = sdk.Collision(f"c{i}")
         capsule.add_geom(sdk.GeomCapsule(0.1, 0.05, 1, 1))
         link.add_collision(capsule)
@@ -249,13 +250,14 @@ def main(arguments: list[str] | None = None) -> None:
         import rby1_sdk.dynamics as vendor
     except ImportError:
         sys.exit("rby1_sdk is not installed; install the extra 'peers'")
-    sides = []
-    for sdk in (vendor, ours):
-        links, configuration = random_robot(sdk, 24, np.random.default_rng(7))
-        names = [link.get_name() for link in links], [f"j{i}" for i in range(24)]
-        sides.append(Side(sdk, configuration, names, 24))
-        sides[-1].links = links
-    measure("Random robot, 24 joints", *sides, options.batch, options.rounds, True)
+    for label, chain in (("Random tree, 24 joints", False), ("Random chain, 24 joints", True)):
+        sides = []
+        for sdk in (vendor, ours):
+            links, configuration = random_robot(sdk, 24, np.random.default_rng(7), chain)
+            names = [link.get_name() for link in links], [f"j{i}" for i in range(24)]
+            sides.append(Side(sdk, configuration, names, 24))
+            sides[-1].links = links
+        measure(label, *sides, options.batch, options.rounds, True)
     for path, base in options.urdf:
         data = complete(path)
         mine = Side(ours, ours.load_robot_from_urdf_data(data, base), None, None)

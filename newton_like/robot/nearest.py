@@ -51,7 +51,7 @@ class Capsules:
         pairs: two capsules each, ``[pairs, 2]``.
         names: names of the links of each pair.
         versions: tells whether capsules were changed.
-        bounds, highest: what :mod:`newton_like.robot.control` computed once for these capsules.
+        bounds, slides, highest: what :mod:`newton_like.robot.control` computed once for these capsules.
 
     Args:
         core: of the state.
@@ -85,6 +85,7 @@ class Capsules:
         self._made: dict = {}
         self._known: dict = {}
         self.bounds: dict = {}
+        self.slides: np.ndarray | None = None
         self.highest: dict = {}
 
     def evaluate(

@@ -17,6 +17,9 @@ from newton_like.robot.structure.link import collision_versions
 _BATCHES = 4
 """Batch sizes whose launches stay recorded."""
 
+_AT_ONCE = 64
+"""Configurations whose distances are compared at a time."""
+
 
 class Distances(NamedTuple):
     """Distances of pairs of capsules. Arrays of a batch have it as their first dimension. Points and vectors are in the frame of the first
@@ -48,7 +51,7 @@ class Capsules:
         pairs: two capsules each, ``[pairs, 2]``.
         names: names of the links of each pair.
         versions: tells whether capsules were changed.
-        bounds, highest: what :mod:`newton_like.robot.control` computed once for these capsules.
+        bounds, slides, highest: what :mod:`newton_like.robot.control` computed once for these capsules.
 
     Args:
         core: of the state.
@@ -76,10 +79,13 @@ class Capsules:
         self.pairs = np.argwhere(passes & (link[:, None] < link))
         self.names = [(core.link_names[link[i]], core.link_names[link[j]]) for i, j in self.pairs]
         self.radii = self.numbers[:, 6]
+        self._pair_radii = self.radii[self.pairs]
+        self._flat = self.numbers.ravel()
         self._reference = core.bodies[0]
         self._made: dict = {}
         self._known: dict = {}
         self.bounds: dict = {}
+        self.slides: np.ndarray | None = None
         self.highest: dict = {}
 
     def evaluate(
@@ -97,7 +103,7 @@ class Capsules:
             calls = self._calls(count, len(pairs))
             first = 3 + len(self.numbers)
             calls.links[first:] = pairs.ravel()
-            arrays = {"q": q, "capsules": self.numbers.ravel()}
+            arrays = {"q": q, "capsules": self._flat}
             shapes = [(PAIR, len(pairs)), (len(pairs), n)][: 1 + jacobian]
             task = self._tasks(len(pairs))[jacobian]
             results = calls.evaluate(task, arrays, shapes, (0, self._reference, 0))
@@ -111,28 +117,57 @@ class Capsules:
 
     def results(self, found: Distances, least: int) -> list[CollisionResult] | BatchResults:
         """Results for one configuration, or for each of a batch, nearest first: all contacts, and further pairs until there are `least`."""
-        distance = np.atleast_2d(found.distance)
+        if found.distance.ndim == 1:
+            return self._results_of_one(found, least)
+        distance = found.distance
         count, pairs = distance.shape
-        far, farthest = min(least, pairs), np.zeros(count)
-        if far:
-            # a partition copies all distances
-            nearest = np.partition(distance, far - 1, axis=1)[:, far - 1] if far > 1 else distance.min(axis=1)
-            farthest = np.maximum(nearest, 0.0)
+        far, some = min(least, pairs), []
+        # so many at a time stay in a cache
+        for first in range(0, count, _AT_ONCE):
+            near, farthest = distance[first : first + _AT_ONCE], 0.0
+            if far:
+                # a partition copies all distances
+                nearest = np.partition(near, far - 1, axis=1)[:, far - 1] if far > 1 else near.min(axis=1)
+                farthest = np.maximum(nearest, 0.0)[:, None]
+            some.append((near <= farthest).ravel().nonzero()[0] + first * pairs)
         # by configuration, then by distance; pairs at the same distance stay in their order
-        rows, columns = np.divmod(np.flatnonzero(distance <= farthest[:, None]), max(pairs, 1))
-        order = np.lexsort((distance[rows, columns], rows))
-        rows, columns = rows[order], columns[order]
+        rows, columns = np.divmod(np.concatenate(some), max(pairs, 1))
+        chosen = distance[rows, columns]
+        order = np.lexsort((chosen, rows))
+        # rows are in order already
+        columns, chosen = columns[order], chosen[order]
         starts = np.searchsorted(rows, np.arange(count + 1))
         # a tie may have chosen more
-        kept = (distance[rows, columns] <= 0.0) | (np.arange(len(rows)) - starts[rows] < far)
+        kept = (chosen <= 0.0) | (np.arange(len(rows)) - starts[rows] < far)
         if not kept.all():
-            rows, columns = rows[kept], columns[kept]
+            rows, columns, chosen = rows[kept], columns[kept], chosen[kept]
             starts = np.searchsorted(rows, np.arange(count + 1))
-        p, q, n = (x.reshape(count, pairs, 3)[rows, columns] for x in found[1:4])
-        first, second = self.radii[self.pairs[columns]].T[..., None]
-        points = p, q, p + first * n, q - second * n, n
-        made = ResultRows(found.links, columns, distance[rows, columns], points)
-        return BatchResults(made, starts.tolist()) if found.distance.ndim > 1 else made.results(0, len(rows))
+        p, q, n = (x[rows, columns] for x in found[1:4])
+        return BatchResults(self._rows(found, columns, chosen, p, q, n), starts.tolist())
+
+    def _results_of_one(self, found: Distances, least: int) -> list[CollisionResult]:
+        """As :meth:`results`, for one configuration."""
+        distance = found.distance
+        far, farthest = min(least, len(distance)), 0.0
+        if far:
+            nearest = np.partition(distance, far - 1)[far - 1] if far > 1 else distance.min()
+            farthest = max(nearest, 0.0)
+        columns = (distance <= farthest).nonzero()[0]
+        if len(columns) > 1:
+            columns = columns[distance[columns].argsort(kind="stable")]
+        chosen = distance[columns]
+        if len(columns) > far:
+            # a tie may have chosen more
+            columns = columns[: max(far, np.count_nonzero(chosen <= 0.0))]
+            chosen = chosen[: len(columns)]
+        p, q, n = (x[columns] for x in found[1:4])
+        return self._rows(found, columns, chosen, p, q, n).results(0, len(columns))
+
+    def _rows(self, found: Distances, columns, distance, p, q, n) -> ResultRows:
+        """Results with the numbers of pairs, nearest points on the axes, and normals."""
+        radii = self._pair_radii[columns]
+        points = p, q, p + radii[:, :1] * n, q - radii[:, 1:] * n, n
+        return ResultRows(found.links, columns, distance, points)
 
     def _calls(self, count: tuple[int, ...], pairs: int) -> Calls:
         key = (count, pairs)

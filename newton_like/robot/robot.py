@@ -425,7 +425,8 @@ class Robot:
 
         Args:
             state: the state.
-            collision_threshold: least number of results, if there are as many pairs.
+            collision_threshold: least number of results, if there are as many pairs. 0 and, as in the SDK, negative numbers: only pairs
+                that touch or overlap.
 
         Returns:
             :class:`CollisionResult` objects; for a batch, a sequence with a list of them for each configuration, whose objects are made
@@ -438,9 +439,7 @@ class Robot:
         capsules = capsules_of(core)
         if isinstance(collision_threshold, bool) or not isinstance(collision_threshold, int | np.integer):
             raise TypeError(f"collision_threshold must be an integer, not {collision_threshold!r}")
-        if collision_threshold < 0:
-            raise RobotError(f"collision_threshold is {collision_threshold}; give a count of results, 0 or more")
-        return capsules.results(capsules.evaluate(core, False), collision_threshold)
+        return capsules.results(capsules.evaluate(core, False), max(collision_threshold, 0))
 
     def compute_distances(self, state: State, pairs=None, jacobian: bool = False) -> Distances:
         """Distances of pairs of capsules, with nearest points, as arrays.

@@ -60,7 +60,7 @@ def test_distances_of_all_pairs(rng):
         np.testing.assert_allclose(n * np.linalg.norm(q - p), q - p, atol=1e-12)
 
 
-@pytest.mark.parametrize("least", [0, 3, 10**6])
+@pytest.mark.parametrize("least", [-1, 0, 3, 10**6])
 def test_detected_are_contacts_and_the_nearest(rng, least):
     robot, state = made(rng)
     every = robot.compute_distances(state)

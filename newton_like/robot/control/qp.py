@@ -12,7 +12,7 @@ from newton_like.coercion import as_list, as_number
 from newton_like.robot.arguments import as_array
 from newton_like.robot.control.arguments import as_poses, check_limits
 from newton_like.robot.control.quadratic import minimum, solver
-from newton_like.robot.control.sweep import Sweep
+from newton_like.robot.control.sweep import Sweep, distance_bounds
 from newton_like.robot.control.task_space import pose_error, task_jacobian
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.nearest import Distances, capsules_of, chosen_pairs
@@ -309,6 +309,7 @@ class _Program:
             self._fastest = np.minimum(self._fastest, dt * robot.get_limit_qdot_upper(state))
         self.safe = None if safe_distance is None else _number(safe_distance, "safe_distance")
         self._pairs, self._nearest = pairs, nearest
+        self._overlap: tuple[Distances, np.ndarray] | None = None
         if pairs is not None:
             chosen_pairs(capsules_of(core), pairs)
         self._approach = _number(approach, "approach", above=True)
@@ -364,10 +365,12 @@ class _Program:
 
     def _always_overlap(self, near: Distances) -> np.ndarray:
         """Which pairs overlap now and in random configurations."""
-        overlap = near.distance < 0.0
-        if overlap.any():
-            overlap &= _highest(self._robot, self._state, self._pairs, self.low, self.high) < 0.0
-        return overlap
+        if self._overlap is None or self._overlap[0] is not near:
+            overlap = near.distance < 0.0
+            if overlap.any():
+                overlap &= _highest(self._robot, self._state, self._pairs, self.low, self.high) < 0.0
+            self._overlap = near, overlap
+        return self._overlap[1]
 
     def step(self, q: np.ndarray, measured, near: Distances | None, more=None) -> QPStep:
         """The step from positions q for linearised distances of the nearest pairs.
@@ -409,6 +412,8 @@ class _Program:
             return step
         floor, more = self.floor(near, _SLACK), np.zeros(len(near.distance), dtype=bool)
         for _ in range(_ROUNDS):
+            if self._stays_above(floor, q, step.dq, near):
+                return step
             wrong = self._distances_at(q + step.dq) < floor
             if not wrong.any():
                 return step
@@ -426,6 +431,13 @@ class _Program:
         if not clear.any():
             return step._replace(dq=np.zeros(len(q)), status="still")
         return step._replace(dq=parts[np.argmax(clear)] * step.dq, status="shortened")
+
+    def _stays_above(self, floor: np.ndarray, q: np.ndarray, dq: np.ndarray, near: Distances) -> bool:
+        """Whether bounds of the derivatives tell that no distance comes below a floor on the way from q to q + dq."""
+        core = self._state.core
+        capsules = capsules_of(core)
+        bounds = distance_bounds(core, capsules, chosen_pairs(capsules, self._pairs), q, q + dq)
+        return bool((near.distance - bounds @ np.abs(dq) - _EVEN >= floor).all())
 
     def _distances_at(self, q: np.ndarray) -> np.ndarray:
         """Distances for joint positions, ``[n]`` or ``[batch, n]``."""

@@ -29,6 +29,10 @@ _SLIDE = 0.125
 """Least bound of the displacement of joints that translate [m]; the others are this times powers of 2."""
 
 
+_KEPT = 4
+"""Bounds of derivatives that are kept, for different bounds of displacements."""
+
+
 class Sweep:
     """Straight ways of a robot between its capsules.
 
@@ -45,8 +49,6 @@ class Sweep:
         self._state = robot.make_state(state.link_names, state.joint_names)
         some = self._capsules.pairs if self._chosen is None else self._capsules.pairs[self._chosen]
         self._unseen = np.maximum(_UNSEEN, _PART * self._capsules.radii[some].sum(axis=1))
-        axes = [axis_of(joint.S) for joint in self._core.joints]
-        self._slides = np.array([not axis.rotates or axis.pitch != 0.0 for axis in axes], dtype=bool)
 
     def is_clear(self, start: np.ndarray, end: np.ndarray, near: Distances, floor: np.ndarray) -> bool:
         """Whether distances on the way stay at or above a floor, ``[pairs]``; but for ``_UNSEEN`` and ``_PART`` between the places that are
@@ -87,19 +89,37 @@ class Sweep:
         return np.concatenate(found)
 
     def _bounds(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """Upper bounds of the derivatives of distances with respect to coordinates, ``[pairs, n]``."""
-        core = self._core
-        scale = np.ones(core.dofs) if core.scale is None else np.abs(core.scale)
-        farthest = np.maximum(np.abs(start), np.abs(end)) * scale
+        """See :func:`distance_bounds`."""
+        return distance_bounds(self._core, self._capsules, self._chosen, start, end)
+
+
+def distance_bounds(
+    core: StateCore, capsules: Capsules, chosen: np.ndarray | None, start: np.ndarray, end: np.ndarray
+) -> np.ndarray:
+    """Upper bounds of the derivatives of distances with respect to coordinates, ``[pairs, n]``.
+
+    Args:
+        core: gives the order of joints.
+        capsules: of the robot.
+        chosen: indices of pairs; None: all.
+        start, end: joint positions, ``[n]``. The bounds hold between them.
+    """
+    scale = np.ones(core.dofs) if core.scale is None else np.abs(core.scale)
+    slides = np.zeros(core.dofs)
+    some = capsules.slides
+    if some is None:
+        axes = [axis_of(joint.S) for joint in core.joints]
+        some = capsules.slides = np.flatnonzero([not axis.rotates or axis.pitch != 0.0 for axis in axes])
+    if len(some):
+        farthest = np.maximum(np.abs(start[some]), np.abs(end[some])) * scale[some]
         # powers of 2, so that bounds are computed once for many ways
-        farthest = _SLIDE * 2.0 ** np.ceil(np.log2(np.maximum(farthest / _SLIDE, 1.0)))
-        slides = np.where(self._slides, farthest, 0.0)
-        known = self._capsules.bounds
-        key = slides.tobytes()
-        if key not in known:
-            known.clear()
-            known[key] = _change_bounds(core, self._capsules, slides[core.order]) * scale
-        return known[key] if self._chosen is None else known[key][self._chosen]
+        slides[some] = _SLIDE * 2.0 ** np.ceil(np.log2(np.maximum(farthest / _SLIDE, 1.0)))
+    known, key = capsules.bounds, slides.tobytes()
+    if key not in known:
+        if len(known) >= _KEPT:
+            known.pop(next(iter(known)))
+        known[key] = _change_bounds(core, capsules, slides[core.order]) * scale
+    return known[key] if chosen is None else known[key][chosen]
 
 
 def _change_bounds(core: StateCore, capsules: Capsules, slides: np.ndarray) -> np.ndarray:

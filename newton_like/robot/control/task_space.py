@@ -7,6 +7,7 @@ link and along its axes. Its derivative is the task acceleration, so that the er
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -74,6 +75,8 @@ _NEXT, _LAST = np.array([1, 2, 0]), np.array([2, 0, 1])
 
 def rotation_vector(R: np.ndarray) -> np.ndarray:
     """Rotation vectors, of length at most pi, of rotation matrices ``[..., 3, 3]``."""
+    if R.ndim == 2:
+        return np.array(_one_rotation_vector(R.tolist()))
     # the row and column of the largest component in four times the outer product of the unit quaternion (Shepperd 1978)
     trace = np.trace(R, axis1=-2, axis2=-1)
     K = np.empty((*R.shape[:-2], 4, 4))
@@ -94,6 +97,28 @@ def rotation_vector(R: np.ndarray) -> np.ndarray:
     angle = 2.0 * np.arctan2(size, q[..., 3:])
     # 2 is the limit of angle / size
     return q[..., :3] * np.divide(angle, size, out=np.full_like(size, 2.0), where=size > 0.0)
+
+
+def _one_rotation_vector(R: list[list[float]]) -> list[float]:
+    """As :func:`rotation_vector` for one matrix, with the same operations: for few numbers, arrays take longer than Python's floats."""
+    (a, b, c), (d, e, f), (g, h, i) = R
+    trace = a + e + i
+    x, y, z, w = 1.0 - trace + 2.0 * a, 1.0 - trace + 2.0 * e, 1.0 - trace + 2.0 * i, 1.0 + trace
+    rows = (
+        (x, b + d, c + g, h - f),
+        (d + b, y, f + h, c - g),
+        (g + c, h + f, z, d - b),
+        (h - f, c - g, d - b, w),
+    )
+    x, y, z, w = rows[max(range(4), key=(x, y, z, w).__getitem__)]
+    length = math.sqrt(x * x + y * y + z * z + w * w)
+    x, y, z, w = x / length, y / length, z / length, w / length
+    if w < 0.0:
+        x, y, z, w = -x, -y, -z, -w
+    size = math.sqrt(x * x + y * y + z * z)
+    # NumPy's arctangent, whose bits may be others than those of the math module
+    factor = 2.0 * float(np.arctan2(size, w)) / size if size > 0.0 else 2.0
+    return [x * factor, y * factor, z * factor]
 
 
 def pose_error(T_des: np.ndarray, T: np.ndarray) -> np.ndarray:

@@ -87,7 +87,11 @@ class StateCore:
         size = 6 if of_base else self.dofs
         if numbers.ndim == 2 and numbers.shape == (size, 1) and size > 1:
             numbers = numbers[:, 0]
-        if numbers.ndim not in (1, 2) or numbers.shape[-1] != size or (numbers.ndim == 2 and not len(numbers)):
+        if numbers.ndim == 2 and not len(numbers):
+            raise ShapeError(
+                f"{what} has shape {numbers.shape}, a batch without configurations; give at least one: [{size}] or [batch, {size}]"
+            )
+        if numbers.ndim not in (1, 2) or numbers.shape[-1] != size:
             wanted = (
                 "6 numbers, angular part first" if of_base else f"a number for each of the {size} joints of the state"
             )

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from newton_like import robot as rd
+from newton_like.robot.control import qp
+from newton_like.robot.nearest import capsules_of
 from tests.support.cluttered import cluttered_robot
 from tests.support.random_robots import random_pose
 
@@ -106,3 +108,24 @@ def test_there_must_be_goals(rng):
     inside = np.clip(0.1, robot.get_limit_q_lower(state), robot.get_limit_q_upper(state))
     assert step.success
     np.testing.assert_allclose(step.dq, inside, atol=1e-6)
+
+
+def test_bounds_of_distances_only_save_time(rng, monkeypatch):
+    """Steps are the same if no bound ever suffices. Some bounds do suffice."""
+    saved, told = [], qp.distance_bounds
+    for _ in range(8):
+        robot = cluttered_robot(rng)
+        state = robot.make_state()
+        state.q = rng.uniform(*ends(robot, state))
+        tasks, options = random_tasks(state, rng), dict(dt=0.01, safe_distance=rng.choice([0.0, 0.05]))
+        near = robot.compute_distances(state).distance
+        step = rd.solve_qp_step(robot, state, tasks, **options)
+        with monkeypatch.context() as patch:
+            patch.setattr(qp, "distance_bounds", lambda *a: np.full_like(told(*a), 1e9))
+            other = rd.solve_qp_step(robot, state, tasks, **options)
+        np.testing.assert_array_equal(step.dq, other.dq)
+        assert (step.status, step.success, step.too_near) == (other.status, other.success, other.too_near)
+        bounds = told(state.core, capsules_of(state.core), None, state.q, state.q + step.dq)
+        least = near - bounds @ np.abs(step.dq)
+        saved.append(bool((least >= np.minimum(near, options["safe_distance"]) - 1e-4).all()))
+    assert any(saved)

@@ -1,0 +1,21 @@
+"""Errors of poses."""
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from newton_like.robot.control.task_space import rotation_vector
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-12, 1e-5, 0.5, 3.0, np.pi])
+def test_rotation_vectors(rng, angle):
+    axes = rng.normal(size=(50, 3))
+    turns = angle * axes / np.linalg.norm(axes, axis=1, keepdims=True)
+    R = Rotation.from_rotvec(turns).as_matrix()
+    found = rotation_vector(R)
+    # for half a turn, the opposite vector is the same rotation
+    size = np.linalg.norm(found, axis=1)
+    np.testing.assert_allclose(size, angle, atol=1e-14)
+    np.testing.assert_allclose(Rotation.from_rotvec(found).as_matrix(), R, atol=1e-14)
+    # one matrix and many take different ways with the same bits
+    np.testing.assert_array_equal([rotation_vector(one) for one in R], found)

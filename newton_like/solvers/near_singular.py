@@ -175,8 +175,8 @@ def _worst(
     tree: Trees, dofs: np.ndarray, holding: np.ndarray | None, drop: float, low: np.ndarray, high: np.ndarray, room: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """The least measure that draws, and searches around the nearest, find for each of some degrees of freedom, the size of the inertia
-    that it carries there, and its pivot there as a part of the median; and what is left of the `room` for searches, in joints times configurations.
-    Searches start where this part is below `drop`."""
+    that it carries there, and its pivot there as a part of the median; and what is left of the `room` for searches, in joints
+    times configurations. Searches start where this part is below `drop`."""
     rng = np.random.default_rng(1)
     share = np.concatenate([rng.uniform(size=(DRAWS, tree.dofs)), rng.choice([0.0, 0.5, 1.0], (DRAWS, tree.dofs))])
     q = np.concatenate([low + share * (high - low), np.clip(0.0, low, high)[None]])

@@ -17,13 +17,17 @@ from newton_like.arrays import captured_graph
 from newton_like.callers import outside_level
 from newton_like.model.edits import ARRAYS, FLAGS
 
+_GROUPS = [{*names, FLAGS} for names in ARRAYS.values()]
+"""Arrays whose numbers lie in the same memory."""
+
 
 @dataclass
 class _Seen:
-    """What a graph reads (None: anything), which of these arrays it reads in memory that is not refreshed any more, and which of those a
-    warning has named."""
+    """What a graph reads (None: anything), which of these arrays were edited in a way that it does not see, which others it may read in
+    memory that is not refreshed any more, and which of all these a warning has named."""
 
     reads: set[str] | None
+    edited: set[str] = field(default_factory=set)
     outdated: set[str] = field(default_factory=set)
     told: set[str] = field(default_factory=set)
 
@@ -76,8 +80,11 @@ class Graphs:
             self.moved |= moved
             self._alive.clear()
             self._unknown = None
+        # where numbers of a group of arrays go to other memory, later edits of the whole group do
+        group = set().union(*(arrays for arrays in _GROUPS if names & arrays))
         for _, seen in entries:
-            seen.outdated |= names if seen.reads is None else names & seen.reads
+            seen.edited |= names if seen.reads is None else names & seen.reads
+            seen.outdated |= group if seen.reads is None else group & seen.reads
         return True
 
     def missed(self, model) -> set[str]:
@@ -85,8 +92,7 @@ class Graphs:
         found = set()
         for graph, seen in self._entries():
             before = (model._graph_numbers or {}).get(graph) if graph is not None else None
-            for name in sorted(seen.outdated - seen.told):
-                # an edit of one array may take others with it, which were not edited
+            for name in (seen.edited if before is None else seen.outdated) - seen.told:
                 if before is None or not np.array_equal(before[name], getattr(model, name).numpy(), equal_nan=True):
                     seen.told.add(name)
                     found.add(name)

@@ -13,7 +13,7 @@ from newton_like.arrays import check_recorded, host_array, keep_for_graph, unrec
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import move_bodies
 from newton_like.model.arguments import arrays_of_state, check_model, check_row
-from newton_like.model.edit_checks import check_masses
+from newton_like.model.edit_checks import check_masses, check_shape_types
 from newton_like.model.edits import BODIES, GAINS, JOINTS, KINDS, OTHERS, edits_of
 from newton_like.model.joint_types import look_up
 from newton_like.model.model import resting_body
@@ -120,6 +120,7 @@ class SolverBase:
         # flags and masses may have been edited since `finalize` checked them
         _check_flags(model)
         check_masses(model)
+        check_shape_types(model)
         refuse_singular(model, type(self).__name__)
         warn_near_singular(model, type(self).__name__, stacklevel=4)
         self._version = model.version

@@ -9,7 +9,6 @@ import types
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.collision.plane import BOX, CAPSULE, ELLIPSOID, HULL, SPHERE
 from newton_like.kernels.gather import EFFORT_MODE, gather_functions
 
 from newton_like.kernels.tree import (  # isort: skip
@@ -36,6 +35,10 @@ MOST = 1.7e308
 
 WEAK = 1.0e5
 """Limits of effort (without a drive) and of velocity from here on bind nothing."""
+
+SQUARES, LARGEST = 4, 8
+"""The form of a shape: how many sizes it has, 0 for hulls. The bounding radius is their sum; with SQUARES added to the form, the root of
+the sum of their squares; with LARGEST, the largest."""
 
 POSITION_MODE, VELOCITY_MODE = 1, 2
 """Bits of ``newton_like.types.JointTargetMode``."""
@@ -354,15 +357,14 @@ def parameter_kernels(real) -> types.SimpleNamespace:
     @wp.func
     def bounding_radius(form: int, size: wp.vec3d):
         """Of a shape with sizes, about its origin."""
-        radius = size[0]
-        if form == CAPSULE:
-            radius = size[0] + size[1]
-        elif form == BOX:
-            radius = wp.length(size)
-        elif form == ELLIPSOID:
-            radius = wp.max(size)
-        elif form != SPHERE:
-            radius = wp.sqrt(size[0] * size[0] + size[1] * size[1])
+        none = wp.float64(0.0)
+        y = wp.where((form & 3) > 1, size[1], none)
+        z = wp.where((form & 3) > 2, size[2], none)
+        radius = size[0] + y + z
+        if (form & SQUARES) != 0:
+            radius = wp.length(wp.vec3d(size[0], y, z))
+        if (form & LARGEST) != 0:
+            radius = wp.max(wp.vec3d(size[0], y, z))
         return radius
 
     @wp.kernel(module=module, enable_backward=False)
@@ -373,7 +375,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         shapes: wp.array2d[int],
         planes: wp.array2d[int],
         allowed: wp.array2d[wp.bool],
-        # the kind of each, of `newton_like.kernels.collision.plane`
+        # the form of each, see above
         forms: wp.array[int],
         turning: int,
         # the place in the articulation of the body that moves each collider, if it may be kinematic; else -1
@@ -414,7 +416,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
                 watch_order(G, wp.float64(0.0), radius)
                 watch(G, radius)
                 form = whole(forms, k)
-                if form != HULL:
+                if form != 0:
                     watch_sizes(G, size)
                     # a shape that was enlarged
                     bound = bounding_radius(form, size)

@@ -468,7 +468,7 @@ class Parameters:
         contacts = self.contacts
         if contacts is not None:
             tables["finite"] = contacts.arrays["plane_finite"]
-            tables["forms"] = np.concatenate([contacts.arrays["collider_kind"], contacts.arrays["shape_kind"]])
+            tables["forms"] = contacts.forms
         found = {name: wp.array(np.asarray(x), dtype=wp.int32, device=device) for name, x in tables.items()}
         if contacts is not None and contacts.shapes is not None and contacts.plane_of is not None:
             for name, table in (

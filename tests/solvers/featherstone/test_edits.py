@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import ModelBuilder, ModelFlags, ShapeConfig, dynamics
+from newton_like import Mesh, ModelBuilder, ModelFlags, ShapeConfig, dynamics
 from newton_like.collision.ground import unsupported_pairs
 from newton_like.model.columns import BY_NAME
 from newton_like.solvers import SolverFeatherstone

@@ -8,7 +8,8 @@ import warp as wp
 
 @cache
 def edit_kernels() -> types.SimpleNamespace:
-    """Kernels ``mark`` (over worlds), which records edits, and ``watch`` (over shapes), which detects edited flags and collision groups."""
+    """Kernels ``mark`` (over worlds), which records edits, and ``watch`` (over shapes), which detects edited flags and collision groups,
+    and edited scales of hulls."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def mark(mask: wp.array[wp.bool], groups: int, as_first: int, version: int, when: wp.array2d[int]):
@@ -31,6 +32,11 @@ def edit_kernels() -> types.SimpleNamespace:
         groups: wp.array[int],
         old_flags: wp.array[int],
         old_groups: wp.array[int],
+        # hulls, and their scales as words of 32 bits, now and before; 0 words a shape: there are no hulls
+        words: int,
+        hulls: wp.array[int],
+        scales: wp.array[int],
+        old_scales: wp.array[int],
         # out:
         changed: wp.array[wp.bool],
     ):
@@ -38,8 +44,13 @@ def edit_kernels() -> types.SimpleNamespace:
         w = world[s]
         if w < 0:
             w = edited.shape[0] - 1
-        if edited[w] > since and (flags[s] != old_flags[s] or groups[s] != old_groups[s]):
-            changed[0] = True
+        if edited[w] > since:
+            if flags[s] != old_flags[s] or groups[s] != old_groups[s]:
+                changed[0] = True
+            if words > 0 and hulls[s] > 0:
+                for k in range(words * s, words * s + words):
+                    if scales[k] != old_scales[k]:
+                        changed[1] = True
 
     return types.SimpleNamespace(mark=mark, watch=watch)
 
@@ -64,13 +75,17 @@ LARGEST = 1.7e308
 
 THIRD = 0.3333333333333333
 
+POSSIBLE = 1.0e-5
+"""Deviations of an inertia from a possible one, over powers of its mean moment, that are looked at on the host:
+``newton_like.geometry.inertia.RELATIVE_TOLERANCE``."""
+
 
 @cache
 def mass_kernels(real) -> types.SimpleNamespace:
     """Kernels that check and invert the masses and inertias of bodies of edited worlds.
 
     ``invert``, over the worlds from `first` on, computes inverse masses and inertias; the inverse of a zero or singular one is 0. The last
-    world is world -1. The kernel sets ``found[0]`` if a mass or an inertia is negative or not finite, ``found[1]`` if an inertia is
+    world is world -1. The kernel sets ``found[0]`` if a mass or an inertia may be impossible, ``found[1]`` if an inertia is
     singular, and ``found[2]`` if a body became `lean` (its mass or inertia is zero or nearly singular).
     ``invert_singular``, over bodies, computes the pseudo-inverses of singular inertias.
     """
@@ -85,6 +100,12 @@ def mass_kernels(real) -> types.SimpleNamespace:
 
     @wp.func_native("if (thin && !lean.data[i]) found.data[2] = version; lean.data[i] = thin;")
     def note_lean(lean: wp.array[wp.bool], i: int, thin: wp.bool, found: wp.array[int], version: int): ...
+
+    @wp.func_native("double x = a.data[size_t(at) + i], y = a.data[size_t(at) + j]; return x < y ? y - x : x - y;")
+    def apart(a: wp.array[real], at: int, i: int, j: int) -> wp.float64: ...
+
+    @wp.func_native("if (!((x >= 0) & (y >= 0) & (z >= 0))) found.data[0] = version;")
+    def judge(x: wp.float64, y: wp.float64, z: wp.float64, found: wp.array[int], version: int): ...
 
     @wp.func
     def moment(inertia: wp.array[real], at: int, i: int, j: int):
@@ -134,9 +155,18 @@ def mass_kernels(real) -> types.SimpleNamespace:
             a = yy * zz - yz * yz
             b = xz * yz - xy * zz
             c = xy * yz - xz * yy
+            y = xx * zz - xz * xz
+            z = xx * yy - xy * xy
             det = xx * a + xy * b + xz * c
             size = f(THIRD) * trace
             volume = size * size * size
+            # of the second moments h - I with h = tr(I) / 2, which are not negative: the sum of principal minors, and the determinant
+            h = f(0.5) * trace
+            minors = a + y + z - h * h
+            second = h * minors - det
+            skew = apart(inertia, at, 1, 3) + apart(inertia, at, 2, 6) + apart(inertia, at, 5, 7)
+            slack = f(-POSSIBLE) * size
+            judge(minors - slack * size, second - slack * size * size, -slack - skew, found, version)
             note_lean(lean, i, not (m > f(0.0) and size > f(NOTHING) and det > f(REGULAR) * volume), found, version)
             if inverses == 0:
                 continue
@@ -157,11 +187,11 @@ def mass_kernels(real) -> types.SimpleNamespace:
             store(inverse_inertia, at, 1, b)
             store(inverse_inertia, at, 2, c)
             store(inverse_inertia, at, 3, b)
-            store(inverse_inertia, at, 4, scale * (xx * zz - xz * xz))
+            store(inverse_inertia, at, 4, scale * y)
             store(inverse_inertia, at, 5, d)
             store(inverse_inertia, at, 6, c)
             store(inverse_inertia, at, 7, d)
-            store(inverse_inertia, at, 8, scale * (xx * yy - xy * xy))
+            store(inverse_inertia, at, 8, scale * z)
 
     @wp.kernel(module="unique", enable_backward=False)
     def invert_singular(

@@ -69,6 +69,33 @@ def gather_functions(real) -> types.SimpleNamespace:
         give3(G, lane, place, v)
         give(G, lane, place + 3, w)
 
+    # a quaternion of length 1; the length is looked at only where a number is not held, or differs
+    low, high = (1.0 - QUATERNION) ** 2, (1.0 + QUATERNION) ** 2
+    number = f"wp::{real.__name__}"
+    entries = ", ".join(f"static_cast<{number}>({entry})" for entry in ("v[0]", "v[1]", "v[2]", "w"))
+    four = f"const {number} x[4] = {{{entries}}};"
+    same = " & ".join(f"(x[{i}] == held[{i}])" for i in range(4))
+    each = "; ".join(
+        f"if (held[{i}] != held[{i}]) {{ if (G.written) G.numbers.data[lane + (place + {i}) * G.step] = x[{i}]; }}"
+        f" else if (x[{i}] != held[{i}]) {{ G.differs.data[place + {i}] = true; G.status.data[0] = true; }}"
+        for i in range(4)
+    )
+
+    @wp.func_native(
+        f"{four} const auto held = G.held.data + place; if (!({same})) {{ auto y = dot(v, v) + w * w;"
+        f" if (!((y >= {low}) & (y <= {high}))) G.status.data[3] = true; {each} }}"
+    )
+    def give_turn(G: Target, lane: int, place: int, v: wp.vec3d, w: wp.float64): ...
+
+    # whether three numbers are not held, or differ
+    three = " & ".join(f"(static_cast<{number}>(x[{i}]) == held[{i}])" for i in range(3))
+
+    @wp.func_native(f"const auto held = G.held.data + place; return !({three});")
+    def news(G: Target, place: int, x: wp.vec3d) -> wp.bool: ...
+
+    @wp.func_native(f"return !(static_cast<{number}>(x) == G.held.data[place]);")
+    def is_new(G: Target, place: int, x: wp.float64) -> wp.bool: ...
+
     @wp.func
     def lane_of(G: Target, thread: int):
         """Where the first number of a thread's articulation goes."""
@@ -111,9 +138,6 @@ def gather_functions(real) -> types.SimpleNamespace:
     @wp.func_native(f"auto x = dot(v, v) + w * w; {watched(QUATERNION, 'x')}")
     def watch_quaternion(G: Target, v: wp.vec3d, w: wp.float64): ...
 
-    @wp.func_native(f"auto x = dot(v, v) + w * w, y = dot(a, a) + b * b; {watched(QUATERNION, 'x', 'y')}")
-    def watch_quaternions(G: Target, v: wp.vec3d, w: wp.float64, a: wp.vec3d, b: wp.float64): ...
-
     @wp.func_native(f"auto x = dot(v, v); {watched(AXIS, 'x')}")
     def watch_axis(G: Target, v: wp.vec3d): ...
 
@@ -136,6 +160,9 @@ def gather_functions(real) -> types.SimpleNamespace:
 
     @wp.func_native("if (!(x <= y)) G.status.data[3] = true;")
     def watch_order(G: Target, x: wp.float64, y: wp.float64): ...
+
+    @wp.func_native("if (!((x[0] >= 0) & (x[1] >= 0) & (x[2] >= 0))) G.status.data[3] = true;")
+    def watch_sizes(G: Target, x: wp.vec3d): ...
 
     # two shapes that touch
     @wp.func_native(
@@ -160,6 +187,6 @@ def gather_functions(real) -> types.SimpleNamespace:
     return types.SimpleNamespace(
         Target=Target, give=give, give_of_body=give_of_body, give3=give3, give4=give4, lane_of=lane_of, articulation=articulation,
         fetch=fetch, whole=whole, fetch3=fetch3, watch=watch, watch3=watch3, watch_quaternion=watch_quaternion,
-        watch_quaternions=watch_quaternions, watch_axis=watch_axis,
+        watch_axis=watch_axis, watch_sizes=watch_sizes, give_turn=give_turn, news=news, is_new=is_new,
         watch_gains=watch_gains, watch_order=watch_order, watch_pair=watch_pair, prescribed=prescribed, turned=turned,
     )  # fmt: skip

@@ -36,6 +36,10 @@ MOST = 1.7e308
 WEAK = 1.0e5
 """Limits of effort (without a drive) and of velocity from here on bind nothing."""
 
+SQUARES, LARGEST = 4, 8
+"""The form of a shape: how many sizes it has, 0 for hulls. The bounding radius is their sum; with SQUARES added to the form, the root of
+the sum of their squares; with LARGEST, the largest."""
+
 POSITION_MODE, VELOCITY_MODE = 1, 2
 """Bits of ``newton_like.types.JointTargetMode``."""
 
@@ -60,7 +64,10 @@ def parameter_kernels(real) -> types.SimpleNamespace:
     watch = f.watch
     watch3 = f.watch3
     watch_quaternion = f.watch_quaternion
-    watch_quaternions = f.watch_quaternions
+    watch_sizes = f.watch_sizes
+    give_turn = f.give_turn
+    news = f.news
+    is_new = f.is_new
     watch_axis = f.watch_axis
     watch_gains = f.watch_gains
     watch_order = f.watch_order
@@ -113,7 +120,6 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             p_w = fetch(joint_X_p, 7 * j + 6)
             c = -fetch3(joint_X_c, 7 * j + 3)
             c_w = fetch(joint_X_c, 7 * j + 6)
-            watch_quaternions(G, p, p_w, c, c_w)
             parent = whole(joint_parent, j)
             if parent >= 0 and whole(joint_ancestor, j) < 0:
                 # a body that rests carries the joint
@@ -124,13 +130,16 @@ def parameter_kernels(real) -> types.SimpleNamespace:
                 p_w = w * p_w - wp.dot(v, p)
                 p = rest
             at = joint_at + JOINT * k
-            give4(G, lane, at + PARENT_QUAT, p, p_w)
-            give3(G, lane, at + PARENT_POS, x_p)
-            give4(G, lane, at + CHILD_QUAT_INVERSE, c, c_w)
-            give3(G, lane, at + CHILD_POS, x_c)
+            give_turn(G, lane, at + PARENT_QUAT, p, p_w)
+            if news(G, at + PARENT_POS, x_p):
+                give3(G, lane, at + PARENT_POS, x_p)
+                watch(G, x_p[0] + x_p[1] + x_p[2])
+            give_turn(G, lane, at + CHILD_QUAT_INVERSE, c, c_w)
+            if news(G, at + CHILD_POS, x_c):
+                give3(G, lane, at + CHILD_POS, x_c)
+                watch(G, x_c[0] + x_c[1] + x_c[2])
             home_w = p_w * c_w - wp.dot(p, c)
             give4(G, lane, at + HOME_QUAT, p_w * c + c_w * p + wp.cross(p, c), home_w)
-            watch(G, x_p[0] + x_p[1] + x_p[2] + x_c[0] + x_c[1] + x_c[2])
             shortest = fetch(joint_min_distance, j)
             longest = fetch(joint_max_distance, j)
             if whole(distant, k) != 0:
@@ -345,6 +354,19 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             if (bits & ~whole(limits, d)) != 0:
                 G.status[1] = True
 
+    @wp.func
+    def bounding_radius(form: int, size: wp.vec3d):
+        """Of a shape with sizes, about its origin."""
+        none = wp.float64(0.0)
+        y = wp.where((form & 3) > 1, size[1], none)
+        z = wp.where((form & 3) > 2, size[2], none)
+        radius = size[0] + y + z
+        if (form & SQUARES) != 0:
+            radius = wp.length(wp.vec3d(size[0], y, z))
+        if (form & LARGEST) != 0:
+            radius = wp.max(wp.vec3d(size[0], y, z))
+        return radius
+
     @wp.kernel(module=module, enable_backward=False)
     def colliders(
         G: Target,
@@ -353,6 +375,8 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         shapes: wp.array2d[int],
         planes: wp.array2d[int],
         allowed: wp.array2d[wp.bool],
+        # the form of each, see above
+        forms: wp.array[int],
         turning: int,
         # the place in the articulation of the body that moves each collider, if it may be kinematic; else -1
         driver: wp.array[int],
@@ -385,15 +409,24 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             center = fetch3(shape_transform, 7 * s)
             turn = fetch3(shape_transform, 7 * s + 3)
             turn_w = fetch(shape_transform, 7 * s + 6)
-            watch(G, size[0] + size[1] + size[2] + center[0] + center[1] + center[2])
-            give3(G, lane, at + SIZE, size)
-            give3(G, lane, at + CENTER, center)
-            give4(G, lane, at + ROTATION, turn, turn_w)
-            watch_quaternion(G, turn, turn_w)
             radius = fetch(shape_collision_radius, s)
-            watch_order(G, wp.float64(0.0), radius)
-            watch(G, radius)
-            give(G, lane, at + RADIUS, radius)
+            if news(G, at + SIZE, size) or is_new(G, at + RADIUS, radius):
+                give3(G, lane, at + SIZE, size)
+                watch(G, size[0] + size[1] + size[2])
+                watch_order(G, wp.float64(0.0), radius)
+                watch(G, radius)
+                form = whole(forms, k)
+                if form != 0:
+                    watch_sizes(G, size)
+                    # a shape that was enlarged
+                    bound = bounding_radius(form, size)
+                    if bound > wp.float64(1.0 + 1.0e-5) * radius:
+                        radius = bound
+                give(G, lane, at + RADIUS, radius)
+            if news(G, at + CENTER, center):
+                give3(G, lane, at + CENTER, center)
+                watch(G, center[0] + center[1] + center[2])
+            give_turn(G, lane, at + ROTATION, turn, turn_w)
             surface = at + SURFACE
             sliding = half * (fetch(shape_material_mu, s) + fetch(shape_material_mu, g))
             give(G, lane, surface + MU, sliding)
@@ -482,6 +515,8 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             tangent_2 = turned(v, w, wp.vec3d(none, one, none))
             offset = wp.dot(normal, x)
             # NaN and infinity in a factor are in the sum, too
+            watch_order(G, none, fetch(shape_scale, 3 * g))
+            watch_order(G, none, fetch(shape_scale, 3 * g + 1))
             watch(G, offset + x[0] + x[1] + x[2] + fetch(shape_scale, 3 * g) + fetch(shape_scale, 3 * g + 1))
             give3(G, lane, at + NORMAL, normal)
             give3(G, lane, at + TANGENT_1, tangent_1)

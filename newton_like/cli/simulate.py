@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from newton_like.cli.scene import Scene
-from newton_like.cli.terminal import progress
+from newton_like.cli.terminal import progress, suffix_text
 from newton_like.dynamics import mechanical_energy
 from newton_like.solvers import SolverFeatherstone
 
 VIDEO_SUFFIXES = (".gif", ".mp4")
+STAGE_SUFFIXES = (".usd", ".usda", ".usdc")
 VIDEO_FPS = 25.0
 """Largest number of frames per second of a video."""
 SHOWN_PAIRS = 3
@@ -86,9 +87,12 @@ def video_path(args) -> Path | None:
     """The path of the video for the options: ``--output`` itself, or a file beside it or in the current folder.
 
     Raises:
-        ValueError: ``--viewer`` and the suffix of ``--output`` disagree.
+        ValueError: ``--viewer`` and the suffix of ``--output`` disagree, or files with this suffix cannot be written.
     """
     suffix = args.output.suffix.lower() if args.output is not None else ""
+    if args.output is not None and suffix not in (*STAGE_SUFFIXES, *VIDEO_SUFFIXES):
+        known = ", ".join((*STAGE_SUFFIXES, *VIDEO_SUFFIXES))
+        raise ValueError(f"--output {args.output}: files {suffix_text(suffix)} cannot be written; use one of {known}")
     if suffix in VIDEO_SUFFIXES:
         if args.viewer not in ("null", suffix[1:]):
             raise ValueError(

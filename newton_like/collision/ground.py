@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, POINTS, SPHERE
+from newton_like.kernels.parameters import LARGEST, SQUARES
 from newton_like.model.edits import TURNING
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.template import Batch
@@ -22,6 +23,17 @@ KIND = {
     GeoType.MESH: HULL,
     GeoType.CONVEX_MESH: HULL,
 }
+
+FORM = {
+    SPHERE: 1,
+    CAPSULE: 2,
+    BOX: 3 | SQUARES,
+    CYLINDER: 2 | SQUARES,
+    CONE: 2 | SQUARES,
+    ELLIPSOID: 3 | LARGEST,
+    HULL: 0,
+}
+"""Forms of the kinds, see ``newton_like.kernels.parameters``."""
 
 SHAPE_COLUMNS = ("shape_body", "shape_kind", "shape_hull_at", "shape_hull_count")
 PAIR_COLUMNS = ("pair_one", "pair_two", "pair_leaf", "pair_other", "pair_shared", "pair_candidate")
@@ -98,6 +110,12 @@ class ContactTables:
     def partners(self) -> np.ndarray:
         """Model index of what each shape is combined with: a collider's plane, and for a shape of pairs itself, ``[count, records]``."""
         return np.concatenate([self.planes, self.pair_shapes], axis=1)
+
+    @property
+    def forms(self) -> np.ndarray:
+        """The form of the shape of each record, see ``newton_like.kernels.parameters``, ``[records]``."""
+        kinds = np.concatenate([self.arrays["collider_kind"], self.arrays["shape_kind"]])
+        return np.array([FORM[kind] for kind in kinds.tolist()], dtype=int)
 
     @property
     def record_allowed(self) -> np.ndarray:

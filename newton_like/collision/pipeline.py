@@ -25,7 +25,7 @@ from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
 from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.tree import GIVEN
 from newton_like.model.arguments import arrays_of_state, check_choice, check_made_by
-from newton_like.model.edits import KINDS, MATERIALS, TURNING, edits_of
+from newton_like.model.edits import ARRAYS, FLAGS, JOINTS, KINDS, MATERIALS, SHAPES, TURNING, edits_of
 from newton_like.model.graphs import add_capture
 from newton_like.programs.device import lane_width
 from newton_like.programs.parameters import Parameters, TablesChanged
@@ -39,6 +39,9 @@ from newton_like.types import warp_types
 
 SLOTS = 8
 """Contacts of one shape that a solver takes from a list."""
+
+_READ = frozenset((*ARRAYS[JOINTS], *ARRAYS[SHAPES], "body_com", FLAGS))
+"""Arrays of parameters that :func:`collide` reads."""
 
 _RECORDED = 16
 _LOOKING = 50
@@ -88,7 +91,7 @@ class _Part:
                 return record_launches(model, [(self.work, self.kernel)], self.fields, (inputs, results))
 
         arrays = [*inputs, *results]
-        self.recorded.of((), arrays, record).run_on(arrays)
+        self.recorded.of((), arrays, record, lambda: _READ).run_on(arrays)
 
 
 class _Finder:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import flat
 from newton_like.kernels.edits import edit_kernels
+from newton_like.model.edit_checks import check_mesh_scales, check_shape_types
 from newton_like.model.edits import SHAPES, TYPES, edits_of
 
 _FORMS = ("shape_type", "shape_hull_first", "shape_hull_count", "hull_points")
@@ -19,6 +21,8 @@ class ShapeWatch:
     """
 
     def __init__(self, model):
+        check_shape_types(model)
+        check_mesh_scales(model)
         self.accept(model)
 
     def accept(self, model) -> None:
@@ -29,13 +33,19 @@ class ShapeWatch:
         self._since = edits_of(model).version
 
     def changed(self, model) -> bool:
-        """Whether the arrays differ from the record. Stays True until :meth:`accept` is called."""
+        """Whether the arrays differ from the record. Stays True until :meth:`accept` is called.
+
+        Raises:
+            ValueError: the type of a shape does not exist, or the scale of a mesh is not that of its hull.
+        """
         edits = edits_of(model)
         if edits.last[SHAPES] > self._since and model.shape_count and self._differs(model, edits):
+            check_shape_types(model)
             return True
         if edits.last[TYPES] > self._since and not all(
             np.array_equal(old, getattr(model, name).numpy()) for old, name in zip(self._forms, _FORMS, strict=True)
         ):
+            check_shape_types(model)
             return True
         self._since = edits.version
         return False
@@ -43,14 +53,30 @@ class ShapeWatch:
     def _differs(self, model, edits) -> bool:
         if model.shape_collision_filter_pairs.codes is not self._filtered:
             return True
-        differs = wp.zeros(1, dtype=wp.bool, device=model.device)
+        differs = wp.zeros(2, dtype=wp.bool, device=model.device)
         now = [model.shape_flags, model.shape_collision_group]
+        old = model._hull_scale
+        words = 0 if old is None else wp.types.type_size_in_bytes(old.dtype) // 4
+        scales = [now[0]] * 2 if old is None else [flat(a, wp.int32) for a in (model.shape_scale, old)]
         wp.launch(
             edit_kernels().watch,
             dim=model.shape_count,
-            inputs=[model.shape_world, edits.rows[SHAPES], self._since, *now, self._flags, self._groups],
+            inputs=[
+                model.shape_world,
+                edits.rows[SHAPES],
+                self._since,
+                *now,
+                self._flags,
+                self._groups,
+                words,
+                model.shape_hull_count,
+                *scales,
+            ],
             outputs=[differs],
             device=model.device,
             record_tape=False,
         )
-        return bool(differs.numpy()[0])
+        flags, scaled = differs.numpy().tolist()
+        if scaled:
+            check_mesh_scales(model)
+        return flags

@@ -312,7 +312,7 @@ def possible_inertia(mass: float, inertia: np.ndarray, what: str, label: str, re
     remark(
         f"{what} have an impossible inertia (a moment is negative or above the sum of the others); the nearest "
         "possible one is used",
-        f"{label} (change: {100.0 * change:.2g} %)",
+        f"{label} (change: {float(f'{100.0 * change:.2g}'):g} %)",
     )
     return possible
 

@@ -314,10 +314,19 @@ def find_file(
 
 
 def own_folder(folder: Path) -> Path:
-    """The package of a file in `folder`: the nearest folder above it with a ``package.xml``, else the parent of `folder`, which contains
-    ``../meshes``."""
-    above = (place for place in (folder, *folder.parents) if os.path.isfile(place / "package.xml"))
-    return next(above, folder.parent)
+    """The package of a file in `folder`: the nearest folder above it with a ``package.xml``; else the Python package that contains it,
+    which is the outermost of the folders above it that have an ``__init__.py`` without a gap between them; else the parent of `folder`,
+    which contains ``../meshes``."""
+    above = [folder, *folder.parents]
+    for place in above:
+        if os.path.isfile(place / "package.xml"):
+            return place
+    start = next((i for i, place in enumerate(above) if os.path.isfile(place / "__init__.py")), None)
+    if start is None:
+        return folder.parent
+    outside = (i for i, place in enumerate(above) if i > start and not os.path.isfile(place / "__init__.py"))
+    package = above[next(outside, len(above)) - 1]
+    return package if folder.parent.is_relative_to(package) else folder.parent
 
 
 def allowed_folders(folder: Path | None, package_dirs: Sequence = ()) -> tuple[Path, ...]:

@@ -10,15 +10,17 @@ from collections.abc import Callable
 
 import numpy as np
 
+from newton_like.geometry import inertia as inertia_math
+from newton_like.geometry.shapes import SOURCES
 from newton_like.geometry.transforms import AXIS_TOLERANCE, UNIT_TOLERANCE
 from newton_like.model.columns import BY_NAME
 from newton_like.model.edits import MATERIALS
 from newton_like.model.joint_types import look_up
-from newton_like.types import MAXVAL, JointTargetMode
+from newton_like.types import MAXVAL, GeoType, JointTargetMode, ShapeFlags
 
 
 def check_masses(model) -> None:
-    """Raises ValueError for masses and moments of inertia that are negative or not finite."""
+    """Raises ValueError for masses and moments of inertia that are negative or not finite, and for inertias that no body has."""
     for name, array in (("body_mass", model.body_mass), ("body_inertia", model.body_inertia)):
         numbers = array.numpy().reshape(model.body_count, 1 if name == "body_mass" else 9)
         least = numbers[:, ::4]  # of a matrix, the diagonal
@@ -29,6 +31,27 @@ def check_masses(model) -> None:
                 f"body '{model.body_label[i]}' (index {i}): {name} is {numbers[i].tolist()} ({np.count_nonzero(wrong)} bodies in all);"
                 " give a finite one of at least 0"
             )
+    inertia = model.body_inertia.numpy().astype(np.float64).reshape(model.body_count, 3, 3)
+    for i in np.flatnonzero(_impossible(inertia)).tolist():
+        told = inertia_math.check(1.0, inertia[i])
+        if told is not None:
+            raise ValueError(
+                f"body '{model.body_label[i]}' (index {i}): body_inertia is {model.body_inertia.numpy()[i].tolist()}: {told}"
+            )
+
+
+def _impossible(inertia: np.ndarray) -> np.ndarray:
+    """Inertias ``[n, 3, 3]`` that may be impossible, ``[n]`` bool: those that are not symmetric, or whose second moments ``tr(I) / 2 - I``
+    have a negative eigenvalue, by a test that takes less time than eigenvalues."""
+    xx, xy, xz, yx, yy, yz, zx, zy, zz = np.ascontiguousarray(inertia.reshape(len(inertia), 9).T)
+    size = (xx + yy + zz) / 3.0
+    slack = inertia_math.RELATIVE_TOLERANCE * size
+    skew = np.abs(xy - yx) + np.abs(xz - zx) + np.abs(yz - zy) > slack
+    xy, xz, yz = 0.5 * (xy + yx), 0.5 * (xz + zx), 0.5 * (yz + zy)
+    a, h = yy * zz - yz * yz, 1.5 * size
+    minors = a + xx * zz - xz * xz + xx * yy - xy * xy - h * h
+    determinant = h * minors - (xx * a - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz))
+    return skew | (minors < -slack * size) | (determinant < -slack * size**2)
 
 
 _CHECKED = {
@@ -87,6 +110,30 @@ def check_numbers(model) -> None:
     crossed = (low >= 0.0) & (high >= 0.0) & (low > high)
     _refuse(model, "joint", "joint_min_distance", crossed, "a distance of at most joint_max_distance")
     _check_rest(model)
+    check_shape_types(model)
+    sizes = ~np.isin(model.shape_type.numpy(), list(SOURCES))
+    wrong = sizes & (model.shape_scale.numpy() < 0.0).any(axis=1)
+    _refuse(model, "shape", "shape_scale", wrong, "sizes of at least 0 [m]")
+
+
+def check_shape_types(model) -> None:
+    """Raises ValueError for types of shapes that do not exist, and for meshes that collide and have no hull from ``finalize``."""
+    types = model.shape_type.numpy()
+    wrong = ~np.isin(types, [int(kind) for kind in GeoType])
+    _refuse(model, "shape", "shape_type", wrong, f"one of {', '.join(GeoType.__members__)}")
+    wrong = np.isin(types, (GeoType.MESH, GeoType.CONVEX_MESH)) & (model.shape_hull_count.numpy() == 0)
+    wrong &= (model.shape_flags.numpy() & ShapeFlags.COLLIDE_SHAPES) != 0
+    give = "another type, or shape_flags without COLLIDE_SHAPES: the shape was no colliding mesh at finalize, and has no hull"
+    _refuse(model, "shape", "shape_type", wrong, give)
+
+
+def check_mesh_scales(model) -> None:
+    """Raises ValueError if the scale of a mesh that collides is not that of its hull, which ``finalize`` computes."""
+    if model._hull_scale is not None:
+        hull = model.shape_hull_count.numpy() > 0
+        wrong = hull & (model.shape_scale.numpy() != model._hull_scale.numpy()).any(axis=1)
+        give = "the scale of finalize again: hulls do not follow scales (change the scale in the builder and finalize again, or edit"
+        _refuse(model, "shape", "shape_scale", wrong, f"{give} hull_points)")
 
 
 def _check_rest(model) -> None:

@@ -19,6 +19,7 @@ from newton_like.model.fields import Fields
 from newton_like.model.frames import FrameTable
 from newton_like.model.graphs import follow_edits
 from newton_like.model.state import Control, State, copied
+from newton_like.model.structure import check_structure
 from newton_like.model.worlds import chosen_worlds
 from newton_like.options import check_option
 from newton_like.types import Axis, ModelFlags, ShapeFlags
@@ -126,12 +127,14 @@ class Model(Fields):
     def __copy__(self) -> Model:
         """A model with the same arrays and a separate record of edits."""
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__, _edits=None, _contact_finder=None, _graph_readers=None)
+        twin.__dict__.update(self.__dict__, _edits=None, _contact_finder=None, _graph_readers=None, _graph_numbers=None)
         return twin
 
     contact_attributes: frozenset[str] = frozenset()
     _complete = False  # until finalize has set all arrays
-    _edits = _graph_readers = None
+    _edits = _graph_readers = _graph_numbers = None
+    # scales of shapes as of finalize, where there are hulls; and what the structure was, see newton_like.model.structure
+    _hull_scale = _structure = None
 
     @property
     def evaluator(self) -> str:
@@ -369,6 +372,7 @@ class Model(Fields):
 
         Raises:
             ValueError, IndexError, TypeError: flags or worlds that do not exist.
+            ValueError: an array of structure was edited, see :mod:`newton_like.model.structure`.
         """
         check_recorded(self.device, "Model.notify_changed")
         flags, mask = checked_flags(flags), None
@@ -376,6 +380,7 @@ class Model(Fields):
             mask, _ = chosen_worlds(self, world_mask, "notify_changed")
             if self.device.is_cpu and not mask.numpy().any():
                 return
+        check_structure(self, flags)
         edits = edits_of(self)
         edits.note(flags, mask)
         self.version = edits.version
@@ -399,6 +404,7 @@ class Model(Fields):
             IndexError: the world does not exist.
             ValueError: wrong shape, or a number that is not finite.
         """
+        check_recorded(self.device, "Model.set_gravity")
         values = host_array(gravity, "gravity").astype(np.float64)
         if values.ndim == 0:
             values = as_number(gravity, "gravity") * np.array(self.up_vector)

@@ -229,7 +229,9 @@ class Trees:
                 mass[self.parent[k]] += mass[k]
         return mass
 
-    def measures(self, q: np.ndarray, rigid: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def measures(
+        self, q: np.ndarray, rigid: bool = False, holding: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The measure of each degree of freedom, the inertia that it feels with everything behind it rigid, and the size of that inertia
         about any axis.
 
@@ -237,12 +239,13 @@ class Trees:
             q: positions of the degrees of freedom [m or rad], ``[count, dofs]``; those of a joint that turns as a whole are turns about
                 its axes one after the other.
             rigid: everything behind a joint stays rigid for the measure, too.
+            holding: ``[joints]`` bool, joints whose bodies hold everything behind them rigid.
 
         Returns:
             Each ``[count, dofs]``, the last two in kg or kg m^2; the second with armature. The third is the mass behind a sliding axis, or
             half of the sum of the moments of inertia about a turning joint: 1 to 1.5 times the largest moment about any axis.
         """
-        turns, places, subspace, reference = self._kinematics(q)
+        turns, places, subspace, reference = self.kinematics(q)
         # inertia of 1 kg that rounding leaves where there is none: of the given places, and of sums of inertias
         noise = max((16.0 * self.rounding) ** 2, 64.0 * np.finfo(np.float64).eps)
         nearly = noise * np.max([np.sum(place**2, axis=1) for place in (*places, *reference)], axis=0)
@@ -257,7 +260,7 @@ class Trees:
                 shift = _shift(reference[c] - reference[k])
                 felt = felt + shift.transpose(0, 2, 1) @ articulated.pop(c) @ shift
                 body = body + shift.transpose(0, 2, 1) @ composite.pop(c) @ shift
-            if rigid:
+            if rigid or (holding is not None and holding[k]):
                 felt = body.copy()
             for i in range(self.dof_at[k + 1] - 1, self.dof_at[k] - 1, -1):
                 s, armature = subspace[i], self.armature[:, i]
@@ -273,7 +276,7 @@ class Trees:
             articulated[k], composite[k] = felt, body
         return measure, whole, size
 
-    def _kinematics(self, q: np.ndarray):
+    def kinematics(self, q: np.ndarray):
         """Rotations and places of all bodies, the motion of every degree of freedom about the reference point of its joint, and these
         points."""
         turns, places, subspace, reference = [], [], [], []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded, host_array
+from newton_like.arrays import host_array
 
 
 def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
@@ -21,7 +21,7 @@ def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
         ValueError: a mask of another length; a repeated index.
         IndexError: a world does not exist.
         TypeError: real numbers, or not an array.
-        RuntimeError: a CUDA graph is being captured, and the worlds are on the host.
+        RuntimeError: a graph is being captured, and the worlds are no mask on the device.
     """
     count = model.world_count
     if chosen is None:
@@ -32,7 +32,11 @@ def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
         model.device,
     ):
         return chosen, None
-    check_recorded(model.device, f"{what} with worlds from the host")
+    if model.device.is_capturing:
+        raise RuntimeError(
+            f"{what}: while a graph is captured, worlds must be a mask [{count}] of wp.bool on {model.device}; indices and other"
+            " masks are copied through the host"
+        )
     values = host_array(chosen, "world_mask", "bools or indices of worlds").ravel()
     if (values.dtype.kind in "iu" and values.dtype != np.uint8) or not values.size:  # torch had masks of that type
         values = values.astype(np.int32)

@@ -71,7 +71,7 @@ def _span(first: int, count: int = 1) -> list[int]:
 
 
 _IN_ANCHOR = _span(AXIS_IN_PARENT, 3) + _span(HALF_TURN_QUAT, 4)
-_SOURCES: dict[str, dict[str, list[int]]] = {
+SOURCES: dict[str, dict[str, list[int]]] = {
     "joint_X_p": {"joint": _span(PARENT_QUAT, 4) + _span(PARENT_POS, 3) + _span(HOME_QUAT, 4), "dof": _IN_ANCHOR},
     "joint_X_c": {
         "joint": _span(CHILD_QUAT_INVERSE, 4) + _span(CHILD_POS, 3) + _span(HOME_QUAT, 4),
@@ -97,7 +97,7 @@ _SOURCES: dict[str, dict[str, list[int]]] = {
     "joint_rest_q": {"gain": [REST_Q, REST_W]},
     "joint_mimic_coeffs": {"gain": [MIMIC_OFFSET, MIMIC_RATIO]},
     "shape_transform": {"collider": _span(CENTER, 3) + _span(ROTATION, 4), "plane": _span(0, PLANE)},
-    "shape_scale": {"collider": _span(SIZE, 3), "plane": _span(HALF_LENGTH, 2)},
+    "shape_scale": {"collider": [*_span(SIZE, 3), RADIUS], "plane": _span(HALF_LENGTH, 2)},
     "shape_collision_radius": {"collider": [RADIUS]},
     "shape_margin": {"collider": [SURFACE + MARGIN]},
     "shape_gap": {"collider": [SURFACE + GAP]},
@@ -142,6 +142,7 @@ class Parameters:
         dof_limits: what may bind each dof in some articulation, bits of ``newton_like.kernels.tree``, ``[dofs]``.
         P: the struct ``Params``.
         freed: the arrays whose numbers the last edit took out of the held ones.
+        moved: whether the last edit went into other memory, of which recorded launches do not know.
 
     With `prescribed`, the joint of a kinematic body has the armature ``PRESCRIBED_ARMATURE`` and no drives, springs, friction and limits.
     The body and the bodies that are fixed to it have no mass, and their shapes no contacts.
@@ -171,6 +172,7 @@ class Parameters:
         self._worlds, self._loose = model.world_count, set()
         self._recorded: dict = {}
         self.freed: frozenset[str] = frozenset()
+        self.moved = False
         self._seen = wp.zeros(1, dtype=wp.int32, device=self.device)
         self._edits, self._kept = edits_of(model), False
         self._gather_all(model)
@@ -189,7 +191,7 @@ class Parameters:
             TablesChanged: limits, rolling contacts or edges of planes are needed that the tables do not have.
         """
         edits, since = self._edits, self._since
-        self.freed, told = frozenset(), self._told
+        self.freed, self.moved, told = frozenset(), False, self._told
         groups = [g for g in GROUPS if edits.last[g] > since]
         kinds = self._kinds_changed(model)
         declared = model.varying - self._loose
@@ -200,6 +202,7 @@ class Parameters:
         if kept and self.P.varying.size:
             # a tape reads the old numbers
             lanes, self.P.varying = self.P.varying, self._lanes(self.P.varying.shape[1])
+            self.moved = True
             wp.copy(self.P.varying, lanes)
             self._recorded.clear()
             self._told = self._tell()
@@ -405,7 +408,7 @@ class Parameters:
             launch("gains", counts["gain"], inputs, (self._binds,))
         elif group == SHAPES and "collider" in counts:
             turning = int(self.contacts.numbers["contact_rows"] > 3)
-            own = [t["shapes"], t["partners"], t["allowed"], turning, t["driver_of_collider"], *body]
+            own = [t["shapes"], t["partners"], t["allowed"], t["forms"], turning, t["driver_of_collider"], *body]
             launch("colliders", counts["collider"], [at["collider"], *own, kinds, *arrays])
         elif group == GRAVITY:
             launch("gravities", 1, [at["gravity"], t["gravity_world"], *arrays])
@@ -465,6 +468,7 @@ class Parameters:
         contacts = self.contacts
         if contacts is not None:
             tables["finite"] = contacts.arrays["plane_finite"]
+            tables["forms"] = contacts.forms
         found = {name: wp.array(np.asarray(x), dtype=wp.int32, device=device) for name, x in tables.items()}
         if contacts is not None and contacts.shapes is not None and contacts.plane_of is not None:
             for name, table in (
@@ -485,7 +489,7 @@ class Parameters:
         """Which parameters come from some arrays, ``[size]`` bool."""
         chosen = np.zeros(self.size, dtype=bool)
         for name in names:
-            for group, places in (_KINEMATIC if name == FLAGS else _SOURCES[name]).items():
+            for group, places in (_KINEMATIC if name == FLAGS else SOURCES[name]).items():
                 start, end = self._spans[group]
                 rows = chosen[start:end].reshape(-1, _RECORDS[group])
                 if name == FLAGS:
@@ -501,7 +505,7 @@ class Parameters:
     def _arrays_of(self, differs: np.ndarray) -> set[str]:
         """The arrays that some parameters come from."""
         names = set()
-        for name, groups in _SOURCES.items():
+        for name, groups in SOURCES.items():
             for group, places in groups.items():
                 start, end = self._spans[group]
                 if differs[start:end].reshape(-1, _RECORDS[group])[:, places].any():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -99,8 +100,9 @@ class Recordings(OrderedDict):
         self.graphs = Graphs()
         self._fixed = interleaved(device)
 
-    def of(self, key: tuple, arrays, record) -> Recording:
-        """The recording of a key on some arrays, None for zeros: a kept one, or the one that ``record()`` makes."""
+    def of(self, key: tuple, arrays, record, reads: Callable | None = None) -> Recording:
+        """The recording of a key on some arrays, None for zeros: a kept one, or the one that ``record()`` makes. ``reads()``: the arrays of
+        parameters that its launches read; None: any."""
         # on a CPU all arrays will do, where as many are given; a graph needs a recording of its own
         capturing = self.device.is_capturing
         if self._fixed or capturing:
@@ -109,13 +111,13 @@ class Recordings(OrderedDict):
             key = (*key, *[a is None for a in arrays])
         recording = self.find(key) or self.add(key, record())
         if capturing:
-            self.capture(recording, arrays)
+            self.capture(recording, arrays, None if reads is None else reads())
         return recording
 
-    def capture(self, recording: Recording, arrays) -> None:
-        """Keeps a recording for a graph that is being captured."""
+    def capture(self, recording: Recording, arrays, reads: Iterable[str] | None = None) -> None:
+        """Keeps a recording for a graph that is being captured; see :meth:`of`."""
         self.captured.add(recording)
-        self.graphs.add(self.device)
+        self.graphs.add(self.device, reads)
         keep_for_graph(self.device, recording)
         if self.device.is_cpu:
             recording.belong_to_graph(arrays)

@@ -16,6 +16,7 @@ from newton_like.model.graphs import add_capture
 from newton_like.programs.device import interleaved, lane_width
 from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.program import Program
+from newton_like.programs.reads import arrays_read
 from newton_like.programs.recording import Recording, Recordings
 from newton_like.programs.robot import GRAVITY, INERTIA, Robot, adjoint_field
 from newton_like.programs.structs import copied
@@ -57,7 +58,9 @@ class _Numbers:
             self.recorded.outdate()
             raise
         if any(stale for stale, _ in found):
-            self.recorded.outdate(set().union(*(freed for stale, freed in found if stale)))
+            moved = any(base.parameters.moved for robot in self.robots for base in robot.bases.values())
+            freed = set().union(*(freed for stale, freed in found if stale))
+            self.recorded.outdate(() if moved else freed)
         elif before != (self.width, self.threads):
             self.recorded.clear()
 
@@ -145,7 +148,11 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
             )
 
     key = (program.key, model.evaluator, None if mask is None else mask.ptr)
-    numbers.recorded.of(key, arrays, record).run_on(arrays)
+
+    def reads() -> frozenset[str]:
+        return arrays_read(program.name, numbers.width, model.dtype)
+
+    numbers.recorded.of(key, arrays, record, reads).run_on(arrays)
     if model.device.is_capturing:
         add_capture(model, numbers)
     if tape is not None and any(a is not None and a.requires_grad for a in arrays[count:]):

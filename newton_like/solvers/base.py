@@ -13,7 +13,7 @@ from newton_like.arrays import check_recorded, host_array, keep_for_graph, unrec
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import move_bodies
 from newton_like.model.arguments import arrays_of_state, check_model, check_row
-from newton_like.model.edit_checks import check_masses
+from newton_like.model.edit_checks import check_masses, check_shape_types
 from newton_like.model.edits import BODIES, GAINS, JOINTS, KINDS, OTHERS, edits_of
 from newton_like.model.joint_types import look_up
 from newton_like.model.model import resting_body
@@ -88,6 +88,10 @@ FEATURES: dict[str, Callable] = {
 for the first entity that needs the feature, or None."""
 
 
+ROUNDED = 1.0e-6
+"""Deviations of the length of a quaternion from 1 that count as rounding."""
+
+
 class SolverBase:
     """Base class of solvers. A solver advances the states of one model in time.
 
@@ -116,6 +120,7 @@ class SolverBase:
         # flags and masses may have been edited since `finalize` checked them
         _check_flags(model)
         check_masses(model)
+        check_shape_types(model)
         refuse_singular(model, type(self).__name__)
         warn_near_singular(model, type(self).__name__, stacklevel=4)
         self._version = model.version
@@ -172,14 +177,16 @@ class SolverBase:
             world_mask: worlds whose arrays were edited, see :meth:`reset`; None: all worlds, and entities that all worlds share.
 
         Raises:
-            ValueError: a mass or a moment of inertia is negative or not finite; a gain, armature, damping, stiffness, friction, limit of
-                effort or velocity, or number of a material is negative or NaN, or infinite without being a limit; a restitution is above
-                1; a centre of mass, a position limit, a pose or size of a shape that may touch a plane, or gravity is NaN, or infinite
-                without being a limit; a bounding radius is negative or not finite; an anchor or an axis of a joint, a rest position, a
-                coefficient of a mimic, or a distance of a DISTANCE joint is NaN, or infinite without being a limit; a quaternion or an
-                axis does not have length 1; a target mode does not exist; limits exclude all positions; a joint moves nothing; a body that
-                hangs on another one is kinematic; or see :meth:`reset`. Distances, mimic coefficients, rest positions and lengths of axes
-                of joints that do not use them are not looked at.
+            ValueError: a mass or a moment of inertia is negative or not finite; an inertia is not symmetric, or one moment is above the sum
+                of the other two; an array of structure was edited (see :mod:`newton_like.model.structure`); the type of a shape does not
+                exist; a size of a shape is negative; the scale of a mesh that collides was edited, whose hull keeps it; a gain, armature,
+                damping, stiffness, friction, limit of effort or velocity, or number of a material is negative or NaN, or infinite without
+                being a limit; a restitution is above 1; a centre of mass, a position limit, a pose or size of a shape that may touch a
+                plane, or gravity is NaN, or infinite without being a limit; a bounding radius is negative or not finite; an anchor or an
+                axis of a joint, a rest position, a coefficient of a mimic, or a distance of a DISTANCE joint is NaN, or infinite without
+                being a limit; a quaternion or an axis does not have length 1; a target mode does not exist; limits exclude all positions; a
+                joint moves nothing; a body that hangs on another one is kinematic; or see :meth:`reset`. Distances, mimic coefficients,
+                rest positions and lengths of axes of joints that do not use them are not looked at.
         """
         self.model.notify_changed(flags, world_mask)
         self._check_version()
@@ -314,7 +321,8 @@ class SolverBase:
         Args:
             state: the state to change, ``body_q`` and ``body_qd`` too.
             world_mask: which worlds: ``[world_count]`` bools (or bytes), or other integers, which are indices of worlds; None: all.
-            joint_q: coordinates of the worlds afterwards [m, rad or quaternion x y z w]; None: those of the model. Of all worlds,
+            joint_q: coordinates of the worlds afterwards [m, rad or quaternion x y z w]; None: those of the model. Quaternions from the
+                host are normalised; those of Warp arrays are taken as they are, and normalised where they are read. Of all worlds,
                 ``[joint_coord_count]`` or ``[world_count, n]``, of which the chosen ones are taken; or, where `world_mask` holds indices,
                 ``[len(world_mask), n]``, a row for each index.
             joint_qd: velocities afterwards [m/s or rad/s], likewise.
@@ -370,7 +378,7 @@ class SolverBase:
             numbers = host_array(given, name)
             self._check_finite(name, numbers, mask, indices)
             if name == "joint_q":
-                self._check_quaternions(numbers, mask, indices)
+                numbers = self._unit_quaternions(numbers, mask, indices)
             given = wp.array(numbers, dtype=model.dtype, device=model.device)
         if given.size == whole.size and (indices is None or given.ndim == 1):
             return given.contiguous().flatten()
@@ -401,8 +409,12 @@ class SolverBase:
                 " finite ones"
             )
 
-    def _check_quaternions(self, numbers: np.ndarray, mask: wp.array, indices: wp.array | None) -> None:
-        """Raises ValueError if a quaternion of a chosen world is zero, so that it is no rotation."""
+    def _unit_quaternions(self, numbers: np.ndarray, mask: wp.array, indices: wp.array | None) -> np.ndarray:
+        """The numbers with quaternions of length 1. Those that have it up to rounding keep their bits.
+
+        Raises:
+            ValueError: a quaternion of a chosen world is zero, so that it is no rotation.
+        """
         model = self.model
         if self._quaternions is None:
             at = look_up(model.joint_type.numpy(), "rotation_at")
@@ -417,7 +429,7 @@ class SolverBase:
             width = self._size_of_worlds("joint_coord_world_start")
             if indices is None or numbers.shape != (indices.size, width):
                 # the caller refuses other shapes
-                return
+                return numbers
             rows, first = numbers, starts < width
             joints, starts = joints[first], starts[first]
         wrong = rows[:, starts] == 0
@@ -432,6 +444,14 @@ class SolverBase:
                 f"joint_q: the quaternion of joint '{model.joint_label[joints[i]]}' (index {joints[i]}){where} is zero; give a unit"
                 " quaternion (x, y, z, w)"
             )
+        places = starts[:, None] + np.arange(4)
+        length = np.linalg.norm(rows[:, places].astype(np.float64), axis=2)
+        row, i = np.nonzero((np.abs(length - 1.0) > ROUNDED) & (length > 0.0))
+        if not row.size:
+            return numbers
+        mended = rows.astype(np.float64)
+        mended[row[:, None], places[i]] /= length[row, i, None]
+        return mended.reshape(numbers.shape)
 
     def _size_of_worlds(self, name: str) -> int | None:
         """How many entities of a kind each world has, None where worlds differ or share some."""

@@ -394,3 +394,10 @@ def test_the_module_is_the_command():
     )
     assert done.returncode == 0
     assert done.stdout.startswith("newton-like 0.")
+
+
+@pytest.mark.parametrize("name", ["motion.avi", "motion"])
+def test_formats_that_are_not_written_are_refused_with_all_that_are(name, tmp_path, capsys):
+    assert main(["simulate", ROBOT, "--output", str(tmp_path / name)]) != 0
+    told = capsys.readouterr().err
+    assert all(suffix in told for suffix in (".usd", ".usda", ".usdc", ".gif", ".mp4"))

@@ -1,6 +1,7 @@
 """Calls that Warp captures on a CPU: a graph repeats the calls on the arrays that were captured."""
 
 import gc
+import re
 import warnings
 import weakref
 
@@ -129,8 +130,9 @@ def test_a_graph_reads_edited_parameters(model):
 def test_what_comes_from_the_host_is_refused_in_a_capture(model):
     solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
     with wp.ScopedCapture("cpu"):
-        with pytest.raises(RuntimeError, match="capture"):
-            solver.reset(state, [0])
+        for worlds in ([0], wp.array([0], dtype=int, device="cpu")):
+            with pytest.raises(RuntimeError, match=r"captured.*mask \[\d+\] of wp.bool"):
+                solver.reset(state, worlds)
         with pytest.raises(RuntimeError, match="capture"):
             model.notify_changed()
 
@@ -332,8 +334,9 @@ def test_a_graph_sees_an_edit_or_a_warning_says_that_it_does_not(rng, model, nam
         called(model, solver, state, call, results, start),
     )
     assert same(old, new) != affected
-    (warning,) = told
-    assert warning.filename == __file__ and f"model.{name}" in str(warning.message)
+    assert len(told) == affected  # a mass matrix does not read gravity
+    for warning in told:
+        assert warning.filename == __file__ and f"model.{name}:" in str(warning.message)
     with wp.ScopedCapture("cpu") as second:
         call()
     with warnings.catch_warnings():
@@ -360,6 +363,53 @@ def test_a_graph_of_arrays_that_vary_sees_edits_without_another_call(rng, model,
         wp.capture_launch(capture.graph)
         found, fresh = values(results), make(model)
         assert same(found, called(model, *fresh, start))
+
+
+def told_of(model, *names: str) -> set[str]:
+    """The arrays that warnings name after edits of some arrays, with one notice."""
+    for name in names:
+        array = getattr(model, name)
+        array.assign(1.25 * array.numpy() + (0.0 if name in ("body_mass", "gravity") else 0.125))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.notify_changed()
+    assert len(told) <= 1
+    return set(re.findall(r"model\.([a-z_]+)", str(told[0].message).split(":")[0])) if told else set()
+
+
+def test_a_graph_warns_once_for_each_array_that_it_reads(rng):
+    """Forward kinematics read no masses; the mass matrix reads no gravity, and of the gains armatures. The warning names edited arrays."""
+
+    def fresh(make):
+        model = worlds_of(quadruped(), WORLDS).finalize("cpu")
+        solver, _, call, _ = make(model)
+        with wp.ScopedCapture("cpu") as capture:
+            call()
+        return model, solver, capture.graph
+
+    model, *kept = fresh(forward)
+    assert told_of(model, "body_mass", "gravity", "joint_target_ke") == set()
+    # numbers of bodies are in other memory by now
+    assert told_of(model, "body_com") == {"body_com"}
+    assert told_of(model, "body_com") == set()
+    model, *kept = fresh(mass)
+    assert told_of(model, "gravity", "joint_target_ke") == set()
+    assert told_of(model, "body_mass") == {"body_mass"}
+    assert told_of(model, "body_mass", "joint_armature") == {"joint_armature"}
+    model, *kept = fresh(step)
+    assert told_of(model, "joint_target_ke") == {"joint_target_ke"}
+    assert told_of(model, "joint_target_kd", "joint_target_ke") == {"joint_target_kd"}
+    assert told_of(model, "body_mass", "gravity") == {"body_mass", "gravity"}
+    assert told_of(model, "body_mass", "gravity", "joint_target_ke") == set()
+    assert kept
+
+
+def test_gravity_is_not_set_in_a_capture(model):
+    """The refusal comes before any change."""
+    before = model.gravity.numpy().copy()
+    with wp.ScopedCapture("cpu"), pytest.raises(RuntimeError, match=r"set_gravity.*capture"):
+        model.set_gravity(-1.0)
+    np.testing.assert_array_equal(model.gravity.numpy(), before)
 
 
 def test_no_warning_without_a_graph(rng, model):

@@ -122,8 +122,25 @@ def test_a_scene_without_worlds_is_one(rng):
     model = quadruped().finalize("cpu")
     solver, state = SolverFeatherstone(model, unsupported_contacts="ignore"), model.state()
     q = rng.normal(size=(1, model.joint_coord_count)).astype(np.float32)
+    q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1)
     solver.reset(state, [0], q)
     assert state.joint_q.numpy().tobytes() == q.tobytes()
+
+
+def test_a_reset_normalises_quaternions_from_the_host(rng):
+    """Whole states and rows for indices; poses are those that the coordinates had before, too."""
+    model = worlds_of(quadruped(), WORLDS).finalize("cpu")
+    solver, state = SolverFeatherstone(model, evaluator="general", unsupported_contacts="ignore"), model.state()
+    q = rng.normal(size=(WORLDS, model.joint_coord_count // WORLDS))
+    unit = q.copy()
+    unit[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
+    for chosen, given in ((None, q), (None, q.ravel()), (np.arange(WORLDS)[::-1], q[::-1])):
+        solver.reset(state)
+        solver.reset(state, chosen, given)
+        np.testing.assert_allclose(state.joint_q.numpy().reshape(q.shape), unit, rtol=2e-7)
+        fresh = model.state()
+        eval_fk(model, wp.array(q.ravel(), dtype=model.dtype, device="cpu"), fresh.joint_qd, fresh)
+        np.testing.assert_allclose(state.body_q.numpy(), fresh.body_q.numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,30 @@ def slides(armature: float = 0.0) -> ModelBuilder:
     return builder
 
 
+def masses_of(builder: ModelBuilder) -> list[tuple]:
+    """Mass and inertia of each body."""
+    return list(zip(builder.body_mass, builder.body_inertia, strict=True))
+
+
+def arm(link: float, compound: bool = False, turn: float = np.pi, gyration: float = 0.02) -> ModelBuilder:
+    """A rod with a mass of 1 kg at its end on hinges in the world: about z, y and z with links of mass `link` between them; or `compound`,
+    about z, y and x in one D6 joint. The hinges behind the first turn as far as `turn`."""
+    builder, parent, joints, body = ModelBuilder(gravity=0.0), -1, [], -1
+    limits = [{"limit_lower": -most, "limit_upper": most} for most in (np.pi, turn, turn)]
+    tip = {"mass": 1.0, "com": (0, 0, -0.5), "inertia": 1e-5 * np.eye(3)}
+    if compound:
+        body = builder.add_link(**tip)
+        axes = [builder.JointDofConfig(axis=axis, **limit) for axis, limit in zip("zyx", limits, strict=True)]
+        joints.append(builder.add_joint_d6(-1, body, angular_axes=axes, label="shoulder"))
+    for axis, limit in zip("" if compound else "zyz", limits, strict=False):
+        light = {"mass": link, "inertia": link * gyration**2 * np.eye(3)}
+        body = builder.add_link(**(tip if len(joints) == 2 else light))
+        joints.append(builder.add_joint_revolute(parent, body, axis=axis, label=f"{axis}{len(joints)}", **limit))
+        parent = body
+    builder.add_articulation(joints)
+    return builder
+
+
 def prevented(builder: ModelBuilder) -> ModelBuilder:
     """With the armatures that the warning names."""
     for joint, armature in near_singular(builder.finalize("cpu")).items():
@@ -348,8 +372,65 @@ def test_a_small_armature_is_as_inaccurate_as_none(rng):
     assert off[1] > 0.4 * off[0] > 2.0 * off[2]
 
 
+@pytest.mark.parametrize("link", [0.002, 0.05, 0.2])
+def test_links_with_mass_and_little_inertia_are_named(link):
+    """1 kg at the end of hinges whose links have small inertia: they line up as massless ones do."""
+    assert near_singular(arm(link).finalize("cpu")) == {0: pytest.approx(CURED * 0.25, rel=0.05)}
+    assert near_singular(prevented(arm(link)).finalize("cpu")) == {}
+    # an inertia of the links of a hundredth of that of the rod is enough, and so are limits
+    assert near_singular(arm(link, gyration=np.sqrt(0.0025 / link)).finalize("cpu")) == {}
+    assert near_singular(arm(link, gyration=0.05).finalize("cpu")).keys() <= {0}
+
+
+def test_axes_that_line_up_within_one_joint_are_named():
+    """Three hinges of one body, which MJCF files have, are one D6 joint. The first and the last line up where the middle one turns by 90
+    degrees. Limits of 1.2 rad keep them from it."""
+    found = near_singular(arm(0.0, compound=True).finalize("cpu"))
+    assert found == {0: pytest.approx(CURED * 0.25, rel=0.05)}
+    with pytest.warns(UserWarning, match=r"joint 'shoulder' [\d.e-]+ "):
+        quiet = SolverFeatherstone(arm(0.0, compound=True).finalize("cpu"), evaluator="general")
+    assert quiet.model.joint_count == 1
+    assert near_singular(arm(0.0, compound=True, turn=1.2).finalize("cpu")) == {}
+    builder = arm(0.0, compound=True)
+    builder.joint_armature[:3] = [found[0]] * 3
+    assert near_singular(builder.finalize("cpu")) == {}
+
+
+def test_a_small_inertia_that_does_not_change_is_not_named():
+    """The last joint of a thin tool, with and without links behind it that a heavy link holds."""
+    builder = ModelBuilder()
+    hand = builder.add_link(mass=5.0, inertia=0.05 * np.eye(3))
+    tool = builder.add_link(mass=0.1, com=(0, 0, 0.1), inertia=np.diag([1e-3, 1e-3, 1e-8]))
+    builder.add_articulation(
+        [builder.add_joint_revolute(-1, hand, axis="y"), builder.add_joint_revolute(hand, tool, axis="z")]
+    )
+    assert near_singular(builder.finalize("cpu")) == {}
+
+
+@pytest.mark.parametrize("link", [0.002, 0.05])
+def test_the_warning_is_right_for_light_links(rng, link):
+    """Without armature many rods are astray after a second; with the named one fewer than two thirds of these."""
+    worlds, off = 192, []
+    angle, speed = rng.uniform(-np.pi, np.pi, (worlds, 3)), 6.0 * rng.normal(size=(worlds, 3))
+    for builder in (arm(link), prevented(arm(link))):
+        ends = []
+        for dt in (1.0 / 240.0, 1.0 / 1920.0):
+            model = worlds_of(builder, worlds).finalize("cpu", dtype=wp.float64)
+            solver, state = quiet_solver(model), model.state()
+            state.joint_q, state.joint_qd = angle.ravel(), speed.ravel()
+            for _ in range(round(1.0 / dt)):
+                solver.step(state, state, dt=dt)
+            pose = state.body_q.numpy().reshape(worlds, -1, 7)[:, -1]
+            ends.append(quat_to_matrix(pose[:, 3:])[:, :, 2])
+        off.append(np.mean(0.5 * np.linalg.norm(ends[0] - ends[1], axis=1) > 0.01))
+    assert off[0] > 0.12
+    assert off[1] < 0.67 * off[0]
+
+
 def test_robots_with_mass_in_their_links_are_not_named(rng):
-    for builder in (quadruped(), limbs(2, between=0.2), worlds_of(quadruped(), 3)):
+    sturdy = limbs(2, between=0.2)
+    sturdy.body_inertia = [5e-4 * np.eye(3) if mass == 0.2 else inertia for mass, inertia in masses_of(sturdy)]
+    for builder in (quadruped(), sturdy, worlds_of(quadruped(), 3)):
         assert near_singular(builder.finalize("cpu")) == {}
     hinge = ModelBuilder()
     hinge.add_articulation([hinge.add_joint_revolute(-1, hinge.add_link(mass=1.0, com=(0, 0, -1)), axis="y")])
@@ -380,9 +461,9 @@ def test_a_search_of_a_long_chain_is_bounded(monkeypatch):
     """The number of configurations falls with the number of joints; joints are still named."""
     computed, measures = [], Trees.measures
 
-    def counted(tree, q):
+    def counted(tree, q, **options):
         computed.append(len(tree.parent) * len(q))
-        return measures(tree, q)
+        return measures(tree, q, **options)
 
     monkeypatch.setattr(Trees, "measures", counted)
     found = []
@@ -390,7 +471,7 @@ def test_a_search_of_a_long_chain_is_bounded(monkeypatch):
         computed.clear()
         found.append(near_singular(limbs(count).finalize("cpu")))
         # beside the draws, and the start
-        assert sum(computed) <= SEARCHED + 3 * count * (2 * DRAWS + 4)
+        assert sum(computed) <= SEARCHED + 3 * count * (4 * DRAWS + 100)
     assert 0 < len(found[0]) <= len(found[1])
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -179,7 +180,10 @@ def parse_robot(source: XmlSource) -> UrdfRobot:
     if root.tag != "robot":
         cure = "this is MJCF; read it with add_mjcf" if root.tag == "mujoco" else "is this another kind of file?"
         raise root.error(f"a URDF file starts with <robot>, not <{root.tag}>; {cure}")
-    robot = UrdfRobot(root.need_text("name"), source)
+    name = root.get("name", "").strip()
+    robot = UrdfRobot(name or (Path(source.name).stem if source.folder is not None else "robot"), source)
+    if not name:
+        robot.remark("<robot> has no name; it gets that of the file", robot.name)
     _take_stock(root, robot)
     palette = _materials(robot)
     for element in root.all("link"):

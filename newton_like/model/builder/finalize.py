@@ -17,9 +17,17 @@ from newton_like.model.joint_types import look_up
 from newton_like.model.model import Model, inverse_inertias, inverse_masses
 from newton_like.model.pairs import PairSet
 from newton_like.model.singular import singular_joints
+from newton_like.model.structure import keep_structure
 from newton_like.types import Axis, GeoType, ShapeFlags, warp_types
 
-_CONSTANT = (*WITHOUT_GRADIENT, "body_inv_mass", "body_inv_inertia", "shape_collision_radius", "hull_points")
+_CONSTANT = (
+    *WITHOUT_GRADIENT,
+    "body_inv_mass",
+    "body_inv_inertia",
+    "shape_collision_radius",
+    "hull_points",
+    "_hull_scale",
+)
 """Real arrays that never require gradients."""
 
 _HULLS = (GeoType.MESH, GeoType.CONVEX_MESH)
@@ -68,6 +76,7 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     lay_out_custom(builder, model)
     told = singular_joints({**columns, "joint_ancestor": ancestor})
     model._singular = None if told is None else (told, model.version)
+    keep_structure(model)
     model._complete = True  # from now on, setting an unknown attribute raises
     return model
 
@@ -183,4 +192,6 @@ def _shapes(model: Model, layout: _Layout, columns: dict, report: Report) -> Non
     layout.set("shape_collision_radius", radius, "real", "shape")
     layout.set("shape_hull_first", first, "int")
     layout.set("shape_hull_count", count, "int")
+    if points:
+        layout.set("_hull_scale", columns["shape_scale"], "vec3", "shape")
     layout.set("hull_points", np.concatenate(points) if points else np.zeros((0, 3)), "vec3")

@@ -92,7 +92,6 @@ WRONG_FILES = {
     "lines of something else": ("robot: bot\nlinks: a, b\n", ["line 1", errors.XML_ERROR_SYNTAX]),
     "other root": ("<sdf/>", ["line 1", "<sdf>", "<robot>"]),
     "model of MuJoCo": ("<mujoco/>", ["line 1", "<mujoco>", "add_mjcf"]),
-    "no name": ('<robot><link name="a"/></robot>', ["line 1", "<robot>", "'name'"]),
     "xacro": (
         '<robot name="bot" xmlns:xacro="x">\n<xacro:arm/></robot>',
         ["line 2", "<xacro:arm>", "xacro file.xacro > file.urdf"],

@@ -214,3 +214,59 @@ def test_joints_that_follow_an_unknown_joint_are_free():
     assert remarked(report, "does not exist") == ["lead (gone)"]
     assert builder.joint_mimic_joint[report.joints["lead"]] == -1
     assert builder.joint_mimic_joint[report.joints["follow"]] == report.joints["lead"]
+
+
+@pytest.mark.parametrize("named", ["", ' name=" "'])
+def test_a_robot_without_a_name_gets_that_of_the_file(tmp_path, named):
+    """As other readers do; a text is called robot."""
+    text = robot(link("a"), link("b", INERTIAL), joint("j", "continuous", "a", "b")).replace(' name="bot"', named, 1)
+    assert 'name="bot"' not in text
+    source = tmp_path / "ur3.urdf"
+    source.write_text(text)
+    for given, name in ((source, "ur3"), (text, "robot")):
+        with pytest.warns(UrdfWarning, match="<robot> has no name"):
+            builder, report = load(given)
+        assert remarked(report, "<robot> has no name") == [name]
+        assert builder.articulation_label == [name]
+
+
+def test_changes_of_inertia_are_plain_numbers():
+    """A link whose inertia is impossible to 100 percent, and another one to a few."""
+    wild = '<inertial><mass value="1"/><inertia ixx="{}" iyy="1" izz="{}" ixy="0" ixz="0" iyz="0"/></inertial>'
+    text = robot(
+        link("a"),
+        link("b", wild.format(-1, -1)),
+        link("c", wild.format(1, 2.1)),
+        joint("i", "continuous", "a", "b"),
+        joint("j", "continuous", "b", "c"),
+    )
+    with pytest.warns(UrdfWarning, match=r"change: \d+(\.\d+)? %"):
+        _, report = load(text)
+    names = remarked(report, "impossible inertia")
+    assert len(names) == 2
+    assert not any("e+" in name for name in names)
+
+
+def test_meshes_of_the_same_python_package_are_found(tmp_path):
+    """Robots that are data of a Python package share meshes there, beside and above their own folders; nothing is read from outside."""
+    package = tmp_path / "robots_of_mine"
+    for folder in ("humanoid/one", "hands/left/meshes"):
+        (package / folder).mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    corners = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+    (package / "hands/left/meshes/palm.obj").write_text(corners)
+    (tmp_path / "palm.obj").write_text(corners)
+    source = package / "humanoid/one/one.urdf"
+
+    def with_mesh(name: str):
+        mesh = f'<collision><geometry><mesh filename="{name}"/></geometry></collision>'
+        source.write_text(robot(link("a"), link("b", INERTIAL + mesh), joint("j", "continuous", "a", "b")))
+        return load(source)[0]
+
+    for name in ("../../hands/left/meshes/palm.obj", "package://robots_of_mine/hands/left/meshes/palm.obj"):
+        assert with_mesh(name).shape_count == 1
+    with pytest.raises(ImportFileError, match="outside of the folders"):
+        with_mesh("../../../palm.obj")
+    (package / "__init__.py").unlink()
+    with pytest.raises(ImportFileError, match="outside of the folders"):
+        with_mesh("../../hands/left/meshes/palm.obj")

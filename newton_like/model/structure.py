@@ -1,0 +1,62 @@
+"""The structure of a model, which is fixed from ``finalize`` on: joint types, which bodies joints connect, and where numbers start.
+
+Batches, kernels and tables are made for the structure. Edits of these arrays would have no effect, or a wrong one.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+from newton_like.types import JointType, ModelFlags
+
+_MAIN = ("joint_type", "joint_parent", "joint_child")
+_ARRAYS = {
+    *_MAIN, "joint_ancestor", "joint_articulation", "joint_dof_dim", "joint_q_start", "joint_qd_start", "joint_mimic_joint", "joint_world",
+    "articulation_start", "articulation_end", "articulation_world", "body_world", "shape_body", "shape_world",
+}  # fmt: skip
+_ENUMS: dict[str, type[IntEnum]] = {"joint_type": JointType}
+
+
+def keep_structure(model) -> None:
+    """Keeps copies of the arrays of structure on the host, for :func:`check_structure`."""
+    model._structure = {name: getattr(model, name).numpy().copy() for name in sorted(_ARRAYS)}
+
+
+def check_structure(model, flags: int) -> None:
+    """Raises ValueError if an array of structure was edited. All of them are looked at for ``ModelFlags.ALL``. For
+    ``JOINT_PROPERTIES``, those are that say which bodies a joint connects and how, and for ``SHAPE_PROPERTIES`` the bodies of shapes, on
+    CPUs alone: on a GPU arrays would be copied."""
+    kept = model._structure
+    if kept is None:
+        return
+    names: tuple = ()
+    if flags == ModelFlags.ALL:
+        names = tuple(kept)
+    elif model.device.is_cpu:
+        names = _MAIN if flags & ModelFlags.JOINT_PROPERTIES else ()
+        names += ("shape_body",) if flags & ModelFlags.SHAPE_PROPERTIES else ()
+    for name in names:
+        now, before = getattr(model, name).numpy(), kept[name]
+        if now.shape != before.shape or not (now == before).all():
+            _refuse(model, name, now, before)
+
+
+def _refuse(model, name: str, now: np.ndarray, before: np.ndarray) -> None:
+    cure = "the structure of a model is fixed; change the builder and finalize it again"
+    if now.shape != before.shape:
+        raise ValueError(f"model.{name} has shape {now.shape}, and had {before.shape} at finalize; {cure}")
+    i = int(np.flatnonzero((now != before).reshape(len(now), -1).any(axis=1))[0])
+    kind = name.split("_")[0]
+    labels = getattr(model, f"{kind}_label")
+    entity = f"{kind} '{labels[i]}' (index {i}): " if i < len(labels) else ""
+    old, new = (_text(name, array[i]) for array in (before, now))
+    raise ValueError(f"{entity}{name} was {old} at finalize, and is {new} now; {cure}")
+
+
+def _text(name: str, value) -> str:
+    enum = _ENUMS.get(name)
+    if enum is not None and int(value) in list(enum):
+        return enum(int(value)).name
+    return str(value.tolist())

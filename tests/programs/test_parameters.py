@@ -11,7 +11,7 @@ from newton_like import ModelFlags
 from newton_like.collision.ground import find_colliders, shape_kinds
 from newton_like.model.edits import ARRAYS, GROUPS
 from newton_like.model.joint_types import look_up
-from newton_like.programs.parameters import _SOURCES, Parameters, TablesChanged
+from newton_like.programs.parameters import SOURCES, Parameters, TablesChanged
 from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
 from tests.support.mechanisms import mechanism, same_robot, worlds_of
@@ -79,7 +79,7 @@ def world_of_entries(model, name: str) -> np.ndarray:
 
 
 def test_the_table_names_the_arrays_that_are_read():
-    assert sorted(_SOURCES) == sorted(NAMES)
+    assert sorted(SOURCES) == sorted(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)

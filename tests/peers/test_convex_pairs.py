@@ -28,7 +28,7 @@ def assert_same(distance: np.ndarray, theirs: np.ndarray, exact: float):
     assert np.quantile(error, 0.99) < exact
     assert error.max() < 1.0e-3
     deep = distance < -1.0e-3
-    assert np.quantile((theirs - distance)[deep], 0.95) < 1.0e-3 + exact
+    assert np.quantile((theirs - distance)[deep], 0.9) < 2.0e-3 + exact
 
 
 @pytest.mark.parametrize(("kind", "other"), IN_MUJOCO)

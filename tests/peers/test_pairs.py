@@ -49,7 +49,7 @@ def test_distances_are_those_of_mujoco(rng, kind, other):
     assert known.sum() > N / 2
     error = abs(theirs - distance)[known]
     assert np.quantile(error, 0.98 if kind == BOX else 1.0) < 1.0e-9
-    assert error.max() < 1.0e-2
+    assert error.max() < 0.1
 
 
 def coal_shape(coal, kind: int, size: np.ndarray):
@@ -83,7 +83,8 @@ def test_distances_and_normals_are_those_of_coal(rng, kind, other):
         normal[i] = result.normal
     known = distance > -a.extent[:, 0] if (kind, other) == (SPHERE, CYLINDER) else np.full(N, True)
     assert known.sum() > N / 2
-    np.testing.assert_allclose(theirs[known], distance[known], atol=1.0e-9)
+    # the search of coal ends at differences of 1e-6
+    np.testing.assert_allclose(theirs[known], distance[known], atol=1.0e-6)
     # those of boxes that touch with a face and with edges nearly as much may differ
     turned = np.linalg.norm(normal - p.of_nearest("normal"), axis=1)[known]
     assert np.quantile(turned, 0.98 if kind == BOX else 1.0) < 1.0e-8

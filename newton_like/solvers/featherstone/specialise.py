@@ -113,7 +113,15 @@ class Specialiser:
             name: {case: self._trace(name, *integers) for case, integers in stage.cases(self.T).items()}
             for name, stage in STAGES.items()
         }
-        self.operations = sum(len(t) for cases in self._traces.values() for t in cases.values())
+        self.operations = self._count()
+        # robots that may touch with many bodies: the general code builds rows of any body
+        self.shared_build = self.operations > BUDGET
+        if self.shared_build:
+            self._traces["contact_build"] = {}
+            self.operations = self._count()
+
+    def _count(self) -> int:
+        return sum(len(t) for cases in self._traces.values() for t in cases.values())
 
     def _trace(self, name: str, *args) -> Trace:
         trace = Trace()
@@ -132,7 +140,7 @@ class Specialiser:
         readers |= {"hulls"} if T.first_hull < T.colliders else set()
         readers |= {"carriers"} if (np.array(T.dof_limits) & PRESCRIBED).any() else set()
         readers |= {"couplings"} if T.couplings else set()
-        readers |= {"pairs"} if T.pairs else set()
+        readers |= {"pairs"} if T.pairs or self.shared_build else set()
         arrays = {row.name for row in (*KINEMATICS, *STEP) if readers & set(row.read_by.split())}
         places = set()
         for cases in self._traces.values():
@@ -176,6 +184,8 @@ class Specialiser:
         no_sweep = native("no_sweep", "", dict(t=int, e=int, T=m.Tree, L=m.Layout, mem=m.memory))
         for name in ("find_pairs", "pair_build", "recall_feature", "keep_feature", "forget_feature"):
             stages[name] = getattr(m, name)
+        if self.shared_build:
+            stages["contact_build"] = m.contact_build
         stages["detect_hull"] = m.detect if T.first_hull < T.colliders else no_hull
         stages["coupling_build"] = m.coupling_build if T.couplings else no_build
         stages["coupling_sweep"] = m.coupling_sweep if T.couplings else no_sweep

@@ -101,11 +101,13 @@ def _combined(settings: dict, pairs, turning: np.ndarray, s: np.ndarray, g: np.n
     own = soft[0] | soft[1]
     # a shape that states nothing has no share
     mix = [np.where(of, settings["geom_solmix"][x].astype(np.float64), 0.0) for of, x in zip(soft, (s, g), strict=True)]
-    share = np.where(soft[0] & soft[1], _share(*mix), np.where(soft[0], 1.0, 0.0))[:, None]
+    both = soft[0] & soft[1]
+    share = np.where(both, _share(*mix), np.where(soft[0], 1.0, 0.0))[:, None]
     ref = [settings["solref"][x].astype(np.float64) for x in (s, g)]
     mixed = share * ref[0] + (1.0 - share) * ref[1]
-    standard = ((ref[0][:, :1] > 0.0) & (ref[1][:, :1] > 0.0)) | (share == 0.0) | (share == 1.0)
-    solref = np.where(standard, mixed, np.minimum(*ref))
+    # stiffness and damping are not mixed with time constants: the smaller numbers count
+    mixes = (ref[0][:, 0] > 0.0) & (ref[1][:, 0] > 0.0) | ~both
+    solref = np.where(mixes[:, None], mixed, np.minimum(*ref))
     imp = [settings["geom_solimp"][x].astype(np.float64) for x in (s, g)]
     _soften(table, own, solref, share * imp[0] + (1.0 - share) * imp[1])
     codes, of = pairs

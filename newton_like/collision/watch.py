@@ -6,13 +6,15 @@ import numpy as np
 import warp as wp
 
 from newton_like.kernels.edits import edit_kernels
+from newton_like.model.contact_settings import has_contact_settings, settings_of
 from newton_like.model.edits import SHAPES, TYPES, edits_of
 
 _FORMS = ("shape_type", "shape_hull_first", "shape_hull_count", "hull_points")
 
 
 class ShapeWatch:
-    """A record of the arrays that determine pairs of shapes and their tables: flags, collision groups, filters, types and hulls.
+    """A record of the arrays that determine pairs of shapes and their tables: flags, collision groups, filters, types, hulls, and settings of
+    contacts.
 
     Args:
         model: the model.
@@ -26,6 +28,8 @@ class ShapeWatch:
         self._flags, self._groups = wp.clone(model.shape_flags), wp.clone(model.shape_collision_group)
         self._filtered = model.shape_collision_filter_pairs.codes
         self._forms = [getattr(model, name).numpy().copy() for name in _FORMS]
+        settings = settings_of(model) if has_contact_settings(model) else {}
+        self._settings = {name: numbers.copy() for name, numbers in settings.items()}
         self._since = edits_of(model).version
 
     def changed(self, model) -> bool:
@@ -33,6 +37,10 @@ class ShapeWatch:
         edits = edits_of(model)
         if edits.last[SHAPES] > self._since and model.shape_count and self._differs(model, edits):
             return True
+        if self._settings and edits.last[SHAPES] > self._since:
+            now = settings_of(model)
+            if not all(np.array_equal(old, now[name]) for name, old in self._settings.items()):
+                return True
         if edits.last[TYPES] > self._since and not all(
             np.array_equal(old, getattr(model, name).numpy()) for old, name in zip(self._forms, _FORMS, strict=True)
         ):

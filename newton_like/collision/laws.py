@@ -60,7 +60,8 @@ def add_laws(model, tables: ContactTables) -> ContactTables:
     if not one.size:
         return tables
     turning = np.stack(
-        [getattr(model, f"shape_material_mu_{name}").numpy().astype(np.float64) for name in ("torsional", "rolling")], axis=1
+        [getattr(model, f"shape_material_mu_{name}").numpy().astype(np.float64) for name in ("torsional", "rolling")],
+        axis=1,
     )
     flat = _combined(settings, pairs, turning, one.ravel(), two.ravel())
     table = flat.reshape(*one.shape, LAW_TABLE)
@@ -180,7 +181,12 @@ def _state_pairs(table, settings: dict, rows: np.ndarray, pairs: np.ndarray) -> 
     table[rows] = part
 
 
-_POSITIVE = {"geom_solmix": "a number", "geom_turning_friction": "numbers", "pair_friction": "numbers", "pair_margin": "a distance"}
+_POSITIVE = {
+    "geom_solmix": "a number",
+    "geom_turning_friction": "numbers",
+    "pair_friction": "numbers",
+    "pair_margin": "a distance",
+}
 
 
 def _check(model, settings: dict) -> None:
@@ -205,7 +211,11 @@ def _check(model, settings: dict) -> None:
     for name in ("solref", "pair_solref"):
         numbers = settings[name].reshape(-1, 2)
         sound = np.isfinite(numbers).all(axis=1) & ((numbers > 0.0).all(axis=1) | (numbers < 0.0).all(axis=1))
-        refuse(name, ~sound, "a time constant [s] and a damping ratio above 0, or both a stiffness and a damping as negative numbers")
+        refuse(
+            name,
+            ~sound,
+            "a time constant [s] and a damping ratio above 0, or both a stiffness and a damping as negative numbers",
+        )
     for name in ("geom_solimp", "pair_solimp"):
         numbers = settings[name].reshape(-1, 5)
         sound = np.isfinite(numbers).all(axis=1) & (numbers >= 0.0).all(axis=1) & (numbers[:, :2] <= 1.0).all(axis=1)

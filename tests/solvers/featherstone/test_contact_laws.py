@@ -31,7 +31,11 @@ G = 9.81
 
 def softness(rng, direct: bool = False) -> str:
     """Random settings of softness."""
-    ref = (-rng.uniform(1e3, 1e4), -rng.uniform(10.0, 100.0)) if direct else (rng.uniform(0.005, 0.05), rng.uniform(0.3, 1.5))
+    ref = (
+        (-rng.uniform(1e3, 1e4), -rng.uniform(10.0, 100.0))
+        if direct
+        else (rng.uniform(0.005, 0.05), rng.uniform(0.3, 1.5))
+    )
     low, high, width = rng.uniform(0.1, 0.9), rng.uniform(0.5, 0.99), rng.uniform(5e-4, 1e-2)
     curve = (rng.uniform(0.2, 0.8), rng.uniform(1.0, 4.0))
     numbers = " ".join(str(float(x)) for x in (low, high, width, *curve))
@@ -112,7 +116,12 @@ def test_boxes_and_pairs_of_bodies_move_as_in_mujoco(rng):
 
 def test_penetration_at_rest_is_that_of_the_formula(rng):
     """In single precision and at another time step: k d^2 depth = (1 - d) g."""
-    width, d, time, ratio = rng.uniform(0.01, 0.05), rng.uniform(0.5, 0.95), rng.uniform(0.03, 0.06), rng.uniform(0.7, 1.5)
+    width, d, time, ratio = (
+        rng.uniform(0.01, 0.05),
+        rng.uniform(0.5, 0.95),
+        rng.uniform(0.03, 0.06),
+        rng.uniform(0.7, 1.5),
+    )
     settings = f'solref="{time} {ratio}" solimp="{d} {d} {width}"'
     model = built([scene(PLANE.format(settings) + falling(rng, BALL, 0.1, settings))], wp.float32)
     found, _ = motions(model, 1000)
@@ -123,14 +132,21 @@ def test_penetration_at_rest_is_that_of_the_formula(rng):
 @pytest.mark.slow
 def test_both_evaluators_and_all_batches_give_the_same_bits(rng):
     xml = scene(PLANE.format(softness(rng)) + falling(rng, BOX, 0.12, softness(rng)))
-    results = [motions(built([xml] * n, wp.float32), 60, evaluator=kind)[0] for n, kind in ((1, "general"), (1, "specialised"), (9, "specialised"))]
+    results = [
+        motions(built([xml] * n, wp.float32), 60, evaluator=kind)[0]
+        for n, kind in ((1, "general"), (1, "specialised"), (9, "specialised"))
+    ]
     np.testing.assert_array_equal(results[0], results[1])
     for k in range(9):
         np.testing.assert_array_equal(results[0][:, 0], results[2][:, k])
 
 
 def random_geom(rng, name: str, place: str, soft: float) -> str:
-    settings = [f'condim="{rng.choice([1, 3, 4, 6])}"', f'priority="{rng.integers(-1, 2)}"', f'solmix="{rng.choice([0.0, rng.uniform(0.1, 3.0)])}"']
+    settings = [
+        f'condim="{rng.choice([1, 3, 4, 6])}"',
+        f'priority="{rng.integers(-1, 2)}"',
+        f'solmix="{rng.choice([0.0, rng.uniform(0.1, 3.0)])}"',
+    ]
     settings.append('friction="{} {} {}"'.format(*rng.uniform(0.01, 1.0, 3)))
     if rng.random() < soft:
         settings.append(softness(rng, rng.random() < 0.3))
@@ -140,8 +156,13 @@ def random_geom(rng, name: str, place: str, soft: float) -> str:
 def test_laws_are_those_of_mujocos_contacts(rng):
     """Priority, solmix, condim and explicit pairs, for contacts with a plane and with a fixed box."""
     for _ in range(60):
-        ground = rng.choice([PLANE.format("").split("<geom ")[1].split("/>")[0], 'type="box" size="1 1 .1" pos="0 0 -.1"'])
-        bodies = random_geom(rng, "a", ground, 0.7) + f'<body pos="0 0 .09"><freejoint/>{random_geom(rng, "b", BALL, 1.0)}</body>'
+        ground = rng.choice(
+            [PLANE.format("").split("<geom ")[1].split("/>")[0], 'type="box" size="1 1 .1" pos="0 0 -.1"']
+        )
+        bodies = (
+            random_geom(rng, "a", ground, 0.7)
+            + f'<body pos="0 0 .09"><freejoint/>{random_geom(rng, "b", BALL, 1.0)}</body>'
+        )
         extra = ""
         if rng.random() < 0.3:
             friction = "{0} {0} {1} {2} {2}".format(*rng.uniform(0.01, 1.0, 3))
@@ -211,7 +232,9 @@ def test_a_plane_of_the_engine_has_no_share_in_softness_but_in_friction(rng):
     builder = ModelBuilder()
     builder.add_mjcf(scene(falling(rng, BALL, 0.1, f'friction="{mu}" condim="4" {settings}')))
     builder.add_ground_plane(cfg=ShapeConfig(mu=2.0 * mu))
-    parameters = SolverFeatherstone(builder.finalize(dtype=wp.float64), evaluator="general")._steppers[0].work.parameters
+    parameters = (
+        SolverFeatherstone(builder.finalize(dtype=wp.float64), evaluator="general")._steppers[0].work.parameters
+    )
     law = parameters.rows()[0, parameters.at["law"] :]
     time, ratio = (float(x) for x in re.search(r'solref="(\S+) (\S+)"', settings).groups())
     assert law[LAW_DAMPING] == pytest.approx(2.0 / time, rel=1e-6)

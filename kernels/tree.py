@@ -55,10 +55,10 @@ SIZE, CENTER, ROTATION, SURFACE, RADIUS = 0, 3, 6, 10, 18
 # Surface properties. OMEGA and DAMPING_RATIO are those of its spring-damper per unit of effective mass.
 MU, RESTITUTION, OMEGA, DAMPING_RATIO, MU_TORSIONAL, MU_ROLLING, MARGIN, GAP = range(8)
 
-# The law of a contact whose shapes state MuJoCo's settings, see `kernels.solvers.contact_law`: one where MuJoCo's rules combine the friction;
-# sliding, torsional and rolling friction; one where contacts are soft; stiffness and damping per unit of mass, times the largest impedance
-# squared and plain, and the largest stiffness times dt squared; least and largest impedance, inverse width, midpoint and power of the curve
-# between them; and what is added to the signed distance.
+# The law of a contact whose shapes state MuJoCo's settings, see `kernels.solvers.contact_law`: one where MuJoCo's rules combine the
+# friction; sliding, torsional and rolling friction; one where contacts are soft; stiffness and damping per unit of mass, times the
+# largest impedance squared and times it, and the largest stiffness times dt squared; least and largest impedance, inverse width,
+# midpoint and power of the curve between them; and what is added to the signed distance.
 LAW = 14
 (
     LAW_BY_RULE, LAW_MU, LAW_SOFT, LAW_STIFFNESS, LAW_DAMPING, LAW_MOST, LAW_IMPEDANCE, LAW_IMPEDANCE_MOST, LAW_INVERSE_WIDTH,

@@ -1,4 +1,5 @@
-"""Closest points of pairs of shapes, without a step: the programs of pairs over lanes of pairs of the same kinds.
+"""Closest points of pairs of shapes, without a step: the search for the closest points of two convex shapes over lanes of pairs of the same
+kinds, and closed forms for spheres in boxes and cylinders.
 
 A slot is a number of a lane; a pair has one, and slots behind the last pair of a kind repeat it. Signed distances and normals are as in
 `kernels.collision.pairs.records`. The solid side of a plane is below its normal.
@@ -9,10 +10,10 @@ from functools import cache
 import warp as wp
 from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.collision.pairs.work import PER_UNIT
-from newton_like.kernels.collision.plane import CAPSULE, SPHERE
+from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, SPHERE
 
 from newton_like.kernels.collision.pairs.records import (  # isort: skip
-    AWAY, AXES, CENTRE, DISTANCE, EXTENT, PLACE, POINT, POINTS_OF_A_PAIR, SHAPE,
+    AWAY, AXES, CENTRE, DISTANCE, EXTENT, PLACE, SHAPE,
 )  # fmt: skip
 
 PLANE = -1
@@ -20,7 +21,7 @@ PLANE = -1
 
 
 def search_kernel(m):
-    """Kernel over threads: the contact points of blocks of pairs of the same kinds and hulls."""
+    """Kernel over threads: the closest points of blocks of pairs of the same kinds and hulls."""
     real = m.real
 
     @wp.func
@@ -33,11 +34,33 @@ def search_kernel(m):
         m.scale_pair(b, t, SPHERE, other, 0, 0, hull, count, T, P, L, mem)
         x = m.support(b, t, 1, other, hull, count, m.neg3(n), T, P, L, mem)
         x = m.scale3(x, m.rcp(m.get(mem, L.pair_work + PER_UNIT, t)))
-        if other == SPHERE or other == CAPSULE:
+        if other <= CAPSULE:
             x = m.fnma3(n, m.get(mem, L.pair_shapes + SHAPE + EXTENT, t), x)
         distance = m.dot(n, x)
         half = m.mul(m.fill(real(0.5)), distance)
         m.put_pair_point(t, 0, m.fnma3(n, half, x), n, distance, m.fill(real(1.0)), L, mem)
+
+    @wp.func
+    def core_point(
+        b: int, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T: m.Tree, P: m.Params, L: m.Layout, t: int,
+        mem: m.memory,
+    ):  # fmt: skip
+        """manifold <- the closest point of two convex shapes."""
+        m.clear_manifold(t, L, mem)
+        middle = m.scale_pair(b, t, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        touch = m.core_touch(b, t, middle, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        unit = m.rcp(m.get(mem, L.pair_work + PER_UNIT, t))
+        distance = m.mul(touch.distance, unit)
+        x = m.scale3(touch.first, unit)
+        # a sphere and a capsule are their core with a radius
+        if kind <= CAPSULE:
+            radius = m.get_shape(t, 0, L, mem).size.x
+            distance = m.sub(distance, radius)
+            x = m.fma3(touch.n, radius, x)
+        if other <= CAPSULE:
+            distance = m.sub(distance, m.get_shape(t, 1, L, mem).size.x)
+        x = m.fma3(touch.n, m.mul(m.fill(real(0.5)), distance), x)
+        m.put_pair_point(t, 0, x, touch.n, distance, m.fill(real(1.0)), L, mem)
 
     @wp.kernel(module="unique", enable_backward=False, module_options={"cpu_compiler_flags": GENERAL_FLAGS})
     def search(
@@ -65,8 +88,14 @@ def search_kernel(m):
                 m.put(mem, L.pair_shapes + i, t, shapes[i, b])
             if kind < 0:
                 plane_point(b, other, hull_b, count_b, T, P, L, t, mem)
+            elif kind == SPHERE and other == BOX:
+                m.clear_manifold(t, L, mem)
+                m.sphere_box(t, L, mem)
+            elif kind == SPHERE and other == CYLINDER:
+                m.clear_manifold(t, L, mem)
+                m.sphere_cylinder(t, L, mem)
             else:
-                m.pair_points(b, t, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+                core_point(b, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, t, mem)
             for i in range(points.shape[0]):
                 points[i, b] = m.get(mem, L.manifold + i, t)
 
@@ -148,14 +177,9 @@ def slot_kernels(real):
         p = pair_of[slot]
         b = slot // width
         lane = slot % width
-        least = int(0)
-        for i in range(1, POINTS_OF_A_PAIR):
-            if points[POINT * i + DISTANCE, b, lane] < points[POINT * least + DISTANCE, b, lane]:
-                least = i
-        at = POINT * least
-        d = points[at + DISTANCE, b, lane]
-        x = vec3(points[at + PLACE, b, lane], points[at + PLACE + 1, b, lane], points[at + PLACE + 2, b, lane])
-        n = vec3(points[at + AWAY, b, lane], points[at + AWAY + 1, b, lane], points[at + AWAY + 2, b, lane])
+        d = points[DISTANCE, b, lane]
+        x = vec3(points[PLACE, b, lane], points[PLACE + 1, b, lane], points[PLACE + 2, b, lane])
+        n = vec3(points[AWAY, b, lane], points[AWAY + 1, b, lane], points[AWAY + 2, b, lane])
         x = x + wp.transform_get_translation(pose_of(one[p], shape_body, shape_transform, body_q))
         near = x - real(0.5) * d * n
         far = x + real(0.5) * d * n

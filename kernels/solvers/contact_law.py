@@ -4,9 +4,9 @@ A contact at the signed distance r < 0 with the normal velocity v before the ste
 
     J a + R f = -b v - k d r,   R = (1 - d) / d w
 
-(Todorov 2014; MuJoCo's documentation, "Computation", "Parameters"). a is the acceleration, f the normal force, and w the mean inverse mass of
-both bodies at their centres of mass, as `body_invweight0` of MuJoCo but in the pose of the step. Over a step of length dt, with the impulse
-p = dt f and the velocity u = v + dt J a, this is the row u + R p = (1 - dt b) v - dt k d r.
+(Todorov 2014; MuJoCo's documentation, "Computation", "Parameters"). a is the acceleration, f the normal force, and w the sum of the mean
+inverse masses of both bodies at their centres of mass, as `body_invweight0` of MuJoCo but in the pose of the step. Over a step of
+length dt, with the impulse p = dt f and the velocity u = v + dt J a, this is the row u + R p = (1 - dt b) v - dt k d r.
 """
 
 import types

@@ -45,13 +45,13 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def build_rows(
-        b, t, a: int, c: int, leaf: int, other: int, shared: int, tree: int, tree2: int, body: int, body2: int, material: int, lawful: int,
-        law: int, x: m.Vec3, x2: m.Vec3, n: m.Vec3, u1: m.Vec3, u2: m.Vec3, o, T, P, L, mem,
+        b, t, a: int, c: int, leaf: int, other: int, shared: int, tree: int, tree2: int, body: int, body2: int, material: int, law: int,
+        x: m.Vec3, x2: m.Vec3, n: m.Vec3, u1: m.Vec3, u2: m.Vec3, o, T, P, L, mem,
     ):  # fmt: skip
         """The rows of candidate c as active contact a, along (n, u1, u2), with the material at `material` in memory. The span of `leaf`,
         `other` and `shared` has the dofs of the body that n points to and of the other one; the point is at x and x2 about the origins
-        of their trees, which are `tree` and `tree2`, -1 for the world. Where `lawful` is 1, the contact has the law number `law`, and its
-        bodies are `body` and `body2`, -1 for the world."""
+        of their trees, which are `tree` and `tree2`, -1 for the world. With laws, the contact has the law number `law`, and its bodies
+        are `body` and `body2`, -1 for the world."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         dt = m.fill(o.dt)
@@ -60,7 +60,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         on = m.where_lt(m.get(mem, L.near + c, t), zero, one, zero)
         y = L.contact_y + T.reach * T.contact_rows * a
         weight = zero
-        if lawful > 0:
+        if T.laws > 0:
             on = m.law_on(b, law, gap, on, P)
             weight = m.inverse_weight(t, body, y, n, u1, u2, T, L, mem)
             weight = m.add(weight, m.inverse_weight(t, body2, y, n, u1, u2, T, L, mem))
@@ -85,7 +85,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at + MASS, t, m.mul(on, m.mul(gain, m.rcp(ann))))
         m.put(mem, at + SOFTNESS, t, m.where_lt(calm, zero, zero, soft.softness))
         m.put(mem, at + TARGET, t, m.where_lt(calm, zero, bounce, target))
-        if lawful > 0:
+        if T.laws > 0:
             half = m.fill(real(0.5))
             row = m.law_row(b, law, gap, before, weight, o, P)
             least = m.rcp(m.add(ann, row.compliance))
@@ -222,7 +222,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         u2 = m.plane_vec(P, b, pl, TANGENT_2)
         x = m.get3(mem, L.point + 3 * c, t)
         build_rows(
-            b, t, a, c, T.leaf[k], -1, 0, m.tree_of(k, T), -1, k, -1, L.material, T.laws, s, x, x, n, u1, u2, o, T, P, L, mem
+            b, t, a, c, T.leaf[k], -1, 0, m.tree_of(k, T), -1, k, -1, L.material, s, x, x, n, u1, u2, o, T, P, L, mem
         )  # fmt: skip
 
     @m.func
@@ -246,7 +246,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         tree = m.moving_tree(j, m.pair_leaf(p, T), T)
         tree2 = m.moving_tree(k, m.pair_other(p, T), T)
         build_rows(
-            b, t, a, c, m.pair_leaf(p, T), m.pair_other(p, T), m.pair_shared(p, T), tree, tree2, j, k, L.material, T.laws, law, two, one, n,
+            b, t, a, c, m.pair_leaf(p, T), m.pair_other(p, T), m.pair_shared(p, T), tree, tree2, j, k, L.material, law, two, one, n,
             m.tangent(n), m.second_tangent(n), o, T, P, L, mem,
         )  # fmt: skip
 
@@ -279,7 +279,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         n = m.get3(mem, at + GIVEN_NORMAL, t)
         x = m.get3(mem, L.point + 3 * c, t)
         build_rows(
-            b, t, a, c, T.leaf[k], -1, 0, m.tree_of(k, T), -1, k, -1, at + GIVEN_SURFACE, 0, 0, x, x, n, m.tangent(n), m.second_tangent(n),
+            b, t, a, c, T.leaf[k], -1, 0, m.tree_of(k, T), -1, k, -1, at + GIVEN_SURFACE, 0, x, x, n, m.tangent(n), m.second_tangent(n),
             o, T, P, L, mem,
         )  # fmt: skip
 

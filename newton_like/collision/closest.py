@@ -11,7 +11,7 @@ import warp as wp
 from newton_like.arrays import active_tape, as_numbers, flat, host_array, keep_for_graph
 from newton_like.collision.ground import KIND
 from newton_like.kernels.collision.closest import PLANE, search_kernel, slot_kernels
-from newton_like.kernels.collision.pairs.records import PAIR_COUNTS, POINT, POINTS_OF_A_PAIR, SHAPE
+from newton_like.kernels.collision.pairs.records import PAIR_COUNTS, POINT, SHAPE
 from newton_like.kernels.layout import STEP, STEP_ROWS, sizes, stack
 from newton_like.model.arguments import arrays_of_state, check_model
 from newton_like.programs.device import interleaved, lane_width
@@ -114,7 +114,7 @@ class ClosestPoints:
         self._P.uniform = points if points.size else wp.zeros(1, dtype=model.dtype, device=device)
         self._memory = wp.zeros((layout["size"], self._threads), dtype=m.lane, device=device)
         self._shapes = wp.zeros((2 * SHAPE, blocks), dtype=m.lane, device=device)
-        self._points = wp.zeros((POINTS_OF_A_PAIR * POINT, blocks), dtype=m.lane, device=device)
+        self._points = wp.zeros((POINT, blocks), dtype=m.lane, device=device)
 
     def compute(self, state) -> ClosestPoints:
         """Computes the closest points at the poses of bodies of a state. Results go to the same arrays. A graph can capture the call.

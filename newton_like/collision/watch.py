@@ -13,8 +13,8 @@ _FORMS = ("shape_type", "shape_hull_first", "shape_hull_count", "hull_points")
 
 
 class ShapeWatch:
-    """A record of the arrays that determine pairs of shapes and their tables: flags, collision groups, filters, types, hulls, and settings of
-    contacts.
+    """A record of the arrays that determine pairs of shapes and their tables: flags, collision groups, filters, types, hulls, and settings
+    of contacts.
 
     Args:
         model: the model.

@@ -10,9 +10,6 @@ import mujoco
 import numpy as np
 import pytest
 import warp as wp
-
-from newton_like import ModelBuilder, ModelFlags, ShapeConfig
-from newton_like.importers.mjcf import MjcfWarning
 from newton_like.kernels.tree import (
     LAW_BY_RULE,
     LAW_DAMPING,
@@ -22,8 +19,11 @@ from newton_like.kernels.tree import (
     LAW_SOFT,
     LAW_STIFFNESS,
 )
-from newton_like.solvers import SolverFeatherstone
+
+from newton_like import ModelBuilder, ModelFlags, ShapeConfig
+from newton_like.importers.mjcf import MjcfWarning
 from newton_like.importers.xml_source import ImportFileError
+from newton_like.solvers import SolverFeatherstone
 
 DT = 0.002
 G = 9.81

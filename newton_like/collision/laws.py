@@ -218,5 +218,4 @@ def _check(model, settings: dict) -> None:
         )
     for name in ("geom_solimp", "pair_solimp"):
         numbers = settings[name].reshape(-1, 5)
-        sound = np.isfinite(numbers).all(axis=1) & (numbers >= 0.0).all(axis=1) & (numbers[:, :2] <= 1.0).all(axis=1)
-        refuse(name, ~sound, "two impedances from 0 to 1, a width [m], a midpoint and a power, none negative")
+        refuse(name, ~np.isfinite(numbers).all(axis=1), "five finite numbers")

@@ -32,15 +32,9 @@ def read_condim(element: XmlElement) -> int:
 
 
 def read_solimp(element: XmlElement) -> tuple[float, ...]:
-    """Five numbers of ``solimp``. Raises ImportFileError for numbers that they cannot be."""
+    """Five numbers of ``solimp``. Raises ImportFileError for numbers that are not finite. Others are clipped later, as in MuJoCo."""
     given = floats(element, "solimp", 5, ())
-    solimp = (*given, *SOLIMP[len(given) :])
-    if min(solimp) < 0.0 or max(solimp[:2]) > 1.0:
-        raise element.error(
-            f"solimp={element.attributes['solimp']!r} must be two impedances from 0 to 1, a width, a midpoint and a power,"
-            " none negative"
-        )
-    return solimp
+    return (*given, *SOLIMP[len(given) :])
 
 
 def is_solref(solref) -> bool:

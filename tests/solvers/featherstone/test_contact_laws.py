@@ -114,6 +114,16 @@ def test_boxes_and_pairs_of_bodies_move_as_in_mujoco(rng):
         np.testing.assert_allclose(found, motions_of_mujoco([xml], 400), rtol=0.0, atol=1e-6)
 
 
+def test_impedances_out_of_range_are_clipped_as_in_mujoco(rng):
+    """Impedances above 1 and below 0, a negative width, and a power below 1."""
+    xmls = []
+    for solimp in ("2 1 .01", "-1 .9 .01", ".9 .95 -1", ".5 .9 .01 .5 .1", ".5 .9 .01 2 2"):
+        settings = f'solimp="{solimp}"'
+        xmls.append(scene(PLANE.format(settings) + falling(rng, BALL, 0.13, settings)))
+    found, _ = motions(built(xmls), 200, evaluator="general")
+    np.testing.assert_allclose(found, motions_of_mujoco(xmls, 200), rtol=0.0, atol=2e-8)
+
+
 def test_penetration_at_rest_is_that_of_the_formula(rng):
     """In single precision and at another time step: k d^2 depth = (1 - d) g."""
     width, d, time, ratio = (
@@ -274,7 +284,7 @@ def test_edited_settings_act_after_a_notice(rng):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ('solimp="2 .9 .1"', r"line \d+.*solimp='2 .9 .1' must be two impedances"),
+        ('solimp=".9 .9 .1 .5 2 3"', r"line \d+.*solimp='.9 .9 .1 .5 2 3' must have 1 to 5 numbers"),
         ('solmix="-1"', "solmix"),
         ('priority="1.5"', "priority='1.5' must be a whole number"),
     ],

@@ -21,8 +21,8 @@ class Row:
         meaning: the meaning of its numbers.
         size: a function from the namespace of counts (see :func:`sizes`) to the number of lanes; None: each program gives the size.
         read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"pairs"``,
-            ``"couplings"`` and ``"carriers"`` (kinematic bodies), general functions that specialised steps also call. Traces contain all
-            other readers.
+            ``"couplings"``, ``"carriers"`` (kinematic bodies) and ``"laws"`` (soft contacts of pairs), general functions that specialised
+            steps also call. Traces contain all other readers.
         kept: a function from the namespace of counts to the number of lanes, from the first one on, that persist between steps; None: no
             lane persists.
         shared: whether programs of the dynamics library also use a row of a step.
@@ -64,7 +64,7 @@ KINEMATICS = (
     ),
     Row("rot", "the same as matrices", lambda n: 9 * (n.bodies + n.trees), "hulls couplings pairs"),
     Row("pos", "places of link frames about the origin", lambda n: 3 * (n.bodies + n.trees), "hulls couplings pairs"),
-    Row("com", "places of centres of mass about the origin", lambda n: 3 * (n.bodies + n.trees), "couplings"),
+    Row("com", "places of centres of mass about the origin", lambda n: 3 * (n.bodies + n.trees), "couplings laws"),
     Row("subspace", "motion subspaces: six numbers a dof", lambda n: 6 * n.dofs, "couplings pairs"),
     Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + n.trees), "hulls pairs"),
     Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + n.trees)),

@@ -13,11 +13,11 @@ from newton_like.kernels.gather import EFFORT_MODE, gather_functions
 
 from newton_like.kernels.tree import (  # isort: skip
     ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTER, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, COLLIDER, DAMPING,
-    DAMPING_RATIO, DISTANCE_MAX, DISTANCE_MIN, DOF, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, GAIN, GAP, HALF_LENGTH, HALF_TURN_QUAT,
-    HOME_QUAT, INERTIA, JOINT, LIMIT_DAMPING_RATIO, LIMIT_LOWER, LIMIT_OMEGA, LIMIT_UPPER, MARGIN, MASS, MIMIC_OFFSET, MIMIC_RATIO, MU,
-    MU_ROLLING, MU_TORSIONAL, NORMAL, OFFSET, OFFSET_1, OFFSET_2, OMEGA, PARENT_POS, PARENT_QUAT, PLANE, POSITION, PRESCRIBED,
-    PRESCRIBED_ARMATURE, RADIUS, RESTITUTION, REST_Q, ROTATION, SIZE, STIFFNESS, SURFACE, TANGENT_1, TANGENT_2, TARGET_KD, TARGET_KE,
-    TARGET_VELOCITY_GAIN, VELOCITY, VELOCITY_LIMIT,
+    DAMPING_RATIO, DISTANCE_MAX, DISTANCE_MIN, DOF, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, GAIN, GAP, HALF_LENGTH,
+    HALF_TURN_QUAT, HOME_QUAT, INERTIA, JOINT, LAW, LAW_MU, LAW_SHIFT, LIMIT_DAMPING_RATIO, LIMIT_LOWER, LIMIT_OMEGA, LIMIT_UPPER,
+    MARGIN, MASS, MIMIC_OFFSET, MIMIC_RATIO, MU, MU_ROLLING, MU_TORSIONAL, NORMAL, OFFSET, OFFSET_1, OFFSET_2, OMEGA, PARENT_POS,
+    PARENT_QUAT, PLANE, POSITION, PRESCRIBED, PRESCRIBED_ARMATURE, RADIUS, RESTITUTION, REST_Q, ROTATION, SIZE, STIFFNESS,
+    SURFACE, TANGENT_1, TANGENT_2, TARGET_KD, TARGET_KE, TARGET_VELOCITY_GAIN, VELOCITY, VELOCITY_LIMIT,
 )  # fmt: skip
 
 STOP_OMEGA, STOP_DAMPING_RATIO = 1000.0, 100.0
@@ -39,6 +39,10 @@ WEAK = 1.0e5
 SQUARES, LARGEST = 4, 8
 """The form of a shape: how many sizes it has, 0 for hulls. The bounding radius is their sum; with SQUARES added to the form, the root of
 the sum of their squares; with LARGEST, the largest."""
+
+LAW_TABLE = LAW + 4
+"""Numbers of a law in the table that its record is made of: those of the record, the shares of the first shape's, the second one's and the
+larger sliding friction, and the margin of a pair, -1 for none."""
 
 POSITION_MODE, VELOCITY_MODE = 1, 2
 """Bits of ``newton_like.types.JointTargetMode``."""
@@ -488,6 +492,46 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give(G, lane, pair_at + k, shift)
 
     @wp.kernel(module=module, enable_backward=False)
+    def laws(
+        G: Target,
+        law_at: int,
+        # of each articulation and contact: both shapes
+        one: wp.array2d[int],
+        two: wp.array2d[int],
+        # laws as `newton_like.collision.laws` makes them, and how many numbers those of one articulation have; 0: they are the same for all
+        table: wp.array[real],
+        stride: int,
+        # Model:
+        shape_margin: wp.array[real],
+        shape_material_mu: wp.array[real],
+    ):
+        at_lane, share = wp.tid()
+        i, lane = articulation(G, at_lane)
+        if i < 0:
+            return
+        for k in range(share, G.items, G.sharing):
+            s = one[i, k]
+            g = two[i, k]
+            at = law_at + LAW * k
+            start = stride * i + LAW_TABLE * k
+            for j in range(LAW):
+                if j != LAW_MU and j != LAW_SHIFT:
+                    give(G, lane, at + j, fetch(table, start + j))
+            # of sliding friction there are shares of both numbers and of their maximum, and a number
+            x = fetch(shape_material_mu, s)
+            y = fetch(shape_material_mu, g)
+            mu = fetch(table, start + LAW) * x + fetch(table, start + LAW + 1) * y
+            mu = mu + fetch(table, start + LAW + 2) * wp.max(x, y) + fetch(table, start + LAW_MU)
+            give(G, lane, at + LAW_MU, mu)
+            # a pair has a margin of its own, or none
+            shift = fetch(table, start + LAW + 3)
+            if shift >= wp.float64(0.0):
+                shift = fetch(shape_margin, s) + fetch(shape_margin, g) - shift
+            else:
+                shift = wp.float64(0.0)
+            give(G, lane, at + LAW_SHIFT, shift)
+
+    @wp.kernel(module=module, enable_backward=False)
     def planes(
         G: Target,
         plane_at: int,
@@ -551,5 +595,5 @@ def parameter_kernels(real) -> types.SimpleNamespace:
 
     return types.SimpleNamespace(
         Target=Target, joints=joints, bodies=bodies, gains=gains, colliders=colliders, planes=planes, pairs=pairs, gravities=gravities,
-        copies=copies,
+        copies=copies, laws=laws,
     )  # fmt: skip

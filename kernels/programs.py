@@ -56,6 +56,7 @@ from newton_like.kernels.robot.tasks import robot_task_program
 from newton_like.kernels.rows import row_program
 from newton_like.kernels.solvers.balance import balance_program
 from newton_like.kernels.solvers.carriers import carrier_program
+from newton_like.kernels.solvers.contact_law import contact_law_program
 from newton_like.kernels.solvers.contact_rows import contact_row_program
 from newton_like.kernels.solvers.couplings import coupling_program
 from newton_like.kernels.solvers.dof_rows import dof_row_program
@@ -119,6 +120,7 @@ LAYERS = (
     # floor 5
     drive_program,
     dof_row_program,
+    contact_law_program,
     contact_row_program,
     coupling_program,
     carrier_program,

@@ -55,6 +55,16 @@ SIZE, CENTER, ROTATION, SURFACE, RADIUS = 0, 3, 6, 10, 18
 # Surface properties. OMEGA and DAMPING_RATIO are those of its spring-damper per unit of effective mass.
 MU, RESTITUTION, OMEGA, DAMPING_RATIO, MU_TORSIONAL, MU_ROLLING, MARGIN, GAP = range(8)
 
+# The law of a contact whose shapes state MuJoCo's settings, see `kernels.solvers.contact_law`: one where MuJoCo's rules combine the
+# friction; sliding, torsional and rolling friction; one where contacts are soft; stiffness and damping per unit of mass, times the
+# largest impedance squared and times it, and the largest stiffness times dt squared; least and largest impedance, inverse width,
+# midpoint and power of the curve between them; and what is added to the signed distance.
+LAW = 14
+(
+    LAW_BY_RULE, LAW_MU, LAW_SOFT, LAW_STIFFNESS, LAW_DAMPING, LAW_MOST, LAW_IMPEDANCE, LAW_IMPEDANCE_MOST, LAW_INVERSE_WIDTH,
+    LAW_MIDPOINT, LAW_POWER, LAW_SHIFT,
+) = (0, 1, *range(4, LAW))  # fmt: skip
+
 # Integers of a shape that may touch another one (its body, -1: the world; its kind; the first vertex and the number of vertices of its
 # hull), and of a pair of these: both shapes; the last dofs of the chains of the second and the first one's bodies, -1: none; the number
 # of dofs that both chains have; and the first candidate.
@@ -126,6 +136,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         pairs: int
         first_paired: int
         pair_table: wp.array[int]
+        # one if some contact has a law, see LAW
+        laws: int
         # contact points of colliders from first_guarded on are computed only if they are near; hulls, from first_hull on, come last
         first_guarded: int
         first_hull: int
@@ -190,6 +202,7 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         planes_vary: int
         gravity_vary: int
         pairs_vary: int
+        laws_vary: int
         # first index of each group
         joint_at: int
         dof_at: int
@@ -200,6 +213,7 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         gravity_at: int
         hull_at: int
         pair_at: int
+        law_at: int
 
     @m.struct
     class Options:
@@ -306,6 +320,10 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
     def pair_param(P: Params, b: int, p: int) -> m.lane:
         """Zero, or far below zero where the shapes of pair p may not touch."""
         return m.param(P.uniform, P.varying, P.pairs_vary, b, P.pair_at + p)
+
+    @m.func
+    def law_param(P: Params, b: int, law: int, i: int) -> m.lane:
+        return m.param(P.uniform, P.varying, P.laws_vary, b, P.law_at + LAW * law + i)
 
     @m.func
     def plane_param(P: Params, b: int, pl: int, i: int) -> m.lane:

@@ -45,12 +45,13 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def build_rows(
-        t, a: int, c: int, leaf: int, other: int, shared: int, tree: int, tree2: int, material: int, x: m.Vec3, x2: m.Vec3, n: m.Vec3,
-        u1: m.Vec3, u2: m.Vec3, o, T, L, mem,
+        b, t, a: int, c: int, leaf: int, other: int, shared: int, tree: int, tree2: int, body: int, body2: int, material: int, law: int,
+        x: m.Vec3, x2: m.Vec3, n: m.Vec3, u1: m.Vec3, u2: m.Vec3, o, T, P, L, mem,
     ):  # fmt: skip
         """The rows of candidate c as active contact a, along (n, u1, u2), with the material at `material` in memory. The span of `leaf`,
         `other` and `shared` has the dofs of the body that n points to and of the other one; the point is at x and x2 about the origins
-        of their trees, which are `tree` and `tree2`, -1 for the world."""
+        of their trees, which are `tree` and `tree2`, -1 for the world. With laws, the contact has the law number `law`, and its bodies
+        are `body` and `body2`, -1 for the world."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         dt = m.fill(o.dt)
@@ -58,6 +59,11 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         gap = m.get(mem, L.gap + c, t)
         on = m.where_lt(m.get(mem, L.near + c, t), zero, one, zero)
         y = L.contact_y + T.reach * T.contact_rows * a
+        weight = zero
+        if T.laws > 0:
+            on = m.law_on(b, law, gap, on, P)
+            weight = m.inverse_weight(t, body, y, n, u1, u2, T, L, mem)
+            weight = m.add(weight, m.inverse_weight(t, body2, y, n, u1, u2, T, L, mem))
         before = m.span_point_rows(t, leaf, other, shared, y, x, x2, n, u1, u2, T, L, mem)
         tiny = m.fill(real(1.0e-12))
         k = m.span_products(t, size, y, T, mem)
@@ -79,6 +85,14 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at + MASS, t, m.mul(on, m.mul(gain, m.rcp(ann))))
         m.put(mem, at + SOFTNESS, t, m.where_lt(calm, zero, zero, soft.softness))
         m.put(mem, at + TARGET, t, m.where_lt(calm, zero, bounce, target))
+        if T.laws > 0:
+            half = m.fill(real(0.5))
+            row = m.law_row(b, law, gap, before, weight, o, P)
+            least = m.rcp(m.add(ann, row.compliance))
+            m.put(mem, at + MASS, t, m.where_lt(half, row.soft, m.mul(on, least), m.get(mem, at + MASS, t)))
+            part = m.mul(row.compliance, least)
+            m.put(mem, at + SOFTNESS, t, m.where_lt(half, row.soft, part, m.get(mem, at + SOFTNESS, t)))
+            m.put(mem, at + TARGET, t, m.where_lt(half, row.soft, row.target, m.get(mem, at + TARGET, t)))
         m.put(mem, at + NORMAL_SLIDE_1, t, k.n1)
         m.put(mem, at + NORMAL_SLIDE_2, t, k.n2)
         m.put(mem, at + SLIDE_STEP, t, m.mul(on, m.inverse_eigenvalue(k.a11, k.a12, k.a22)))
@@ -201,11 +215,15 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         """The rows of candidate c (of collider s: body k against plane pl) as active contact a, warm-started."""
         for i in range(6):
             m.put(mem, L.material + i, t, m.collider_param(P, b, s, SURFACE + MU + i))
+        if T.laws > 0:
+            m.law_material(b, t, L.material, s, P, mem)
         n = m.plane_vec(P, b, pl, NORMAL)
         u1 = m.plane_vec(P, b, pl, TANGENT_1)
         u2 = m.plane_vec(P, b, pl, TANGENT_2)
         x = m.get3(mem, L.point + 3 * c, t)
-        build_rows(t, a, c, T.leaf[k], -1, 0, m.tree_of(k, T), -1, L.material, x, x, n, u1, u2, o, T, L, mem)
+        build_rows(
+            b, t, a, c, T.leaf[k], -1, 0, m.tree_of(k, T), -1, k, -1, L.material, s, x, x, n, u1, u2, o, T, P, L, mem
+        )  # fmt: skip
 
     @m.func
     def contact_sweep(t, a: int, c: int, k: int, T, L, mem):
@@ -216,6 +234,9 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
     def pair_build(b, t, a: int, c: int, p: int, o, T, P, L, mem):
         """The rows of candidate c of the pair p as active contact a, warm-started."""
         m.mix_materials(b, t, p, T, P, L, mem)
+        law = T.colliders + p
+        if T.laws > 0:
+            m.law_material(b, t, L.material, law, P, mem)
         n = m.get3(mem, L.normal + 3 * (c - T.first_paired), t)
         k = m.shape_body(m.pair_one(p, T), T)
         j = m.shape_body(m.pair_two(p, T), T)
@@ -225,8 +246,8 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         tree = m.moving_tree(j, m.pair_leaf(p, T), T)
         tree2 = m.moving_tree(k, m.pair_other(p, T), T)
         build_rows(
-            t, a, c, m.pair_leaf(p, T), m.pair_other(p, T), m.pair_shared(p, T), tree, tree2, L.material, two, one, n, m.tangent(n),
-            m.second_tangent(n), o, T, L, mem,
+            b, t, a, c, m.pair_leaf(p, T), m.pair_other(p, T), m.pair_shared(p, T), tree, tree2, j, k, L.material, law, two, one, n,
+            m.tangent(n), m.second_tangent(n), o, T, P, L, mem,
         )  # fmt: skip
 
     @m.func
@@ -252,13 +273,14 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         m.put3(mem, L.point + 3 * c, t, m.fnma3(n, m.fma(half, gap, m.get(mem, at + GIVEN_MARGIN, t)), x))
 
     @m.func
-    def given_build(t, a: int, c: int, k: int, o, T, L, mem):
+    def given_build(b, t, a: int, c: int, k: int, o, T, P, L, mem):
         """The rows of a contact that was handed over."""
         at = L.given + GIVEN * c
         n = m.get3(mem, at + GIVEN_NORMAL, t)
         x = m.get3(mem, L.point + 3 * c, t)
         build_rows(
-            t, a, c, T.leaf[k], -1, 0, m.tree_of(k, T), -1, at + GIVEN_SURFACE, x, x, n, m.tangent(n), m.second_tangent(n), o, T, L, mem
+            b, t, a, c, T.leaf[k], -1, 0, m.tree_of(k, T), -1, k, -1, at + GIVEN_SURFACE, 0, x, x, n, m.tangent(n), m.second_tangent(n),
+            o, T, P, L, mem,
         )  # fmt: skip
 
     return locals()

@@ -273,7 +273,7 @@ def step_kernel(
 
     @m.func
     def build_given(b, t, a: int, c: int, o, T, P, L, mem):
-        m.given_build(t, a, c, T.candidate_body[c], o, T, L, mem)
+        m.given_build(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
 
     list_contacts = take_contacts if given else find_contacts
     build_found = build_of_any if paired else build_on_plane

@@ -61,6 +61,7 @@ class ContactTables:
         hull: vertices of the hulls of colliders and of shapes of pairs, ``[n, 3]``.
         pair_shapes: model index of each shape of pairs in every articulation, ``[count, shapes]``.
         pair_allowed: whether the shapes of each pair may touch there, ``[count, pairs]``.
+        laws: the :class:`newton_like.collision.laws.Laws` of contacts; None: no shape states one.
         spans: of a cluster with pairs, the degrees of freedom of constraint rows, see `kernels.spans`; each list once.
         candidate_span: which of these each candidate has, ``[candidates]``.
     """
@@ -74,6 +75,7 @@ class ContactTables:
     hull: np.ndarray | None = None
     pair_shapes: np.ndarray | None = None
     pair_allowed: np.ndarray | None = None
+    laws: object = None
     spans: list[np.ndarray] | None = None
     candidate_span: np.ndarray | None = None
 
@@ -100,6 +102,11 @@ class ContactTables:
         if self.plane_of is None:
             return 0, 0, 0, 0
         return self.records.shape[1], len(self.hull), self.plane_of.shape[1], self.pair_allowed.shape[1]
+
+    @property
+    def law_count(self) -> int:
+        """Number of contacts with a law: none, or all colliders and pairs."""
+        return 0 if self.laws is None else self.laws.shapes[0].shape[1]
 
     @property
     def records(self) -> np.ndarray:

@@ -8,13 +8,15 @@ import warp as wp
 from newton_like.arrays import flat
 from newton_like.kernels.edits import edit_kernels
 from newton_like.model.edit_checks import check_mesh_scales, check_shape_types
+from newton_like.model.contact_settings import has_contact_settings, settings_of
 from newton_like.model.edits import SHAPES, TYPES, edits_of
 
 _FORMS = ("shape_type", "shape_hull_first", "shape_hull_count", "hull_points")
 
 
 class ShapeWatch:
-    """A record of the arrays that determine pairs of shapes and their tables: flags, collision groups, filters, types and hulls.
+    """A record of the arrays that determine pairs of shapes and their tables: flags, collision groups, filters, types, hulls, and settings
+    of contacts.
 
     Args:
         model: the model.
@@ -30,6 +32,8 @@ class ShapeWatch:
         self._flags, self._groups = wp.clone(model.shape_flags), wp.clone(model.shape_collision_group)
         self._filtered = model.shape_collision_filter_pairs.codes
         self._forms = [getattr(model, name).numpy().copy() for name in _FORMS]
+        settings = settings_of(model) if has_contact_settings(model) else {}
+        self._settings = {name: numbers.copy() for name, numbers in settings.items()}
         self._since = edits_of(model).version
 
     def changed(self, model) -> bool:
@@ -42,6 +46,10 @@ class ShapeWatch:
         if edits.last[SHAPES] > self._since and model.shape_count and self._differs(model, edits):
             check_shape_types(model)
             return True
+        if self._settings and edits.last[SHAPES] > self._since:
+            now = settings_of(model)
+            if not all(np.array_equal(old, now[name]) for name, old in self._settings.items()):
+                return True
         if edits.last[TYPES] > self._since and not all(
             np.array_equal(old, getattr(model, name).numpy()) for old, name in zip(self._forms, _FORMS, strict=True)
         ):

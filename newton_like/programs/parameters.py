@@ -36,10 +36,10 @@ from newton_like.threads import Command, run_shared, shared_out
 
 from newton_like.kernels.tree import (  # isort: skip
     ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTER, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, COLLIDER, DAMPING,
-    DAMPING_RATIO, DISTANCE_MAX, DISTANCE_MIN, DOF, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, GAIN, GAP, HALF_LENGTH, HALF_TURN_QUAT,
-    HOME_QUAT, INERTIA, JOINT, LIMIT_LOWER, LIMIT_UPPER, MARGIN, MASS, MIMIC_OFFSET, MIMIC_RATIO, MU, MU_ROLLING, MU_TORSIONAL, OMEGA,
-    PARENT_POS, PARENT_QUAT, PLANE, POSITION, PRESCRIBED, RADIUS, RESTITUTION, REST_Q, REST_W, ROTATION, SIZE, STIFFNESS, SURFACE,
-    TARGET_KD, TARGET_KE, TARGET_VELOCITY_GAIN, VELOCITY, VELOCITY_LIMIT,
+    DAMPING_RATIO, DISTANCE_MAX, DISTANCE_MIN, DOF, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, GAIN, GAP, HALF_LENGTH,
+    HALF_TURN_QUAT, HOME_QUAT, INERTIA, JOINT, LAW, LAW_MU, LAW_SHIFT, LIMIT_LOWER, LIMIT_UPPER, MARGIN, MASS, MIMIC_OFFSET,
+    MIMIC_RATIO, MU, MU_ROLLING, MU_TORSIONAL, OMEGA, PARENT_POS, PARENT_QUAT, PLANE, POSITION, PRESCRIBED, RADIUS, RESTITUTION,
+    REST_Q, REST_W, ROTATION, SIZE, STIFFNESS, SURFACE, TARGET_KD, TARGET_KE, TARGET_VELOCITY_GAIN, VELOCITY, VELOCITY_LIMIT,
 )  # fmt: skip
 
 _RECORDS = {
@@ -52,17 +52,19 @@ _RECORDS = {
     "plane": PLANE,
     "gravity": 3,
     "pair": 1,
+    "law": LAW,
 }
 """How many numbers a record of each group has."""
 
 _READ = {
-    JOINTS: ("joint",), GAINS: ("gain",), BODIES: ("body",), SHAPES: ("collider", "plane", "pair"), GRAVITY: ("gravity",),
+    JOINTS: ("joint",), GAINS: ("gain",), BODIES: ("body",), SHAPES: ("collider", "plane", "pair", "law"), GRAVITY: ("gravity",),
 }  # fmt: skip
 """The groups of parameters that come from a group of arrays."""
 
 _FLAGS = {
     "joints_vary": ("joint", "dof"), "bodies_vary": ("body",), "gains_vary": ("gain",), "colliders_vary": ("collider", "hull"),
     "planes_vary": ("plane",), "gravity_vary": ("gravity",), "pairs_vary": ("pair",),
+    "laws_vary": ("law",),
 }  # fmt: skip
 
 
@@ -99,9 +101,9 @@ SOURCES: dict[str, dict[str, list[int]]] = {
     "shape_transform": {"collider": _span(CENTER, 3) + _span(ROTATION, 4), "plane": _span(0, PLANE)},
     "shape_scale": {"collider": [*_span(SIZE, 3), RADIUS], "plane": _span(HALF_LENGTH, 2)},
     "shape_collision_radius": {"collider": [RADIUS]},
-    "shape_margin": {"collider": [SURFACE + MARGIN]},
+    "shape_margin": {"collider": [SURFACE + MARGIN], "law": [LAW_SHIFT]},
     "shape_gap": {"collider": [SURFACE + GAP]},
-    "shape_material_mu": {"collider": [SURFACE + MU]},
+    "shape_material_mu": {"collider": [SURFACE + MU], "law": [LAW_MU]},
     "shape_material_restitution": {"collider": [SURFACE + RESTITUTION]},
     "shape_material_time_constant": {"collider": [SURFACE + OMEGA]},
     "shape_material_damping_ratio": {"collider": [SURFACE + DAMPING_RATIO]},
@@ -163,7 +165,7 @@ class Parameters:
         colliders, hull, planes, pairs = (0, 0, 0, 0) if contacts is None else contacts.sizes
         counts = dict(
             joint=template.bodies, dof=template.dofs, body=template.bodies, gain=template.dofs, collider=colliders, hull=hull, plane=planes,
-            gravity=1, pair=pairs,
+            gravity=1, pair=pairs, law=0 if contacts is None else contacts.law_count,
         )  # fmt: skip
         ends = np.cumsum([0] + [n * _RECORDS[name] for name, n in counts.items()]).tolist()
         self.at, self.size, self._counts = dict(zip(counts, ends, strict=False)), ends[-1], counts
@@ -415,6 +417,9 @@ class Parameters:
         if group == SHAPES and "pair" in counts:
             own = [t["pair_allowed"], t["driver_of_pair"], t["driver_of_second"], *body, kinds]
             launch("pairs", counts["pair"], [at["pair"], *own])
+        if group == SHAPES and "law" in counts:
+            own = [t["law_one"], t["law_two"], t["law_table"], t["law_stride"]]
+            launch("laws", counts["law"], [at["law"], *own, *numbers("shape_margin", "shape_material_mu")])
         if group == SHAPES and "plane" in counts:
             launch("planes", counts["plane"], [at["plane"], t["plane_of"], t["finite"], *arrays[:2]])
         return launches, reads
@@ -479,6 +484,13 @@ class Parameters:
                 found[name] = wp.array(np.ascontiguousarray(table, dtype=np.int32), dtype=wp.int32, device=device)
             for name, table in (("allowed", contacts.record_allowed), ("pair_allowed", contacts.pair_allowed)):
                 found[name] = wp.array(np.ascontiguousarray(table), dtype=wp.bool, device=device)
+            if contacts.laws is not None:
+                law = contacts.laws
+                found["law_one"], found["law_two"] = (
+                    wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=device) for x in law.shapes
+                )
+                found["law_table"] = wp.array(law.table.ravel(), dtype=self.m.real, device=device)
+                found["law_stride"] = law.table[0].size if len(law.table) > 1 else 0
             second = self._drivers.get("second", np.full(self._counts["pair"], -1))
             found["driver_of_second"] = wp.array(np.asarray(second), dtype=wp.int32, device=device)
         return found

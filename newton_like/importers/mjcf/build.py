@@ -16,7 +16,15 @@ from newton_like.geometry.transforms import (
 from newton_like.importers.custom import BODY, JOINT, SHAPE, from_element, from_elements, understood
 from newton_like.importers.mjcf.actuators import drives_of, find_drives, read_actuators, reflect_rotors
 from newton_like.importers.mjcf.assets import Assets
-from newton_like.importers.mjcf.constraints import Names, read_contacts, read_equalities, read_keyframes, read_tendons
+from newton_like.importers.mjcf.constraints import (
+    Names,
+    pair_elements,
+    read_contacts,
+    read_equalities,
+    read_keyframes,
+    read_tendons,
+)
+from newton_like.importers.mjcf.contact import read_pair_settings
 from newton_like.importers.mjcf.mass import SOLIDS, fill_masses, fit_to_mesh, joint_inertias
 from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.shapes import ShapeBuilder
@@ -59,6 +67,7 @@ class SceneBuilder:
         self.equalities = read_equalities(model, names)
         self.tendons = read_tendons(model, names)
         self.pairs, self.excludes = read_contacts(model, names)
+        pair_settings = read_pair_settings(model, pair_elements(model, names))
         self.keyframes = read_keyframes(model)
         self._key = self._chosen_key()
         if not options.parse_meshes:
@@ -83,6 +92,7 @@ class SceneBuilder:
         self._names = names
         self._shapes = ShapeBuilder(builder, model, assets, options, paired)
         self._load(assets)
+        self._shapes.read_settings(pair_settings)
         self._ties = Ties(model, names, self.equalities, options)
         self._static_pose = model.world_poses()
         merge = options.collapse_fixed_joints or model.compiler.fusestatic
@@ -180,6 +190,7 @@ class SceneBuilder:
     def build(self) -> None:
         """Adds bodies, joints, shapes, articulations, loops, tendons and collision filters to the builder."""
         scale, before = self.options.scale, self.builder.joint_count
+        self._shapes.settings.declare()
         self._world_pose = self.options.world_pose(self.builder)
         self._link_of: dict[int, int] = {0: self.options.parent_body}
         for tree in self._trees:
@@ -206,12 +217,12 @@ class SceneBuilder:
             self._shapes.add_site(site, self._link_of[host], self._in_link(host, pose))
         self.shapes, self.sites = self._shapes.shapes, self._shapes.sites
         self._shapes.filter_pairs(self.pairs, self.excludes)
+        self._shapes.settings.add_pairs(self.shapes)
         remark_massless(self.builder, range(before, self.builder.joint_count), self.model.findings.remark)
         self._ties.add_mimics(self.builder, self.joints)
         self._ties.add_loops(self.builder, self._hosts, self._link_of, self._in_link)
         self._add_tendons()
         self._bind_actuators()
-        self._remark_rest()
         for key in self.keyframes:
             if key.qpos is not None:
                 key.joint_q = self._joint_q(key.qpos)
@@ -419,15 +430,6 @@ class SceneBuilder:
             actuator.index = table[actuator.target]
             if actuator.drive != "joint_f" and joints[actuator.target].kind == "slide":
                 actuator.factor, actuator.offset = scale * actuator.factor, scale * actuator.offset
-
-    def _remark_rest(self) -> None:
-        for pair in self.pairs:
-            settings = set(pair) - {"geom1", "geom2", "name", "class"}
-            if settings:
-                self.model.findings.remark(
-                    "settings of contact pairs are ignored; the settings of the geoms are used",
-                    f"{pair['geom1']}-{pair['geom2']} ({', '.join(sorted(settings))})",
-                )
 
     def _joint_q(self, qpos) -> dict[int, float]:
         """Converts MuJoCo's coordinates to coordinates of the builder, by index."""

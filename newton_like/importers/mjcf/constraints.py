@@ -197,19 +197,26 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
     return result
 
 
+def pair_elements(model: Mjcf, names: Names) -> list[XmlElement]:
+    """The elements of explicit contact pairs. Raises ImportFileError if a geom does not exist."""
+    found = copies(model, model.elements["contact"], _REFERENCES["contact"])
+    found = [element for element in found if element.tag == "pair"]
+    for element in found:
+        for attribute in ("geom1", "geom2"):
+            names.need(element, attribute, "geom")
+    return found
+
+
 def read_contacts(model: Mjcf, names: Names) -> tuple[list[dict], list[tuple[str, str]]]:
     """Reads explicit contact pairs of geoms (attributes, as strings), and excluded pairs of bodies.
 
     Raises:
         ImportFileError: a geom or body does not exist.
     """
-    pairs, excludes = [], []
+    pairs = [dict(element.attributes) for element in pair_elements(model, names)]
+    excludes = []
     for element in copies(model, model.elements["contact"], _REFERENCES["contact"]):
-        if element.tag == "pair":
-            for attribute in ("geom1", "geom2"):
-                names.need(element, attribute, "geom")
-            pairs.append(dict(element.attributes))
-        else:
+        if element.tag != "pair":
             excludes.append((names.need(element, "body1", "body"), names.need(element, "body2", "body")))
     return pairs, excludes
 

@@ -125,8 +125,12 @@ def add_mjcf(
     * Tendons are added to ``builder.tendons``; solvers raise an error for models with tendons.
     * Planes are infinite, as in MuJoCo. Mocap bodies are fixed at their poses.
     * Settings that the file does not have are those of ``builder.default_joint_cfg`` and ``builder.default_shape_cfg``;
-      ``solref`` of geoms, stiffness and damping too, becomes ``time_constant`` and ``damping_ratio``, ``margin`` and
-      ``gap`` keep their meaning.
+      ``margin`` and ``gap`` keep their meaning.
+    * If some geom of the file states ``solref`` or ``solimp``, contacts of its geoms are soft as in MuJoCo; geoms that state none have
+      MuJoCo's defaults. If some geom states a ``priority`` or a ``condim`` other than 3, friction is combined as in MuJoCo. ``solmix``
+      has its meaning in both, and so have the settings of contact pairs except ``solreffriction`` and ``adhesion``. These settings
+      become custom attributes, see :meth:`newton_like.solvers.SolverFeatherstone.register_custom_attributes`. Lists of contacts that are
+      handed to a solver use ``time_constant`` and ``damping_ratio``, which ``solref`` also gives. Friction itself is never soft.
     * Gravity of the file becomes the gravity of the current world, or of the builder.
 
     The returned report and one :class:`MjcfWarning` list the parts that are ignored, and options and flags that have no effect here

@@ -16,6 +16,7 @@ from newton_like.geometry.transforms import (
     transform_multiply,
     transform_point,
 )
+from newton_like.importers.mjcf.contact import read_condim, read_solimp
 from newton_like.importers.mjcf.pose import between, pose_of, quat_from_euler, unit
 from newton_like.importers.mjcf.records import Body, Compiler, Geom, Joint, Mjcf, Site
 from newton_like.importers.mjcf.source import MAIN, MAX_ELEMENTS, Defaults, Findings, MjcfSource, floats, whole, words
@@ -391,9 +392,7 @@ class _Parser:
 
     def _contact(self, element: XmlElement) -> dict:
         contact = {name: whole(element, name, 1) for name in ("contype", "conaffinity")}
-        contact["condim"] = whole(element, "condim", 3)
-        if contact["condim"] not in (1, 3, 4, 6):
-            raise element.error(f"condim={contact['condim']} must be 1, 3, 4 or 6")
+        contact["condim"] = read_condim(element)
         if "friction" in element.attributes:
             given = floats(element, "friction", 3)
             if min(given) < 0.0:
@@ -401,6 +400,12 @@ class _Parser:
             contact["friction"] = (*given, *(1.0, 0.005, 0.0001)[len(given) :])
         if "solref" in element.attributes:
             contact["solref"] = floats(element, "solref", 2)
+        if "solimp" in element.attributes:
+            contact["solimp"] = read_solimp(element)
+        if "priority" in element.attributes:
+            contact["priority"] = whole(element, "priority", 0)
+        if "solmix" in element.attributes:
+            contact["solmix"] = element.number("solmix", low=0.0)
         for name in ("margin", "gap"):
             if name in element.attributes:
                 contact[name] = element.number(name, low=0.0)

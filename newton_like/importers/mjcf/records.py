@@ -78,7 +78,7 @@ class Geom:
         mass: [kg]; ``None``: determined by ``density``.
         shell: whether the mass is on the surface.
         group: group in the file.
-        contact: those of ``contype, conaffinity, condim, friction, solref, margin, gap`` that the file has.
+        contact: those of ``contype, conaffinity, condim, priority, friction, solmix, solref, solimp, margin, gap`` that the file has.
         color: red, green, blue, opacity, or ``None``.
         mesh, hfield: names of assets.
     """

@@ -8,6 +8,7 @@ import numpy as np
 
 from newton_like.importers.custom import SHAPE, from_element
 from newton_like.importers.mjcf.assets import Assets
+from newton_like.importers.mjcf.contact import ContactSettings
 from newton_like.importers.mjcf.mass import SOLIDS
 from newton_like.importers.mjcf.records import Geom, Mjcf, Site
 
@@ -24,6 +25,7 @@ class ShapeBuilder:
     Attributes:
         shapes: shape index by geom name.
         sites: shape index by site name.
+        settings: the :class:`newton_like.importers.mjcf.contact.ContactSettings` of the file.
     """
 
     def __init__(self, builder, model: Mjcf, assets: Assets, options, paired: set[str]):
@@ -39,6 +41,11 @@ class ShapeBuilder:
         moving = sum(self.weld[geom.body] > 0 and self._collides(geom) for geom in model.geoms)
         if moving >= MANY and len(set(self._tree) - {0}) == 1 and not options.enable_self_collisions:
             self._group = -2 - builder.shape_count
+
+    def read_settings(self, pairs: list[dict]) -> None:
+        """Takes over the settings of contacts of the file."""
+        geoms = [geom for geom in self.model.geoms if self._collides(geom)]
+        self.settings = ContactSettings(self.builder, self.model, geoms, pairs, self.options.scale)
 
     def is_visual(self, geom: Geom) -> bool:
         """Whether a geom is visual only."""
@@ -76,6 +83,8 @@ class ShapeBuilder:
             "opacity": None if geom.color is None else geom.color[3],
             "custom_attributes": from_element(builder, geom.element, SHAPE, "mjcf"),
         }
+        if self._collides(geom):
+            settings["custom_attributes"] |= self.settings.of_geom(geom)
         if geom.kind in ("plane", "hfield") and body >= 0:
             if self.weld[geom.body] > 0:
                 raise geom.element.error(f"a {geom.kind} must be on a body that does not move; put it into the world")
@@ -123,8 +132,6 @@ class ShapeBuilder:
             changes["mu"] = sliding
             changes["mu_torsional"] = torsional if contact["condim"] >= 4 else 0.0
             changes["mu_rolling"] = rolling if contact["condim"] >= 6 else 0.0
-        if collides and contact["condim"] == 1:
-            findings.remark("geoms have condim 1 (no friction), which is ignored: their friction is used", geom.name)
         if "solref" in contact:
             solref = (*contact["solref"], 1.0)[:2]
             if min(solref) > 0.0:
@@ -140,6 +147,9 @@ class ShapeBuilder:
         for name in ("margin", "gap"):
             if name in contact:
                 changes[name] = self.options.scale * contact[name]
+        gap = self.settings.least_gap(geom)
+        if gap > 0.0:
+            changes["gap"] = max(gap, changes.get("gap", 0.0))
         if self._group is not None and collides and self.weld[geom.body] > 0:
             changes["collision_group"] = self._group
         return self.builder.default_shape_cfg.copy(**changes)

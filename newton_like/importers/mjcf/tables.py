@@ -15,7 +15,7 @@ ACTUATORS = frozenset(_ACTUATORS.split())
 
 _ORIENTATION = "quat axisangle xyaxes zaxis euler"
 _PLACE = f"pos {_ORIENTATION}"
-_CONTACT = "contype conaffinity condim friction solref margin gap"
+_CONTACT = "contype conaffinity condim priority friction solmix solref solimp margin gap"
 _LOOKS = "material rgba user"
 
 PHYSICAL = ("constraint", "equality", "frictionloss", "limit", "spring", "damper", "actuation", "passive")

@@ -45,7 +45,7 @@ class CustomMethods:
 
         Entries are given as ``custom_attributes={key: value}`` to the methods that add bodies, joints, shapes and articulations. For dofs,
         coordinates and constraints of a joint a value is one entry for all of them, or a list of one each. Copies of a builder have copies
-        of its entries. Solvers do not read or write them.
+        of its entries. Solvers read only those that :meth:`SolverFeatherstone.register_custom_attributes` declares.
 
         Args:
             attribute: the declaration. The builder keeps a copy of it, ``custom_attributes[key]``.

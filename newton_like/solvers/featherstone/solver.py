@@ -15,6 +15,7 @@ from newton_like.collision.pairs import cluster_kinds, find_clusters, refuse_lis
 from newton_like.collision.pipeline import check_contacts
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
+from newton_like.model.contact_settings import declare_contact_settings
 from newton_like.model.edits import checked_names
 from newton_like.model.graphs import Graphs, add_capture
 from newton_like.model.model import EVALUATORS
@@ -196,6 +197,27 @@ class SolverFeatherstone(SolverBase):
         # the recording of the last step, in a list because setting an attribute takes long; and what writes lists of contacts
         self._recent, self._report = [None], None
         self._complete = type(self) is SolverFeatherstone
+
+    @staticmethod
+    def register_custom_attributes(builder) -> None:
+        """Declares MuJoCo's settings of contacts as custom attributes, in the namespace ``mujoco``. :func:`add_mjcf` does so for files with
+        such settings.
+
+        Of shapes: ``contact_rules`` (0: the rules of :class:`ShapeConfig`; 1: friction as in MuJoCo; 2: softness as in MuJoCo; 3: both),
+        ``condim``, ``geom_priority``, ``geom_solmix``, ``solref`` (time constant [s] and damping ratio; or, as negative numbers,
+        stiffness [1/s^2] and damping [1/s]), ``geom_solimp`` (least and largest impedance, width [m], midpoint, power),
+        ``geom_turning_friction`` (torsional and rolling [m]). Sliding friction is ``shape_material_mu``. Of pairs, the custom frequency
+        ``mujoco:pair``: ``pair_geom1``, ``pair_geom2`` (shapes), ``pair_condim``, ``pair_friction`` (five numbers: the second and the fifth
+        are not used), ``pair_solref``, ``pair_solimp``, ``pair_margin`` [m], ``pair_gap`` [m] (not used).
+
+        In a contact of two shapes, a shape that states no rules has no share in the softness, and the priority 0. The solver reads the
+        settings when it is made, and after ``notify_model_changed(ModelFlags.SHAPE_PROPERTIES)``. Contacts that are handed over do not
+        have them.
+
+        Args:
+            builder: a :class:`newton_like.model.builder.builder.ModelBuilder`.
+        """
+        declare_contact_settings(builder)
 
     def _settings_changed(self) -> None:
         # the next step passes the options to its recording again

@@ -141,6 +141,7 @@ class Specialiser:
         readers |= {"carriers"} if (np.array(T.dof_limits) & PRESCRIBED).any() else set()
         readers |= {"couplings"} if T.couplings else set()
         readers |= {"pairs"} if T.pairs or self.shared_build else set()
+        readers |= {"laws"} if T.laws and (T.pairs or self.shared_build) else set()
         arrays = {row.name for row in (*KINEMATICS, *STEP) if readers & set(row.read_by.split())}
         places = set()
         for cases in self._traces.values():

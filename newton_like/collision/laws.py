@@ -1,0 +1,221 @@
+"""The laws of contacts whose shapes, or whose pair, state MuJoCo's settings: friction, and softness by `solref` and `solimp`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from newton_like.collision.ground import ContactTables
+from newton_like.kernels.parameters import LAW_TABLE
+from newton_like.model.contact_settings import (
+    FRICTION_RULE,
+    PAIR_SETTINGS,
+    SOFTNESS_RULE,
+    has_contact_settings,
+    settings_of,
+)
+
+from newton_like.kernels.tree import (  # isort: skip
+    LAW, LAW_BY_RULE, LAW_DAMPING, LAW_IMPEDANCE, LAW_IMPEDANCE_MOST, LAW_INVERSE_WIDTH, LAW_MIDPOINT, LAW_MOST, LAW_MU, LAW_POWER,
+    LAW_SOFT, LAW_STIFFNESS,
+)  # fmt: skip
+
+MIN_IMPEDANCE, MAX_IMPEDANCE = 1.0e-4, 0.9999
+"""Bounds of impedances and of their midpoint, MuJoCo's ``mjMINIMP`` and ``mjMAXIMP``."""
+
+TINY = 1.0e-15
+"""MuJoCo's ``mjMINVAL``."""
+
+
+@dataclass
+class Laws:
+    """Laws of the contacts of a batch.
+
+    Attributes:
+        shapes: model indices of the first and of the second shapes, ``[count, contacts]`` each; contacts are colliders, then pairs.
+        table: the numbers of laws, ``[count or 1, contacts, LAW_TABLE]``.
+    """
+
+    shapes: tuple[np.ndarray, np.ndarray]
+    table: np.ndarray
+
+
+def add_laws(model, tables: ContactTables) -> ContactTables:
+    """Adds the laws of contacts to the tables of a batch, where some shape or pair states one.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+    if not has_contact_settings(model):
+        return tables
+    settings = settings_of(model)
+    pairs = _explicit(settings)
+    if not settings["contact_rules"].any() and not len(pairs[0]):
+        return tables
+    _check(model, settings)
+    arrays = tables.arrays
+    one = np.concatenate([tables.shapes, tables.pair_shapes[:, arrays["pair_one"]]], axis=1)
+    two = np.concatenate([tables.planes, tables.pair_shapes[:, arrays["pair_two"]]], axis=1)
+    if not one.size:
+        return tables
+    turning = np.stack(
+        [getattr(model, f"shape_material_mu_{name}").numpy().astype(np.float64) for name in ("torsional", "rolling")],
+        axis=1,
+    )
+    flat = _combined(settings, pairs, turning, one.ravel(), two.ravel())
+    table = flat.reshape(*one.shape, LAW_TABLE)
+    if not (table[..., LAW_BY_RULE].any() or table[..., LAW_SOFT].any()):
+        return tables
+    if (table == table[:1]).all():
+        table = table[:1]
+    tables.laws = Laws((one, two), table)
+    tables.numbers["laws"] = 1
+    if table[..., LAW_MU + 1 : LAW_MU + 3].any():
+        tables.numbers["contact_rows"] = 6
+    return tables
+
+
+def _explicit(settings: dict) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs with settings of their own, in ascending order of their codes: the codes, and which pairs they are."""
+    first, second = (settings[name].astype(np.int64) for name in ("pair_geom1", "pair_geom2"))
+    used = np.flatnonzero((first >= 0) & (second >= 0))
+    codes = _codes(first[used], second[used])
+    order = np.argsort(codes, kind="stable")
+    return codes[order], used[order]
+
+
+def _codes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (np.minimum(a, b).astype(np.int64) << 32) | np.maximum(a, b)
+
+
+def _combined(settings: dict, pairs, turning: np.ndarray, s: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """The numbers of the laws of pairs of shapes, ``[n, LAW_TABLE]``."""
+    table = np.zeros((len(s), LAW_TABLE))
+    table[:, LAW_IMPEDANCE : LAW_IMPEDANCE_MOST + 1] = table[:, LAW_MIDPOINT, None] = 0.5
+    table[:, LAW_POWER], table[:, LAW + 3] = 1.0, -1.0
+    rules, priority = settings["contact_rules"], settings["geom_priority"]
+    # whose settings decide: -1 the first shape's, 1 the second one's, 0 both
+    decides = np.sign(priority[g] - priority[s])
+    _combine_friction(table, settings, turning, s, g, decides)
+    soft = [((rules[x] & SOFTNESS_RULE) != 0) & (decides != away) for x, away in ((s, 1), (g, -1))]
+    own = soft[0] | soft[1]
+    # a shape that states nothing has no share
+    mix = [np.where(of, settings["geom_solmix"][x].astype(np.float64), 0.0) for of, x in zip(soft, (s, g), strict=True)]
+    both = soft[0] & soft[1]
+    share = np.where(both, _share(*mix), np.where(soft[0], 1.0, 0.0))[:, None]
+    ref = [settings["solref"][x].astype(np.float64) for x in (s, g)]
+    mixed = share * ref[0] + (1.0 - share) * ref[1]
+    # stiffness and damping are not mixed with time constants: the smaller numbers count
+    mixes = (ref[0][:, 0] > 0.0) & (ref[1][:, 0] > 0.0) | ~both
+    solref = np.where(mixes[:, None], mixed, np.minimum(*ref))
+    imp = [settings["geom_solimp"][x].astype(np.float64) for x in (s, g)]
+    _soften(table, own, solref, share * imp[0] + (1.0 - share) * imp[1])
+    codes, of = pairs
+    if len(codes):
+        at = np.minimum(np.searchsorted(codes, _codes(s, g)), len(codes) - 1)
+        named = np.flatnonzero(codes[at] == _codes(s, g))
+        _state_pairs(table, settings, named, of[at[named]])
+    return table
+
+
+def _share(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The share of the first of two numbers that are mixed with these weights."""
+    none = np.where(first < TINY, np.where(second < TINY, 0.5, 0.0), 1.0)
+    return np.where((first >= TINY) & (second >= TINY), first / np.maximum(first + second, TINY), none)
+
+
+def _combine_friction(table, settings: dict, turning: np.ndarray, s, g, decides) -> None:
+    """Friction of contacts: that of the shape of higher priority, or the larger numbers of both."""
+    rules = settings["contact_rules"]
+    of_rule = [(rules[x] & FRICTION_RULE) != 0 for x in (s, g)]
+    table[:, LAW_BY_RULE] = of_rule[0] | of_rule[1]
+    # a shape that states nothing has rows for all friction that it has
+    plain = np.where(turning[:, 1] > 0.0, 6, np.where(turning[:, 0] > 0.0, 4, 3))
+    stated = (rules & FRICTION_RULE) != 0
+    dims = np.where(stated, settings["condim"], plain)
+    numbers = np.where(stated[:, None], settings["geom_turning_friction"].astype(np.float64), turning)
+    dim = np.where(decides == 0, np.maximum(dims[s], dims[g]), np.where(decides < 0, dims[s], dims[g]))
+    both = np.maximum(numbers[s], numbers[g])
+    turn = np.where((decides == 0)[:, None], both, np.where((decides < 0)[:, None], numbers[s], numbers[g]))
+    own = table[:, LAW_BY_RULE] * (dim > 1)
+    table[:, LAW], table[:, LAW + 1], table[:, LAW + 2] = own * (decides < 0), own * (decides > 0), own * (decides == 0)
+    table[:, LAW_MU + 1] = own * np.where(dim >= 4, turn[:, 0], 0.0)
+    table[:, LAW_MU + 2] = own * np.where(dim >= 6, turn[:, 1], 0.0)
+
+
+def _soften(table, rows, solref: np.ndarray, solimp: np.ndarray) -> None:
+    """Softness of some contacts by `solref` ``[n, 2]`` and `solimp` ``[n, 5]``."""
+    rows = np.flatnonzero(rows)
+    time, ratio = solref[rows].T
+    standard = time > 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stiffness = np.where(standard, 1.0 / (time * ratio) ** 2, -time)
+        damping = np.where(standard, 2.0 / time, -ratio)
+        # a time constant is at least two steps long
+        most = np.where(standard, np.minimum(1.0, 0.25 / ratio**2), 1.0)
+    low, high, width, middle, power = solimp[rows].T
+    low, high = np.clip(low, MIN_IMPEDANCE, MAX_IMPEDANCE), np.clip(high, MIN_IMPEDANCE, MAX_IMPEDANCE)
+    middle = np.clip(middle, MIN_IMPEDANCE, MAX_IMPEDANCE)
+    flat = (low == high) | (width <= TINY)
+    mean = 0.5 * (low + high)
+    values = {
+        LAW_SOFT: 1.0, LAW_STIFFNESS: stiffness, LAW_DAMPING: damping, LAW_MOST: most, LAW_IMPEDANCE: np.where(flat, mean, low),
+        LAW_IMPEDANCE_MOST: high, LAW_INVERSE_WIDTH: np.where(flat, 0.0, 1.0 / np.maximum(width, TINY)), LAW_MIDPOINT: middle,
+        LAW_POWER: np.maximum(power, 1.0),
+    }  # fmt: skip
+    for at, numbers in values.items():
+        table[rows, at] = numbers
+
+
+def _state_pairs(table, settings: dict, rows: np.ndarray, pairs: np.ndarray) -> None:
+    """The laws of contacts whose pair has settings of its own."""
+    dim, friction = settings["pair_condim"][pairs], settings["pair_friction"][pairs].astype(np.float64)
+    part = np.zeros((len(rows), LAW_TABLE))
+    part[:, LAW_BY_RULE] = 1.0
+    for i, (least, column) in enumerate(((3, 0), (4, 2), (6, 3))):
+        part[:, LAW_MU + i] = np.where(dim >= least, friction[:, column], 0.0)
+    part[:, LAW + 3] = settings["pair_margin"][pairs]
+    solref, solimp = (settings[f"pair_{name}"][pairs].astype(np.float64) for name in ("solref", "solimp"))
+    _soften(part, np.ones(len(rows), dtype=bool), solref, solimp)
+    table[rows] = part
+
+
+_POSITIVE = {
+    "geom_solmix": "a number",
+    "geom_turning_friction": "numbers",
+    "pair_friction": "numbers",
+    "pair_margin": "a distance",
+}
+
+
+def _check(model, settings: dict) -> None:
+    """Raises ValueError for settings that are out of range, naming the shape or pair."""
+
+    def refuse(name: str, wrong: np.ndarray, give: str) -> None:
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            if name in PAIR_SETTINGS:
+                a, b = (int(settings[f"pair_geom{k}"][i]) for k in (1, 2))
+                what = f"pair of shapes '{model.shape_label[a]}' and '{model.shape_label[b]}'"
+            else:
+                what = f"shape '{model.shape_label[i]}' (index {i})"
+            raise ValueError(f"{what}: mujoco:{name} is {settings[name][i].tolist()}; give {give}")
+
+    for name, what in _POSITIVE.items():
+        numbers = settings[name]
+        sound = (np.isfinite(numbers) & (numbers >= 0.0)).all(axis=tuple(range(1, numbers.ndim)))
+        refuse(name, ~sound, f"{what} of at least 0")
+    for name in ("condim", "pair_condim"):
+        refuse(name, ~np.isin(settings[name], (1, 3, 4, 6)), "1, 3, 4 or 6")
+    for name in ("solref", "pair_solref"):
+        numbers = settings[name].reshape(-1, 2)
+        sound = np.isfinite(numbers).all(axis=1) & ((numbers > 0.0).all(axis=1) | (numbers < 0.0).all(axis=1))
+        refuse(
+            name,
+            ~sound,
+            "a time constant [s] and a damping ratio above 0, or both a stiffness and a damping as negative numbers",
+        )
+    for name in ("geom_solimp", "pair_solimp"):
+        numbers = settings[name].reshape(-1, 5)
+        refuse(name, ~np.isfinite(numbers).all(axis=1), "five finite numbers")

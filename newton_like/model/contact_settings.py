@@ -1,0 +1,86 @@
+"""MuJoCo's settings of contacts as custom attributes of shapes and of pairs of shapes, with Newton's names in the namespace ``mujoco``."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from newton_like.model.custom import AttributeFrequency, CustomAttribute, CustomFrequency
+
+NAMESPACE = "mujoco"
+PAIR = f"{NAMESPACE}:pair"
+"""The custom frequency of pairs of shapes with settings of their own."""
+
+FRICTION_RULE, SOFTNESS_RULE = 1, 2
+"""Bits of ``contact_rules``."""
+
+SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
+"""MuJoCo's defaults of ``solref`` and ``solimp``."""
+
+FRICTION = (1.0, 0.005, 0.0001)
+"""MuJoCo's default of ``friction`` of geoms: sliding, torsional, rolling."""
+
+PAIR_FRICTION = (1.0, 1.0, 0.005, 0.0001, 0.0001)
+"""That of pairs: sliding along both tangents, torsional, rolling about both tangents."""
+
+_VEC5 = wp.types.vector(5, wp.float32)
+
+_OF_SHAPES = (
+    # own: 1: friction as MuJoCo combines it, 2: softness by solref and solimp, 3: both
+    ("contact_rules", wp.int32, 0, None),
+    ("condim", wp.int32, 3, "mjc:condim"),
+    ("geom_priority", wp.int32, 0, "mjc:priority"),
+    ("geom_solmix", wp.float32, 1.0, "mjc:solmix"),
+    ("solref", wp.vec2, SOLREF, "mjc:solref"),
+    ("geom_solimp", _VEC5, SOLIMP, "mjc:solimp"),
+    # own: torsional and rolling friction, whatever condim is
+    ("geom_turning_friction", wp.vec2, FRICTION[1:], None),
+)
+_OF_PAIRS = (
+    ("pair_world", wp.int32, 0, "world"),
+    ("pair_geom1", wp.int32, -1, "shape"),
+    ("pair_geom2", wp.int32, -1, "shape"),
+    ("pair_condim", wp.int32, 3, None),
+    ("pair_solref", wp.vec2, SOLREF, None),
+    ("pair_solimp", _VEC5, SOLIMP, None),
+    ("pair_margin", wp.float32, 0.0, None),
+    ("pair_gap", wp.float32, 0.0, None),
+    ("pair_friction", _VEC5, PAIR_FRICTION, None),
+)
+
+_SHAPE_SETTINGS = tuple(name for name, *_ in _OF_SHAPES)
+PAIR_SETTINGS = tuple(name for name, *_ in _OF_PAIRS)
+SETTINGS = (*_SHAPE_SETTINGS, *PAIR_SETTINGS)
+
+
+def declare_contact_settings(builder) -> None:
+    """Declares the settings of contacts of MuJoCo as custom attributes of a builder; see
+    :meth:`newton_like.solvers.SolverFeatherstone.register_custom_attributes`."""
+    if PAIR not in builder.custom_frequencies:
+        builder.add_custom_frequency(CustomFrequency("pair", namespace=NAMESPACE))
+    for name, dtype, default, usd in _OF_SHAPES:
+        builder.add_custom_attribute(
+            CustomAttribute(
+                name, dtype, AttributeFrequency.SHAPE, namespace=NAMESPACE, default=default, usd_attribute_name=usd,
+                # the importer reads these with its own checks
+                mjcf_attribute_name=f"mujoco:{name}",
+            )
+        )  # fmt: skip
+    for name, dtype, default, refers in _OF_PAIRS:
+        builder.add_custom_attribute(
+            CustomAttribute(name, dtype, PAIR, namespace=NAMESPACE, default=default, references=refers)
+        )
+
+
+def has_contact_settings(model) -> bool:
+    """Whether shapes or pairs of a model may have settings of MuJoCo."""
+    return hasattr(getattr(model, NAMESPACE, None), "contact_rules")
+
+
+def settings_of(model) -> dict:
+    """The settings on the host, ``[shape_count, ...]`` and ``[pairs, ...]``."""
+    space = getattr(model, NAMESPACE)
+    # attributes of a frequency without entities have no arrays
+    sizes = {"pair_solref": 2, "pair_solimp": 5, "pair_friction": 5}
+    none = {name: np.zeros((0, sizes[name]) if name in sizes else 0) for name in PAIR_SETTINGS}
+    return {name: getattr(space, name).numpy() if hasattr(space, name) else none[name] for name in SETTINGS}

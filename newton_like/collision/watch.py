@@ -7,8 +7,8 @@ import warp as wp
 
 from newton_like.arrays import flat
 from newton_like.kernels.edits import edit_kernels
-from newton_like.model.edit_checks import check_mesh_scales, check_shape_types
 from newton_like.model.contact_settings import has_contact_settings, settings_of
+from newton_like.model.edit_checks import check_mesh_scales, check_shape_types
 from newton_like.model.edits import SHAPES, TYPES, edits_of
 
 _FORMS = ("shape_type", "shape_hull_first", "shape_hull_count", "hull_points")

@@ -122,6 +122,10 @@ def _scalar_math(real) -> types.SimpleNamespace:
         return wp.sqrt(a)
 
     @wp.func
+    def floor(a: lane) -> lane:
+        return wp.floor(a)
+
+    @wp.func
     def smaller(a: lane, b: lane) -> lane:
         return wp.where(a < b, a, b)
 
@@ -170,6 +174,10 @@ def _scalar_math(real) -> types.SimpleNamespace:
 
     @wp.func_native("mem.data[(size_t)(at + stride * (int)index) * mem.shape[1] + t] = x;")
     def scatter(mem: wp.array2d[lane], at: int, stride: int, index: lane, t: int, x: lane): ...
+
+    # number at + index of a table, where each world has an index of its own: an integer, not negative
+    @wp.func_native("return table.data[at + (int)index];")
+    def look_up(table: wp.array[real], at: int, index: lane) -> lane: ...
 
     @wp.func_native(
         "if (varies) { const char* own = (const char*)varying.data + b * (size_t)varying.strides[0];"
@@ -257,6 +265,9 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     @wp.func_native(code("out = __builtin_elementwise_sqrt(a);", "a"))
     def sqrt(a_: lane) -> lane: ...
 
+    @wp.func_native(code("out = __builtin_elementwise_floor(a);", "a"))
+    def floor(a_: lane) -> lane: ...
+
     @wp.func_native(code("out = a < b ? a : b;", "a", "b"))
     def smaller(a_: lane, b_: lane) -> lane: ...
 
@@ -306,6 +317,13 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
 
     @wp.func_native(f"{rows_of} for (int k = 0; k < {width}; ++k) row[step * (int)index[k] + k] = x[k];")
     def scatter(mem: wp.array2d[lane], at: int, stride: int, index: lane, t: int, x: lane): ...
+
+    # number at + index of a table, where each world has an index of its own: an integer, not negative
+    @wp.func_native(
+        f"const {C_NAME[real]}* row = table.data + at; {vector} r;"
+        f" for (int k = 0; k < {width}; ++k) r[k] = row[(int)index[k]]; return r;"
+    )
+    def look_up(table: wp.array[real], at: int, index: lane) -> lane: ...
 
     @wp.func_native(
         f"if (varies) return varying.data[(size_t)b * varying.shape[1] + i]; {simd_types(width, real)}"

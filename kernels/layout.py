@@ -129,6 +129,7 @@ STEP = (
         lambda n: n.candidates if n.pairs else 0),
     Row("matched", "impulses of a pair in the order of its new points", lambda n: n.matched_numbers, "pairs"),
     Row("pair_work", "what the search for them works with", lambda n: n.pair_work_numbers, "pairs"),
+    Row("surface_work", "the search for contacts with a surface", lambda n: n.surface_numbers if n.surface_pairs else 0, "pairs"),
     Row("corners", "corners of the part that two faces share", lambda n: n.corner_numbers, "pairs"),
     Row("given", "contacts that are handed over", lambda n: n.given, "kernel"),
     # constraint rows of dofs (limits and friction) and couplings

@@ -21,6 +21,12 @@ from newton_like.kernels.collision.pairs.shapes import pair_shape_program
 from newton_like.kernels.collision.pairs.support import support_program
 from newton_like.kernels.collision.plane import plane_collision
 from newton_like.kernels.collision.segments import segment_program
+from newton_like.kernels.collision.surfaces.ball import ball_program
+from newton_like.kernels.collision.surfaces.convex import convex_surface_program
+from newton_like.kernels.collision.surfaces.detect import surface_detection
+from newton_like.kernels.collision.surfaces.field import field_program
+from newton_like.kernels.collision.surfaces.found import found_points
+from newton_like.kernels.collision.surfaces.mesh import mesh_program
 from newton_like.kernels.dynamics.aba import aba_program
 from newton_like.kernels.dynamics.configuration import configuration_program
 from newton_like.kernels.dynamics.contact.rigid import rigid_contact_program
@@ -117,6 +123,12 @@ LAYERS = (
     pair_dispatch,
     box_bounds,
     pair_detection,
+    found_points,
+    field_program,
+    mesh_program,
+    ball_program,
+    convex_surface_program,
+    surface_detection,
     # floor 5
     drive_program,
     dof_row_program,

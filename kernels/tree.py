@@ -138,6 +138,9 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         pair_table: wp.array[int]
         # one if some contact has a law, see LAW
         laws: int
+        # the last pairs are those with surfaces, see `kernels.collision.surfaces`; heights, triangles and boxes of these
+        surface_pairs: int
+        surface_table: wp.array[m.real]
         # contact points of colliders from first_guarded on are computed only if they are near; hulls, from first_hull on, come last
         first_guarded: int
         first_hull: int

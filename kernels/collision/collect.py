@@ -17,8 +17,10 @@ LOOKAHEAD = 1.0 / 120.0
 """Contacts are detected between shapes that come within their gap of each other in twice this time [s]."""
 
 
-def detect_kernel(m):
-    """Kernel over blocks: computes the candidates of all colliders from the poses and velocities of bodies."""
+def detect_kernel(m, surfaces: bool = False):
+    """Kernel over blocks: computes the candidates of all colliders from the poses and velocities of bodies. `surfaces`: whether shapes may
+    touch height fields or meshes."""
+    look = m.look_at_pairs_and_surfaces if surfaces else m.look_at_pairs
     real = m.real
 
     @wp.func
@@ -39,7 +41,7 @@ def detect_kernel(m):
             m.put6(mem, L.twist + 6 * k, t, m.spatial(m.cross_plus(com, w, m.get3(mem, velocity, t)), w))
         for s in range(T.colliders):
             m.detect(b, t, s, m.fill(real(LOOKAHEAD)), T, P, L, mem)
-        m.look_at_pairs(b, t, m.fill(real(LOOKAHEAD)), T, P, L, mem)
+        look(b, t, m.fill(real(LOOKAHEAD)), T, P, L, mem)
 
     return batch_kernel(m, compute)
 

@@ -158,12 +158,16 @@ def step_kernel(
     given: bool = False,
     level: int | None = None,
     paired: bool = True,
+    surfaces: bool = False,
 ):
     """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block.
 
     With `given`, contacts are handed over in ``contacts_in`` and not looked for. `level` of optimisation: None for Warp's choice.
-    `paired`: whether bodies may touch each other; without, the kernel has no code for that.
+    `paired`: whether bodies may touch each other; without, the kernel has no code for that. `surfaces`: the same for height fields and
+    meshes.
     """
+    if surfaces:
+        stages = types.SimpleNamespace(**{**vars(stages), "find_pairs": m.find_pairs_and_surfaces})
     if not paired:
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_pairs(m))})
     real = m.real

@@ -113,7 +113,8 @@ def ignored(model, pairs) -> list[str]:
     more = f", and {len(pairs) - SHOWN_PAIRS} more" if len(pairs) > SHOWN_PAIRS else ""
     many = "1 pair of shapes passes" if len(pairs) == 1 else f"{len(pairs)} pairs of shapes pass"
     return [
-        f"{many} through each other, because contacts of fixed meshes and height fields are not resolved: {', '.join(names)}{more}"
+        f"{many} through each other, because contacts of planes and height fields on moving bodies are not resolved:"
+        f" {', '.join(names)}{more}"
     ]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, POINTS, SPHERE
+from newton_like.kernels.collision.surfaces.records import FIELD, TRIANGLES
 from newton_like.kernels.parameters import LARGEST, SQUARES
 from newton_like.model.edits import TURNING
 from newton_like.model.joint_types import JOINT_TYPES
@@ -32,8 +33,13 @@ FORM = {
     CONE: 2 | SQUARES,
     ELLIPSOID: 3 | LARGEST,
     HULL: 0,
+    FIELD: 0,
+    TRIANGLES: 0,
 }
 """Forms of the kinds, see ``newton_like.kernels.parameters``."""
+
+FIXED_KIND = {**KIND, GeoType.MESH: TRIANGLES, GeoType.HFIELD: FIELD}
+"""Kinds of shapes on no body."""
 
 SHAPE_COLUMNS = ("shape_body", "shape_kind", "shape_hull_at", "shape_hull_count")
 PAIR_COLUMNS = ("pair_one", "pair_two", "pair_leaf", "pair_other", "pair_shared", "pair_candidate")
@@ -64,6 +70,7 @@ class ContactTables:
         laws: the :class:`newton_like.collision.laws.Laws` of contacts; None: no shape states one.
         spans: of a cluster with pairs, the degrees of freedom of constraint rows, see `kernels.spans`; each list once.
         candidate_span: which of these each candidate has, ``[candidates]``.
+        surface_table: numbers of height fields and meshes on the device, see `kernels.collision.surfaces`; None: there are none.
     """
 
     numbers: dict[str, int]
@@ -77,6 +84,7 @@ class ContactTables:
     pair_allowed: np.ndarray | None = None
     laws: object = None
     spans: list[np.ndarray] | None = None
+    surface_table: object = None
     candidate_span: np.ndarray | None = None
 
     @property
@@ -94,7 +102,8 @@ class ContactTables:
             at = np.cumsum([0, *[len(span) for span in self.spans]])[self.candidate_span]
             at += len(table) + 2 * len(self.candidate_span)
             table = np.concatenate([table, np.stack([at, sizes], axis=1).ravel(), *self.spans])
-        return {**self.numbers, **arrays, "pair_table": table}
+        surfaces = {} if self.surface_table is None else {"surface_table": self.surface_table}
+        return {**self.numbers, **arrays, "pair_table": table, **surfaces}
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -156,7 +165,7 @@ def _tables(batch, body, kind, plane, points, hull_at, rows, hull_count=None, fi
         first_hull=int(hulls[0]) if len(hulls) else len(body),
         contact_rows=rows,
         couplings=len(couplings["coupling_kind"]),
-        shapes=0, pairs=0, first_paired=int(starts[-1]),
+        shapes=0, pairs=0, first_paired=int(starts[-1]), surface_pairs=0,
     )  # fmt: skip
     arrays = dict(
         collider_body=body,
@@ -189,6 +198,7 @@ class Shapes:
         self.hull_count = model.shape_hull_count.numpy()
         self.hull_points = model.hull_points.numpy().astype(np.float64)
         self.turning = sum(getattr(model, name).numpy() for name in TURNING) > 0.0
+        self.source = _source_numbers(model, self.type, self.body)
         self.collides = (self.flags & ShapeFlags.COLLIDE_SHAPES) != 0
         pairs = model.shape_collision_filter_pairs.to_array().astype(np.int64).reshape(-1, 2)
         self.filter_codes = (pairs[:, 0] << 32) | pairs[:, 1]  # ascending
@@ -206,6 +216,14 @@ class Shapes:
             return np.zeros(0, dtype=np.int64)
         low, high = int(members.min()) << 32, (int(members.max()) + 1) << 32
         return self.filter_codes[np.searchsorted(self.filter_codes, low) : np.searchsorted(self.filter_codes, high)]
+
+
+def _source_numbers(model, types: np.ndarray, bodies: np.ndarray) -> np.ndarray:
+    """A number for each mesh and height field on no body, the same for shapes with the same source; -1 for other shapes."""
+    numbers, known = np.full(len(types), -1), {}
+    for s in np.flatnonzero((bodies < 0) & np.isin(types, [GeoType.MESH, GeoType.HFIELD])).tolist():
+        numbers[s] = known.setdefault(id(model.shape_source[s]), len(known))
+    return numbers
 
 
 def grouped(keys: np.ndarray, members: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -296,9 +314,9 @@ def shape_kinds(model) -> list[bytes]:
     planes = shapes.collides & (shapes.body < 0) & (shapes.type == GeoType.PLANE)
     own = np.bincount(shapes.world[planes & (shapes.world >= 0)], minlength=model.world_count)
     world = np.maximum(model.articulation_world.numpy(), 0)
-    convex = shapes.collides & (shapes.body < 0) & np.isin(shapes.type, list(KIND)) & (shapes.world >= 0)
-    static, at = grouped(shapes.world, np.flatnonzero(convex), model.world_count)
-    forms = np.stack([shapes.type[static], shapes.hull_first[static]], axis=1).astype(np.int32)
+    fixed = shapes.collides & (shapes.body < 0) & np.isin(shapes.type, list(FIXED_KIND)) & (shapes.world >= 0)
+    static, at = grouped(shapes.world, np.flatnonzero(fixed), model.world_count)
+    forms = np.stack([shapes.type[static], shapes.hull_first[static], shapes.source[static]], axis=1).astype(np.int32)
     rows = rows[order]
     return [
         b"|".join((
@@ -417,7 +435,8 @@ def refuse_unsupported(model, pairs: np.ndarray, who: str) -> None:
         ]
         raise ValueError(
             f"shapes {names[0]} and {names[1]} may touch ({len(pairs)} such pairs), but {who} no contacts of"
-            f" {_kind_of(model, a)} with {_kind_of(model, b)}; use planes and convex shapes (convex meshes too), filter the pairs"
+            f" {_kind_of(model, a)} with {_kind_of(model, b)}; use planes, meshes and height fields on no body and convex shapes, filter"
+            " the pairs"
             " (collision_group, shape_collision_filter_pairs) or pass unsupported_contacts='ignore'"
         )
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from newton_like.collision.ground import (
     DIFFERENT,
+    FIXED_KIND,
     KIND,
     ContactTables,
     Shapes,
@@ -15,7 +16,9 @@ from newton_like.collision.ground import (
     rows_of,
     shapes_of,
 )
+from newton_like.collision.surfaces import surfaces_of
 from newton_like.kernels.collision.pairs.records import points_of
+from newton_like.kernels.collision.surfaces.records import FIELD
 from newton_like.programs.template import Batch
 from newton_like.types import GeoType
 
@@ -23,11 +26,11 @@ from newton_like.types import GeoType
 def resolved(type_a, type_b, fixed_a, fixed_b) -> np.ndarray:
     """Whether contacts of two shapes are found, by their types and whether they are on no body; arrays broadcast.
 
-    Planes on no body touch all kinds. All other shapes are convex, so a mesh on no body is left out: its hull is not its surface.
+    Planes, meshes and height fields on no body touch all kinds; a mesh on a body is its convex hull.
     """
 
     def known(kind, fixed):
-        return np.isin(kind, list(KIND)) & ~((kind == GeoType.MESH) & fixed)
+        return np.isin(kind, list(KIND)) | ((kind == GeoType.HFIELD) & fixed)
 
     plane_a, plane_b = (type_a == GeoType.PLANE) & fixed_a, (type_b == GeoType.PLANE) & fixed_b
     a, b = np.isin(type_a, list(KIND)), np.isin(type_b, list(KIND))
@@ -96,15 +99,14 @@ def cluster_kinds(kinds: list[bytes], clusters: list[range]) -> list[bytes]:
 
 
 def _static_of(model, batch: Batch, shapes: Shapes) -> np.ndarray:
-    """The convex shapes on no body that each cluster may touch, ``[count, n]``: those of all worlds, then those of its own."""
-    convex = [t for t in KIND if t is not GeoType.MESH]
-    chosen = shapes.collides & (shapes.body < 0) & np.isin(shapes.type, convex)
+    """The shapes on no body, beside planes, that each cluster may touch, ``[count, n]``: those of all worlds, then those of its own."""
+    chosen = shapes.collides & (shapes.body < 0) & np.isin(shapes.type, list(FIXED_KIND))
     shared = np.flatnonzero(chosen & (shapes.world < 0))
     order, starts = grouped(shapes.world, np.flatnonzero(chosen & (shapes.world >= 0)), model.world_count)
     own = np.zeros((batch.count, 0), dtype=int)
     if len(order):
         rows = rows_of(order, np.append(starts, starts[-1]), np.where(batch.world < 0, model.world_count, batch.world))
-        if rows is None or any((x[rows] != x[rows[:1]]).any() for x in (shapes.type, shapes.hull_first)):
+        if rows is None or any((x[rows] != x[rows[:1]]).any() for x in (shapes.type, shapes.hull_first, shapes.source)):
             raise ValueError(DIFFERENT)
         own = rows
     return np.concatenate([np.broadcast_to(shared, (batch.count, len(shared))), own], axis=1)
@@ -122,7 +124,9 @@ def add_pairs(model, batch: Batch, tables: ContactTables) -> ContactTables:
     index = np.concatenate([own, static], axis=1)
     body = np.array([*bodies, *[-1] * static.shape[1]], dtype=int)
     moves = np.append(template.leaf >= 0, False)[body]
-    kind = np.array([KIND[GeoType(int(t))] for t in shapes.type[index[0]]], dtype=int)
+    kind = np.array(
+        [(KIND if k >= 0 else FIXED_KIND)[GeoType(int(t))] for t, k in zip(shapes.type[index[0]], body, strict=True)], dtype=int
+    )  # fmt: skip
     i, j = np.triu_indices(len(body), 1)
     keep = (moves[i] | moves[j]) & (body[i] != body[j])
     i, j = i[keep], j[keep]
@@ -131,7 +135,9 @@ def add_pairs(model, batch: Batch, tables: ContactTables) -> ContactTables:
     allowed = may_collide(shapes.group[index[:, one]], shapes.group[index[:, two]])
     a, b = index[:, one].astype(np.int64), index[:, two].astype(np.int64)
     allowed &= ~shapes.is_filtered(((np.minimum(a, b) << 32) | np.maximum(a, b)).ravel()).reshape(allowed.shape)
-    some = allowed.any(axis=0)
+    # those with surfaces come last
+    some = np.flatnonzero(allowed.any(axis=0))
+    some = some[np.argsort(kind[two[some]] >= FIELD, kind="stable")]
     one, two, allowed = one[some], two[some], allowed[:, some]
     # a cluster without pairs has no shapes of pairs either
     chosen = np.unique(np.concatenate([one, two]))
@@ -141,7 +147,21 @@ def add_pairs(model, batch: Batch, tables: ContactTables) -> ContactTables:
     if not len(one):
         return tables
     _fill(tables, template, shapes, body[chosen], kind[chosen], place[one], place[two])
+    _add_surfaces(model, tables)
     return tables
+
+
+def _add_surfaces(model, tables: ContactTables) -> None:
+    """Tells the kernels where the tables of height fields and meshes are."""
+    arrays, kind = tables.arrays, tables.arrays["shape_kind"]
+    found = np.flatnonzero(kind >= FIELD)
+    if not len(found):
+        return
+    surfaces = surfaces_of(model)
+    for s in found:
+        arrays["shape_hull_at"][s] = surfaces.first(model.shape_source[tables.pair_shapes[0, s]])
+    tables.numbers["surface_pairs"] = int((kind[arrays["pair_two"]] >= FIELD).sum())
+    tables.surface_table = surfaces.table
 
 
 def _fill(tables: ContactTables, template, shapes: Shapes, body, kind, one, two) -> None:
@@ -149,7 +169,7 @@ def _fill(tables: ContactTables, template, shapes: Shapes, body, kind, one, two)
     numbers, arrays, index = tables.numbers, tables.arrays, tables.pair_shapes
     leaf = np.append(template.leaf, -1)[body]
     first, hulls, points = len(tables.hull), {}, [tables.hull]
-    hull_at, hull_count = np.zeros(len(body), dtype=int), shapes.hull_count[index[0]]
+    hull_at, hull_count = np.zeros(len(body), dtype=int), np.where(kind < FIELD, shapes.hull_count[index[0]], 0)
     for s in np.flatnonzero(hull_count):
         start, n = int(shapes.hull_first[index[0, s]]), int(hull_count[s])
         if start not in hulls:

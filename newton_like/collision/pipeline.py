@@ -22,6 +22,7 @@ from newton_like.collision.pairs import add_pairs, cluster_kinds, find_clusters,
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.collision.collect import collect_kernels, detect_kernel, hand_over_kernels
 from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
+from newton_like.kernels.collision.surfaces.records import SURFACE_WORK
 from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.tree import GIVEN
 from newton_like.model.arguments import arrays_of_state, check_choice, check_made_by
@@ -49,11 +50,13 @@ _LOOKING = 50
 
 
 @cache
-def _detect_kernel(width: int, real):
-    return detect_kernel(namespace(width, real, STEP_ROWS))
+def _detect_kernel(width: int, real, surfaces: bool):
+    return detect_kernel(namespace(width, real, STEP_ROWS), surfaces)
 
 
-_OF_PAIRS = [ROWS[name] for name in ("shape_place", "pair_shapes", "manifold", "corners", "pair_work", "normal")]
+_OF_PAIRS = [
+    ROWS[name] for name in ("shape_place", "pair_shapes", "manifold", "corners", "pair_work", "normal", "surface_work")
+]
 
 
 class _Part:
@@ -70,10 +73,13 @@ class _Part:
         rows = [*KINEMATICS, *(ROWS[field.row] for fields in self.fields for field in fields), *_OF_PAIRS]
         m = namespace(width, model.dtype, STEP_ROWS)
         work = Workspace(m, batch, Parameters(m, model, batch, tables), model.device)
-        counts = {name: tables.numbers[name] for name in ("candidates", "first_paired", "shapes", "pairs")}
-        sizes = row_sizes(batch.template, dict.fromkeys(rows), **counts, **PAIR_COUNTS)
+        counts = {
+            name: tables.numbers[name] for name in ("candidates", "first_paired", "shapes", "pairs", "surface_pairs")
+        }
+        sizes = row_sizes(batch.template, dict.fromkeys(rows), **counts, **PAIR_COUNTS, surface_numbers=SURFACE_WORK)
         self.work = work.with_memory(sizes, tables.fields)
-        self.kernel = Kernel(_detect_kernel(width, model.dtype), _LOOKING * count)
+        kernel = _detect_kernel(width, model.dtype, counts["surface_pairs"] > 0)
+        self.kernel = Kernel(kernel, _LOOKING * count)
         self.recorded = Recordings(_RECORDED, model.device)
 
     def refresh(self, model) -> None:
@@ -212,7 +218,7 @@ def check_contacts(model, contacts) -> None:
 
 
 def collide(model, state, contacts, unsupported_contacts: str = "error") -> None:
-    """Finds the contacts of moving shapes with planes, with other moving shapes and with fixed convex shapes.
+    """Finds the contacts of moving shapes with planes, with other moving shapes, and with fixed convex shapes, meshes and height fields.
 
     Contacts are in the order of clusters, see :mod:`newton_like.programs.template`, and within one those with planes come first. Shape 0
     is the plane, shape 1 the moving shape; of two other shapes, shape 0 is that of the simpler kind. Normals point from shape 0 to shape 1.
@@ -224,7 +230,7 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         state: its ``body_q`` and ``body_qd`` are read.
         contacts: where the contacts go, from ``model.contacts()``.
         unsupported_contacts: ``"error"``, or ``"ignore"``: pairs whose contacts are not found are ignored, such as those
-            with fixed meshes.
+            with planes and height fields on moving bodies.
 
     Raises:
         TypeError: ``state`` is not a state, or of another scalar type; ``contacts`` are not a list of contacts.
@@ -291,7 +297,7 @@ def given_tables(model, batch) -> ContactTables:
     couplings = couplings_of(batch)
     numbers = dict(
         colliders=0, candidates=len(of), first_guarded=0, first_hull=0, contact_rows=6 if turning else 3,
-        couplings=len(couplings["coupling_kind"]), given=GIVEN * len(of), shapes=0, pairs=0, first_paired=len(of),
+        couplings=len(couplings["coupling_kind"]), given=GIVEN * len(of), shapes=0, pairs=0, first_paired=len(of), surface_pairs=0,
     )  # fmt: skip
     none = np.zeros(0, dtype=int)
     arrays = dict(

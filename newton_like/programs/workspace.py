@@ -43,7 +43,7 @@ class Workspace:
         parameters: its :class:`newton_like.programs.parameters.Parameters`.
         device: where it runs.
         threads: see :func:`newton_like.threads.worker_count`.
-        fields: of the tree beside those that the template has: integers and arrays of integers.
+        fields: of the tree beside those that the template has: integers, arrays of integers, and arrays on the device.
     """
 
     def __init__(self, m, batch, parameters, device, threads: int | None = None, fields: dict | None = None):
@@ -103,6 +103,8 @@ class Workspace:
             if isinstance(value, np.ndarray):
                 self.arrays[name] = value
                 setattr(self.T, name, self.ints(value))
+            elif isinstance(value, wp.array):
+                setattr(self.T, name, value)
             else:
                 self.numbers[name] = int(value)
                 setattr(self.T, name, int(value))
@@ -153,6 +155,8 @@ class Workspace:
 def tree_fields(m, template, parameters) -> dict:
     """The fields of a ``Tree``, zero and empty where a template does not say them."""
     fields = {name: 0 if field.type is wp.int32 else np.zeros(0, int) for name, field in m.Tree.vars.items()}
+    # the only numbers; an array that is not set is empty
+    del fields["surface_table"]
     for name in fields:
         if hasattr(template, name):
             fields[name] = getattr(template, name)

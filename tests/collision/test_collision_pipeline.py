@@ -30,8 +30,9 @@ def test_contacts_are_those_of_the_model(rng):
             getattr(contacts, f"rigid_contact_{name}").numpy(), getattr(expected, f"rigid_contact_{name}").numpy()
         )
     assert pipeline.device == model.device
-    builder = on_ground(["s"])
-    builder.add_shape_mesh(-1, mesh=nl.Mesh.create_box(1.0, 1.0, 0.1))
+    builder = nl.ModelBuilder()
+    builder.add_shape_sphere(builder.add_body(), radius=0.1)
+    builder.add_shape_plane(body=builder.add_body(mass=1.0, inertia=np.eye(3)))
     model = builder.finalize("cpu")
     with pytest.raises(ValueError, match="unsupported_contacts"):
         nl.CollisionPipeline(model).collide(model.state(), model.contacts())

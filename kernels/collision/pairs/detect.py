@@ -240,9 +240,9 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
             for i in range(rows):
                 m.put(mem, L.impulse + rows * (first + j) + i, t, m.get(mem, L.matched + rows * j + i, t))
 
-    @m.shared
-    def detect_pair(b, t, p: int, dt: m.lane, T, P, L, mem):
-        """The candidates of pair p <- its contact points, which stay in the manifold."""
+    @m.func
+    def put_pair_candidates(b, t, p: int, dt: m.lane, T, P, L, mem):
+        """The candidates of pair p <- the contact points in the manifold."""
         one = pair_one(p, T)
         two = pair_two(p, T)
         k = shape_body(one, T)
@@ -253,12 +253,6 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         if k < 0:
             centre = m.sub3(centre, origin_of(t, j, T, L, mem))
         way = between_origins(t, k, j, T, L, mem)
-        put_shape(b, t, one, L.pair_shapes, m.zero3(), T, P, L, mem)
-        put_shape(b, t, two, L.pair_shapes + SHAPE, centre_to_centre(t, one, two, T, L, mem), T, P, L, mem)
-        m.pair_points(
-            b, t, shape_kind(one, T), shape_kind(two, T), shape_hull_at(one, T), shape_hull_count(one, T), shape_hull_at(two, T),
-            shape_hull_count(two, T), T, P, L, mem,
-        )  # fmt: skip
         r = T.colliders + one
         q = T.colliders + two
         # records of shapes have twice their margins and gaps
@@ -280,20 +274,38 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
             m.put3(mem, L.normal + 3 * (c - T.first_paired), t, n)
 
     @m.shared
-    def recall_pair(t, p: int, T, L, mem):
-        """The impulses of the candidates of pair p <- those of the same contacts in the step before, in row axes."""
-        match_features(t, p, T, L, mem)
+    def detect_pair(b, t, p: int, dt: m.lane, T, P, L, mem):
+        """The candidates of pair p <- its contact points, which stay in the manifold."""
+        one = pair_one(p, T)
+        two = pair_two(p, T)
+        put_shape(b, t, one, L.pair_shapes, m.zero3(), T, P, L, mem)
+        put_shape(b, t, two, L.pair_shapes + SHAPE, centre_to_centre(t, one, two, T, L, mem), T, P, L, mem)
+        m.pair_points(
+            b, t, shape_kind(one, T), shape_kind(two, T), shape_hull_at(one, T), shape_hull_count(one, T), shape_hull_at(two, T),
+            shape_hull_count(two, T), T, P, L, mem,
+        )  # fmt: skip
+        put_pair_candidates(b, t, p, dt, T, P, L, mem)
+
+    @m.func
+    def turn_to_rows(t, p: int, T, L, mem):
+        """The impulses of the candidates of pair p, vectors in world axes, become those in row axes."""
         for c in range(pair_candidate(p, T), pair_candidate(p + 1, T)):
             n = m.get3(mem, L.normal + 3 * (c - T.first_paired), t)
             for a in range(T.contact_rows // 3):
                 in_row_axes(t, L.impulse + T.contact_rows * c + 3 * a, n, mem)
+
+    @m.shared
+    def recall_pair(t, p: int, T, L, mem):
+        """The impulses of the candidates of pair p <- those of the same contacts in the step before, in row axes."""
+        match_features(t, p, T, L, mem)
+        turn_to_rows(t, p, T, L, mem)
 
     @m.func
     def look_at_pairs(b, t, dt: m.lane, T, P, L, mem):
         """near, gap, point, normal <- those of all candidates of pairs."""
         if T.pairs > 0:
             place_shapes(b, t, dt, T, P, L, mem)
-        for p in range(T.pairs):
+        for p in range(T.pairs - T.surface_pairs):
             if pair_is_near(b, t, p, T, P, L, mem):
                 detect_pair(b, t, p, dt, T, P, L, mem)
             else:
@@ -308,7 +320,7 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         if T.pairs > 0:
             weigh_trees(t, T, L, mem)
             place_shapes(b, t, dt, T, P, L, mem)
-        for p in range(T.pairs):
+        for p in range(T.pairs - T.surface_pairs):
             if pair_is_near(b, t, p, T, P, L, mem):
                 detect_pair(b, t, p, dt, T, P, L, mem)
                 recall_pair(t, p, T, L, mem)

@@ -21,6 +21,7 @@ from newton_like.kernels.collision.pairs.work import (
     SMALLEST,
 )
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, FAR, HULL
+from newton_like.kernels.collision.surfaces.records import TRIANGLE
 
 # A cap's first corner is its lowest point if the sine of the angle between the axis and the normal is larger; else it is on the x axis.
 TILTED = 1.0e-3
@@ -48,6 +49,8 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         if kind == BOX:
             corners = int(4)
         if kind == CAPSULE:
+            corners = int(4)
+        if kind == TRIANGLE:
             corners = int(4)
         return corners
 
@@ -272,6 +275,38 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         return other_patch(line, line_patch(p, q, m.fill(real(2.0))), plane)
 
     @m.func
+    def triangle_patch(t, at: int, f: Frame, L, mem) -> Patch:
+        """A triangle, whose last corner counts twice, or its longest edge if it is seen from the side."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        half = m.fill(real(0.5))
+        per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
+        a = to_frame(f, m.scale3(m.get3(mem, L.surface_work, t), per_unit))
+        c = to_frame(f, m.scale3(m.get3(mem, L.surface_work + 3, t), per_unit))
+        g = to_frame(f, m.scale3(m.get3(mem, L.surface_work + 6, t), per_unit))
+        p = a
+        q = c
+        longest = m.dot(m.sub3(c, a), m.sub3(c, a))
+        square = m.dot(m.sub3(g, c), m.sub3(g, c))
+        p = m.where3_lt(longest, square, c, p)
+        q = m.where3_lt(longest, square, g, q)
+        longest = m.larger(longest, square)
+        square = m.dot(m.sub3(a, g), m.sub3(a, g))
+        p = m.where3_lt(longest, square, g, p)
+        q = m.where3_lt(longest, square, a, q)
+        longest = m.larger(longest, square)
+        normal = m.cross(m.sub3(c, a), m.sub3(g, a))
+        thin = m.mul(m.fill(real(THIN)), longest)
+        line = m.where_lt(m.magnitude(normal.z), thin, one, zero)
+        m.put3(mem, at, t, m.where3_lt(half, line, p, a))
+        m.put3(mem, at + 3, t, m.where3_lt(half, line, q, c))
+        m.put3(mem, at + 6, t, m.where3_lt(half, line, q, g))
+        m.put3(mem, at + 9, t, m.where3_lt(half, line, q, g))
+        scale = m.rcp(m.sqrt(m.larger(m.dot(normal, normal), m.fill(real(SMALLEST)))))
+        plane = plane_patch(a, m.scale3(normal, scale), zero, zero)
+        return other_patch(line, line_patch(p, q, m.fill(real(2.0))), plane)
+
+    @m.func
     def put_lines(t, at: int, corners: int, line: m.lane, mem):
         """Stores the lines of the edges of a polygon; of a patch that is a line those of a narrow rectangle."""
         zero = m.fill(real(0.0))
@@ -362,6 +397,8 @@ def patch_program(m: types.SimpleNamespace) -> dict:
             for k in range(1, corners):
                 m.put3(mem, at + 3 * k, t, q)
             patch = line_patch(p, q, zero)
+        elif kind == TRIANGLE:
+            patch = triangle_patch(t, at, f, L, mem)
         elif kind == HULL:
             patch = hull_patch_of(b, t, at, f, d, hull, count, T, P, L, mem)
         else:

@@ -5,7 +5,7 @@ of `kernels.collision.plane`; the first shape has the lower kind.
 """
 
 from newton_like.kernels.collision.pairs.work import SHAPES
-from newton_like.kernels.collision.plane import BOX, CAPSULE, SPHERE
+from newton_like.kernels.collision.plane import BOX, CAPSULE, HULL, SPHERE
 
 # A shape, at L.pair_shapes + SHAPE * i in memory: the place of its centre, its axes (the rotation from the shape to the world, by rows),
 # and its size as in Model.shape_scale. The vertices of a hull are parameters.
@@ -28,8 +28,14 @@ POINTS_OF_A_PAIR = 4
 """Largest number of contact points of a pair."""
 
 
+POINTS_ON_SURFACE = 6
+"""Largest number of contact points of a shape with a height field or a mesh."""
+
+
 def points_of(kind: int, other: int) -> int:
-    """Number of contact points of a pair of kinds, the lower one first."""
+    """Number of contact points of a pair of kinds, the lower one first. Kinds beyond those of `kernels.collision.plane` are surfaces."""
+    if other > HULL:
+        return 3 if kind == SPHERE else POINTS_ON_SURFACE
     if kind == SPHERE:
         return 1
     if kind == CAPSULE and other <= BOX:
@@ -45,10 +51,10 @@ BOUND, REACH, BOX_KNOWN, BOX_AXES, BOX_MIDDLE, BOX_HALF = 3, 4, 5, 6, 15, 18
 
 PAIR_COUNTS = dict(
     pair_numbers=2 * SHAPE,
-    manifold_numbers=POINTS_OF_A_PAIR * POINT,
+    manifold_numbers=POINTS_ON_SURFACE * POINT,
     corner_numbers=SHARED_CORNERS * SHARED_CORNER,
     place_numbers=SHAPE_PLACE,
     pair_work_numbers=SHAPES + 2 * SHAPE,
-    matched_numbers=6 * POINTS_OF_A_PAIR,
+    matched_numbers=6 * POINTS_ON_SURFACE,
 )
 """Sizes of these records, as counts of `kernels.layout`."""

@@ -9,6 +9,7 @@ import warp as wp
 from newton_like.kernels.collision.pairs.records import AXES, CENTRE, EXTENT, SHAPE
 from newton_like.kernels.collision.pairs.work import PER_UNIT, SHAPES, SMALLEST
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, FAR, HULL, SPHERE
+from newton_like.kernels.collision.surfaces.records import TRIANGLE
 
 
 def support_program(m: types.SimpleNamespace) -> dict:
@@ -138,6 +139,15 @@ def support_program(m: types.SimpleNamespace) -> dict:
                 most = m.fill(real(-FAR))
                 for i in range(count):
                     v = hull_point(b, hull + i, T, P)
+                    reach = m.dot(v, d)
+                    local = m.where3_lt(most, reach, v, local)
+                    most = m.larger(most, reach)
+                local = m.scale3(local, m.get(mem, L.pair_work + PER_UNIT, t))
+            if kind == TRIANGLE:
+                most = m.fill(real(-FAR))
+                corners = int(3)
+                for i in range(corners):
+                    v = m.get3(mem, L.surface_work + 3 * i, t)
                     reach = m.dot(v, d)
                     local = m.where3_lt(most, reach, v, local)
                     most = m.larger(most, reach)

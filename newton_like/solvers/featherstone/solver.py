@@ -86,9 +86,11 @@ class SolverFeatherstone(SolverBase):
 
     A contact with the force f has the penetration ``f / m time_constant^2``, where m is the effective mass of the point along the
     normal. With the default damping ratio, contacts and limits do not rebound: an impact ends within one step, and the remaining
-    penetration is corrected within ``2 damping_ratio time_constant`` (0.2 s). Moving convex shapes touch planes, fixed convex shapes and
-    each other. Meshes are taken as their convex hulls. Models whose moving shapes may touch fixed meshes or height fields raise
-    ValueError, unless ``unsupported_contacts="ignore"``.
+    penetration is corrected within ``2 damping_ratio time_constant`` (0.2 s). Moving convex shapes touch planes, fixed convex shapes, fixed
+    triangle meshes, height fields and each other. Meshes on bodies are taken as their convex hulls. Meshes and height fields have a front
+    side: a body whose middle is below a height field is pushed out along the normal, at any depth; behind a triangle of a mesh, spheres and
+    capsules are pushed out up to their radius, and other shapes while their middle is in front. Models whose shapes may touch planes or
+    height fields on moving bodies raise ValueError, unless ``unsupported_contacts="ignore"``.
 
     A kinematic body keeps the joint velocity of ``state_in``, bit by bit, and its pose is integrated from that velocity. Set
     ``joint_q`` and ``joint_qd`` before a step to prescribe its motion. Forces, gravity, contacts, and the drives, springs, friction and
@@ -128,7 +130,7 @@ class SolverFeatherstone(SolverBase):
     Raises:
         TypeError: `model` is not a model, an argument is unknown or of another type.
         ValueError: an argument is out of range, or the model has features that this solver does not support: loop joints, disabled
-            joints, moving shapes that may touch fixed meshes or height fields.
+            joints, shapes that may touch planes and height fields on moving bodies; or a surface is too large for its table.
 
     ``iterations``, ``substeps``, ``tolerance``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes
     that may be written at any time, with the same errors; the next step uses the new values. A captured graph keeps its values. The other

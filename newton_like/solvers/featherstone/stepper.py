@@ -18,6 +18,7 @@ from newton_like.compiler.cpp import FLAGS
 from newton_like.kernels.collision.collect import force_kernel
 from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
 from newton_like.kernels.collision.report import REPORT
+from newton_like.kernels.collision.surfaces.records import SURFACE_WORK
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
 from newton_like.kernels.solvers.balance import LEDGER
 from newton_like.kernels.solvers.contact_rows import CONTACT
@@ -38,11 +39,11 @@ log = logging.getLogger("newton_like")
 
 
 @cache
-def general_step(width: int, real, given: bool, paired: bool):
+def general_step(width: int, real, given: bool, paired: bool, surfaces: bool = False):
     """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`; for clusters in which bodies
-    may touch each other, if `paired`."""
+    may touch each other, if `paired`; and height fields or meshes, if `surfaces`."""
     m = namespace(width, real, STEP_ROWS)
-    return step_kernel(m, general_stages(m), given=given, paired=paired)
+    return step_kernel(m, general_stages(m), given=given, paired=paired, surfaces=surfaces)
 
 
 def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
@@ -57,8 +58,9 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
     numbers = {**tables.numbers, "limit_rows": DOF_IMPULSES * template.dofs if limited else 0}
     of_pairs = PAIR_COUNTS if numbers["pairs"] else dict.fromkeys(PAIR_COUNTS, 0)
     records = dict(
-        contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, ledger_numbers=LEDGER, **of_pairs
-    )
+        contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, ledger_numbers=LEDGER, **of_pairs,
+        surface_numbers=SURFACE_WORK,
+    )  # fmt: skip
     sizes = row_sizes(template, (*KINEMATICS, *STEP), **{"given": 0, **numbers}, **records)
     fields = {**tables.fields, **numbers}
     fields.pop("given", None)
@@ -143,8 +145,8 @@ class Stepper:
 
     def _find_kernel(self):
         solver = self.solver
-        paired = self.tables.numbers["pairs"] > 0
-        general = general_step(solver.width, solver.model.dtype, self.given, paired)
+        paired, surfaces = self.tables.numbers["pairs"] > 0, self.tables.numbers["surface_pairs"] > 0
+        general = general_step(solver.width, solver.model.dtype, self.given, paired, surfaces)
         if self.given or solver.evaluator == "general" or not self.batch.template.dofs:
             return general
         special = Specialiser(self.work)
@@ -156,7 +158,7 @@ class Stepper:
             "specialised a robot: %d operations; the first step compiles it unless it is cached", special.operations
         )
         level = special.level if solver.width == 1 else None
-        return step_kernel(solver.m, special.stages(), FLAGS, level=level, paired=paired)
+        return step_kernel(solver.m, special.stages(), FLAGS, level=level, paired=paired, surfaces=surfaces)
 
     def refresh(self) -> bool:
         """Takes over what was edited. Returns whether launches have to be recorded again."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import Mesh, ModelBuilder, ModelFlags, ShapeConfig, dynamics
+from newton_like import ModelBuilder, ModelFlags, ShapeConfig, dynamics
 from newton_like.collision.ground import unsupported_pairs
 from newton_like.model.columns import BY_NAME
 from newton_like.solvers import SolverFeatherstone
@@ -155,7 +155,7 @@ def test_pairs_that_edits_let_touch_are_refused():
     builder.add_shape_sphere(
         builder.add_body(mass=1.0, inertia=np.eye(3)), radius=0.1, cfg=ShapeConfig(collision_group=1)
     )
-    builder.add_shape_mesh(-1, mesh=Mesh.create_box(1.0, 1.0, 0.1), cfg=ShapeConfig(collision_group=2))
+    builder.add_shape_plane(body=builder.add_body(mass=1.0, inertia=np.eye(3)), cfg=ShapeConfig(collision_group=2))
     model = builder.finalize("cpu")
     solver = SolverFeatherstone(model, evaluator="general")
     state = model.state()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import Mesh, ModelBuilder
+from newton_like import ModelBuilder
 from newton_like.solvers import SolverFeatherstone
 
 
@@ -68,10 +68,10 @@ def touching() -> ModelBuilder:
 
 
 def test_pairs_that_are_not_solved_are_refused_unless_told():
-    builder = bodies(1)
+    builder = bodies(2)
     builder.add_shape_sphere(0, radius=0.1, label="ball")
-    builder.add_shape_mesh(-1, mesh=Mesh.create_box(1.0, 1.0, 0.1), label="ramp")
-    with pytest.raises(ValueError, match=r"'ball' \(index 0\) and 'ramp' \(index 1\).*\b1\b.*pairs.*mesh"):
+    builder.add_shape_plane(body=1, label="ramp")
+    with pytest.raises(ValueError, match=r"'ball' \(index 0\) and 'ramp' \(index 1\).*\b1\b.*pairs.*plane"):
         solver_of(builder)
     solver_of(builder, unsupported_contacts="ignore")
     builder.add_shape_collision_filter_pair(0, 1)

@@ -1,0 +1,1 @@
+"""Contacts of convex shapes with fixed surfaces: height fields and triangle meshes."""

@@ -1,0 +1,179 @@
+"""Contact points of boxes, cylinders, cones, ellipsoids and hulls with a surface, triangle by triangle.
+
+A point of the shape that is farthest against the normal of a triangle and above it touches the triangle along that normal; so does a flat
+face that is parallel to the triangle. Otherwise the touch is that of two convex shapes, the second one a triangle. It counts if its normal
+leads away from the triangle and its neighbours, see `kernels.collision.surfaces.ball`: other touches are between edges inside the surface,
+or on its back. The middle of the shape must be in front of the triangle.
+"""
+
+import types
+
+import warp as wp
+from newton_like.kernels.collision.pairs.records import (
+    AWAY,
+    AXES,
+    CENTRE,
+    DISTANCE,
+    EXTENT,
+    FEATURE,
+    PLACE,
+    POINT,
+    SHAPE,
+)
+from newton_like.kernels.collision.pairs.work import PER_UNIT
+from newton_like.kernels.collision.plane import BOX, CONE, CYLINDER, FAR
+from newton_like.kernels.collision.surfaces.records import FACE, INNER, MAYBE, NEXT, SUNK, TRIANGLE, WITHIN
+
+HALF_FAR = 0.5 * FAR
+THIRD = 1.0 / 3.0
+# A face is parallel to a triangle if the cosine of their angle is larger.
+PARALLEL_FACE = 1.0 - 6.0e-4
+
+
+def convex_surface_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``convex_on_surface``."""
+    real = m.real
+    # by how much, in sizes of the triangle, a point may be beside it
+    BESIDE = 1.0e-4 if real is wp.float32 else 1.0e-7
+
+    @m.func
+    def over_face(t, x: m.Vec3, L, mem) -> m.lane:
+        """One where the point x is above or below the triangle, or nearly."""
+        w = L.surface_work
+        zero = m.fill(real(0.0))
+        n = m.get3(mem, w + FACE, t)
+        p = m.get3(mem, w, t)
+        q = m.get3(mem, w + 3, t)
+        r = m.get3(mem, w + 6, t)
+        whole = m.dot(n, m.cross(m.sub3(q, p), m.sub3(r, p)))
+        sign = m.sign_of(whole)
+        a = m.sub3(p, x)
+        c = m.sub3(q, x)
+        g = m.sub3(r, x)
+        side = m.mul(sign, m.smaller(m.mul(sign, m.dot(n, m.cross(a, c))), m.mul(sign, m.dot(n, m.cross(c, g)))))
+        side = m.smaller(m.mul(sign, side), m.mul(sign, m.dot(n, m.cross(g, a))))
+        least = m.mul(m.fill(real(-BESIDE)), m.magnitude(whole))
+        return m.where_lt(least, side, m.fill(real(1.0)), zero)
+
+    @m.func
+    def lies_flat(t, kind: int, n: m.Vec3, L, mem) -> m.lane:
+        """One where a flat face of the shape is parallel to the plane with normal n and faces it."""
+        axes = m.get9(mem, L.pair_shapes + AXES, t)
+        d = m.apply_t(n, axes)
+        c = m.magnitude(d.z)
+        if kind == BOX:
+            c = m.larger(c, m.larger(m.magnitude(d.x), m.magnitude(d.y)))
+        if kind == CONE:
+            c = d.z
+        if kind != BOX and kind != CYLINDER and kind != CONE:
+            c = m.fill(real(0.0))
+        return m.where_lt(m.fill(real(PARALLEL_FACE)), c, m.fill(real(1.0)), m.fill(real(0.0)))
+
+    @m.func
+    def convex_below(b, t, kind: int, hull: int, count: int, at: int, unit: m.lane, T, P, L, mem):
+        """SUNK <- one where the middle of the shape is below a height field; its contact is then its deepest point along the normal of the
+        triangle straight above."""
+        w = L.surface_work
+        zero = m.fill(real(0.0))
+        inner = m.get3(mem, w + INNER, t)
+        sunk = m.field_below(t, at, inner, L, mem, T)
+        m.load_of_field(t, at, 0, L, mem, T)
+        m.put_facing(t, L, mem)
+        n = m.get3(mem, w + FACE, t)
+        p = m.get3(mem, w, t)
+        sunk = m.where_lt(m.dot(n, m.sub3(inner, p)), zero, sunk, zero)
+        if m.any_lt(zero, sunk):
+            x = m.scale3(m.support(b, t, 0, kind, hull, count, m.neg3(n), T, P, L, mem), unit)
+            depth = m.dot(n, m.sub3(x, p))
+            place = m.fnma3(n, m.mul(m.fill(real(0.5)), depth), x)
+            m.keep_found(t, sunk, place, n, depth, m.triangle_feature(m.get(mem, w + NEXT, t), zero), L, mem)
+        m.put(mem, w + SUNK, t, sunk)
+
+    @m.shared
+    def convex_on_triangle(b, t, here: m.lane, kind: int, hull: int, count: int, at: int, mesh: int, T, P, L, mem):
+        """Keeps the contacts with the triangle, in worlds where `here` is one."""
+        w = L.surface_work
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        half = m.fill(real(0.5))
+        per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
+        unit = m.rcp(per_unit)
+        within = m.get(mem, w + WITHIN, t)
+        face = m.get3(mem, w + FACE, t)
+        p = m.get3(mem, w, t)
+        first = m.support(b, t, 0, kind, hull, count, m.neg3(face), T, P, L, mem)
+        x = m.scale3(first, unit)
+        depth = m.dot(face, m.sub3(x, p))
+        near = m.where_lt(depth, within, here, zero)
+        near = m.where_lt(zero, m.dot(face, m.sub3(m.get3(mem, w + INNER, t), p)), near, zero)
+        if m.any_lt(zero, near):
+            direct = m.mul(near, m.larger(over_face(t, x, L, mem), lies_flat(t, kind, face, L, mem)))
+            search = m.sub(near, direct)
+            valid = direct
+            n = m.neg3(face)
+            distance = m.mul(depth, per_unit)
+            if m.any_lt(zero, search):
+                third = m.fill(real(THIRD))
+                middle = m.add3(p, m.add3(m.get3(mem, w + 3, t), m.get3(mem, w + 6, t)))
+                middle = m.scale3(middle, m.mul(third, per_unit))
+                touch = m.core_touch(b, t, middle, kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
+                q = m.scale3(m.fma3(touch.n, touch.distance, touch.first), unit)
+                found = m.where_lt(m.mul(touch.distance, unit), within, search, zero)
+                away = m.neg3(touch.n)
+                m.load_neighbours(t, at, mesh, L, mem, T)
+                free = m.leads_away(t, q, away, L, mem)
+                maybe = m.mul(found, m.get(mem, w + MAYBE, t))
+                if m.any_lt(zero, maybe):
+                    gap = m.mul(touch.distance, unit)
+                    place = m.fma3(away, m.mul(half, gap), q)
+                    m.keep_unsure(
+                        t, maybe, q, away, place, gap, m.triangle_feature(m.get(mem, w + NEXT, t), one), L, mem
+                    )
+                found = m.mul(found, free)
+                valid = m.add(valid, found)
+                n = m.where3_lt(half, found, touch.n, n)
+                distance = m.where_lt(half, found, touch.distance, distance)
+                first = m.where3_lt(half, found, touch.first, first)
+            if m.any_lt(zero, valid):
+                m.clear_manifold(t, L, mem)
+                m.put_manifold(b, t, n, distance, first, unit, kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
+                number = m.get(mem, w + NEXT, t)
+                points = int(4)
+                for i in range(points):
+                    to = L.manifold + POINT * i
+                    gap = m.get(mem, to + DISTANCE, t)
+                    place = m.get3(mem, to + PLACE, t)
+                    there = m.where_lt(gap, m.smaller(within, m.fill(real(HALF_FAR))), valid, zero)
+                    there = m.where_lt(half, direct, m.mul(there, over_face(t, place, L, mem)), there)
+                    if m.any_lt(zero, there):
+                        feature = m.triangle_feature(number, m.get(mem, to + FEATURE, t))
+                        m.keep_found(t, there, place, m.neg3(m.get3(mem, to + AWAY, t)), gap, feature, L, mem)
+
+    @m.shared
+    def convex_on_surface(b, t, kind: int, hull: int, count: int, at: int, mesh: int, T, P, L, mem):
+        """The contacts of a shape with the surface whose table is at `at`."""
+        w = L.surface_work
+        one = m.fill(real(1.0))
+        zero = m.fill(real(0.0))
+        minus = m.neg(one)
+        to = L.pair_shapes + SHAPE
+        m.put3(mem, to + CENTRE, t, m.zero3())
+        m.put9(mem, to + AXES, t, m.Mat33(m.vec(one, zero, zero), m.vec(zero, one, zero), m.vec(zero, zero, one)))
+        m.put3(mem, to + EXTENT, t, m.zero3())
+        m.scale_pair(b, t, kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
+        m.put(mem, w + SUNK, t, zero)
+        if mesh != 0:
+            m.open_mesh(t, at, L, mem, T)
+        else:
+            convex_below(b, t, kind, hull, count, at, m.rcp(m.get(mem, L.pair_work + PER_UNIT, t)), T, P, L, mem)
+            m.open_field(t, at, L, mem, T)
+        m.next_triangle(t, at, mesh, L, mem, T)
+        while m.any_lt(minus, m.get(mem, w + NEXT, t)):
+            m.load_triangle(t, at, mesh, L, mem, T)
+            here = m.where_lt(minus, m.get(mem, w + NEXT, t), one, zero)
+            here = m.mul(here, m.sub(one, m.get(mem, w + SUNK, t)))
+            convex_on_triangle(b, t, here, kind, hull, count, at, mesh, T, P, L, mem)
+            m.next_triangle(t, at, mesh, L, mem, T)
+        m.decide_unsure(t, at, mesh, L, mem, T)
+
+    return locals()

@@ -159,13 +159,12 @@ def step_kernel(
     level: int | None = None,
     paired: bool = True,
     surfaces: bool = False,
-    between: bool = True,
 ):
     """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block.
 
     With `given`, contacts are handed over in ``contacts_in`` and not looked for. `level` of optimisation: None for Warp's choice.
-    `paired`: whether there are pairs of shapes; without, the kernel has no code for that. `surfaces`: the same for height fields and
-    meshes. `between`: whether bodies may touch each other, so that impulses pass from body to body.
+    `paired`: whether bodies may touch each other; without, the kernel has no code for that. `surfaces`: the same for height fields and
+    meshes.
     """
     if surfaces:
         stages = types.SimpleNamespace(**{**vars(stages), "find_pairs": m.find_pairs_and_surfaces})
@@ -373,7 +372,7 @@ def step_kernel(
                 m.put(mem, L.z + i, t, m.where_lt(s, one, scaled, m.get(mem, L.z + i, t)))
             scale_impulses(t, contacts, limits, s, T, L, mem, active)
 
-    sweep = sweep_function(m, stages, paired and between)
+    sweep = sweep_function(m, stages, paired)
     report_contact = report_function(m)
 
     @m.func

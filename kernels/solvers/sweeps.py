@@ -18,13 +18,13 @@ ROUNDS = 3
 """Rounds of further sweeps, each with as many sweeps as there were before it."""
 
 
-def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, between: bool):
+def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, paired: bool):
     """The function that sweeps over the rows of a step.
 
     Args:
         m: the programs' namespace.
         stages: those of a step, general or specialised.
-        between: whether bodies may touch each other.
+        paired: whether bodies may touch each other.
     """
     real = m.real
     coupling_sweep, friction_sweep, dof_sweep = stages.coupling_sweep, stages.friction_sweep, stages.dof_sweep
@@ -46,7 +46,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, betw
                 c = active[a, t]
                 contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
 
-    if not between:
+    if not paired:
         return sweep_rows
 
     @m.shared

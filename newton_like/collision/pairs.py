@@ -187,9 +187,6 @@ def _fill(tables: ContactTables, template, shapes: Shapes, body, kind, one, two)
     numbers.update(
         shapes=len(body), pairs=len(one), first_paired=start, candidates=int(candidate[-1]), reach=max(template.reach, *lengths)
     )  # fmt: skip
-    tables.between = bool(((leaf[one] >= 0) & (leaf[two] >= 0)).any())
-    # of the two bodies one that joints move
-    moved = np.maximum(np.where(leaf[two] >= 0, body[two], body[one]), 0)
     turning = bool(shapes.turning[index].any())
     if turning:
         numbers["contact_rows"] = 6
@@ -198,7 +195,7 @@ def _fill(tables: ContactTables, template, shapes: Shapes, body, kind, one, two)
         shape_body=body, shape_kind=kind, shape_hull_at=hull_at, shape_hull_count=hull_count, pair_one=one, pair_two=two,
         pair_leaf=leaf[two], pair_other=leaf[one], pair_shared=np.array(shared, dtype=int), pair_candidate=candidate,
         candidate_collider=np.concatenate([arrays["candidate_collider"], np.repeat(np.arange(len(one)), count)]),
-        candidate_body=np.concatenate([arrays["candidate_body"], np.repeat(moved, count)]),
+        candidate_body=np.concatenate([arrays["candidate_body"], np.repeat(np.maximum(body[two], 0), count)]),
     )  # fmt: skip
 
 

@@ -78,9 +78,7 @@ STAGES = {
         "k * {planes} + pl",
         lambda T: {k * _planes(T) + p: (_ACTIVE, _CANDIDATE, _COLLIDER, k, p) for k, p in _contact_pairs(T)},
     ),
-    "contact_sweep": Stage(
-        ("a", "c", "k"), "k", lambda T: {k: (_ACTIVE, _CANDIDATE, k) for k in sorted(set(T.candidate_body))}
-    ),
+    "contact_sweep": Stage(("a", "c", "k"), "k", lambda T: {k: (_ACTIVE, _CANDIDATE, k) for k, _ in _contact_pairs(T)}),
     "detect": Stage(("s",), "s", lambda T: {s: (s,) for s in range(T.first_guarded, T.first_hull)}),
     "dof_build": Stage(("i", "full"), "2 * i + full", _dof_rows),
     "dof_sweep": Stage(("i", "full"), "2 * i + full", _dof_rows),
@@ -90,11 +88,6 @@ STAGES = {
 
 class Specialiser:
     """Traces and emits the stages of one workspace.
-
-    Args:
-        workspace: that of a step.
-        between: whether bodies of a cluster may touch each other.
-        options: names of the numbers of ``Options`` that stages read.
 
     Attributes:
         operations: number of operations of all stages.
@@ -106,7 +99,6 @@ class Specialiser:
     def __init__(
         self,
         workspace,
-        between: bool = False,
         options: tuple[str, ...] = ("dt", "inverse_dt", "restitution_speed", "push_speed", "spin_share"),
     ):
         self.work = workspace
@@ -121,9 +113,6 @@ class Specialiser:
             name: {case: self._trace(name, *integers) for case, integers in stage.cases(self.T).items()}
             for name, stage in STAGES.items()
         }
-        if between:
-            # their sweeps have a function of their own
-            self._traces["contact_sweep"] = {}
         self.operations = self._count()
         # robots that may touch with many bodies: the general code builds rows of any body
         self.shared_build = self.operations > BUDGET

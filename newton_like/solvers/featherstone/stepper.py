@@ -39,11 +39,11 @@ log = logging.getLogger("newton_like")
 
 
 @cache
-def general_step(width: int, real, given: bool, paired: bool, surfaces: bool = False, between: bool = True):
-    """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`; for clusters with
-    pairs of shapes, if `paired`; with height fields or meshes, if `surfaces`; in which bodies may touch each other, if `between`."""
+def general_step(width: int, real, given: bool, paired: bool, surfaces: bool = False):
+    """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`; for clusters in which bodies
+    may touch each other, if `paired`; and height fields or meshes, if `surfaces`."""
     m = namespace(width, real, STEP_ROWS)
-    return step_kernel(m, general_stages(m), given=given, paired=paired, surfaces=surfaces, between=between)
+    return step_kernel(m, general_stages(m), given=given, paired=paired, surfaces=surfaces)
 
 
 def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
@@ -146,11 +146,10 @@ class Stepper:
     def _find_kernel(self):
         solver = self.solver
         paired, surfaces = self.tables.numbers["pairs"] > 0, self.tables.numbers["surface_pairs"] > 0
-        between = self.tables.between
-        general = general_step(solver.width, solver.model.dtype, self.given, paired, surfaces, between)
+        general = general_step(solver.width, solver.model.dtype, self.given, paired, surfaces)
         if self.given or solver.evaluator == "general" or not self.batch.template.dofs:
             return general
-        special = Specialiser(self.work, between)
+        special = Specialiser(self.work)
         self.operations = special.operations
         if solver.evaluator == "auto" and special.operations > BUDGET:
             log.info("a robot of %d operations is not specialised", special.operations)
@@ -159,9 +158,7 @@ class Stepper:
             "specialised a robot: %d operations; the first step compiles it unless it is cached", special.operations
         )
         level = special.level if solver.width == 1 else None
-        return step_kernel(
-            solver.m, special.stages(), FLAGS, level=level, paired=paired, surfaces=surfaces, between=between
-        )
+        return step_kernel(solver.m, special.stages(), FLAGS, level=level, paired=paired, surfaces=surfaces)
 
     def refresh(self) -> bool:
         """Takes over what was edited. Returns whether launches have to be recorded again."""

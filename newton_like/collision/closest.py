@@ -22,7 +22,10 @@ _THREADS = 4096
 """Largest number of threads of a search on a GPU, each of which has memory of its own."""
 
 _COUNTS = dict.fromkeys(
-    ("coords", "dofs", "bodies", "trees", "entries", "reach", "candidates", "contact_rows", "couplings", "first_paired", "shapes", "pairs"),
+    (
+        "coords", "dofs", "bodies", "trees", "entries", "reach", "candidates", "contact_rows", "couplings", "first_paired", "shapes",
+        "pairs", "surface_pairs",
+    ),
     0,
 )  # fmt: skip
 """Counts of a search: no robot."""

@@ -123,6 +123,15 @@ def check_shape_types(model) -> None:
     _refuse(model, "shape", "shape_type", wrong, f"one of {', '.join(GeoType.__members__)}")
     wrong = np.isin(types, (GeoType.MESH, GeoType.CONVEX_MESH)) & (model.shape_hull_count.numpy() == 0)
     wrong &= (model.shape_flags.numpy() & ShapeFlags.COLLIDE_SHAPES) != 0
+    colliding = (model.shape_flags.numpy() & ShapeFlags.COLLIDE_SHAPES) != 0
+    field = colliding & (types == GeoType.HFIELD) & np.array([source is None for source in model.shape_source], bool)
+    _refuse(
+        model,
+        "shape",
+        "shape_type",
+        field,
+        "another type: the shape was no height field at finalize, and has no heights",
+    )
     give = "another type, or shape_flags without COLLIDE_SHAPES: the shape was no colliding mesh at finalize, and has no hull"
     _refuse(model, "shape", "shape_type", wrong, give)
 

@@ -507,7 +507,8 @@ class Robot:
 
         Bodies and joints have the names of links and joints. The joint of the base link is ``{name of the robot}_base``, with ``_`` for
         each ``/``, and the shapes are ``{link}/{collision}_{index of the geom}``; such a label that another joint or shape has ends with a
-        number, such as ``_2``. Joints have the limits of position, velocity and torque; models have no limits of acceleration. Capsules
+        number, such as ``_2``. Joints have the limits of position, velocity (the smaller one of both
+        directions, with a warning) and torque; models have no limits of acceleration. Capsules
         become shapes without density. The mobile base is left out: its wheels are joints like all others. Inertias that no body can have
         are replaced by the nearest possible ones.
 

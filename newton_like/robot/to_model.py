@@ -196,6 +196,12 @@ def _limits(edge: Edge) -> dict:
             f"joint {joint.name!r} has velocities from {joint.get_limit_qdot_lower():g} to {joint.get_limit_qdot_upper():g} only; "
             "joints of models may stand still"
         )
+    if abs(joint.get_limit_qdot_upper() + joint.get_limit_qdot_lower()) > 1e-9 * speed:
+        warnings.warn(
+            f"joint {joint.name!r} has velocities from {joint.get_limit_qdot_lower():g} to {joint.get_limit_qdot_upper():g}; "
+            f"joints of models have one limit for both directions, and this one gets {speed:g}",
+            stacklevel=4,
+        )
     found = dict(limit_lower=lower, limit_upper=upper, velocity_limit=speed, effort_limit=joint.get_limit_torque())
     return {name: min(max(value, -MAXVAL), MAXVAL) for name, value in found.items()}
 

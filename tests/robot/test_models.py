@@ -123,6 +123,16 @@ def test_limits_and_groups_of_capsules_go_there_and_back(rng):
     assert found == [tuple(x) for x in groups]
 
 
+def test_unequal_limits_of_velocity_become_the_smaller_one_with_a_warning():
+    links = [rd.Link(name, np.eye(6)) for name in ("a", "b")]
+    joint = rd.Joint.make_revolute("elbow")
+    joint.set_limit_qdot(-1.0, 3.0)
+    joint.connect_links(*links)
+    with pytest.warns(UserWarning, match="'elbow'"):
+        builder = rd.Robot(rd.RobotConfiguration("r", links[0]), evaluator="general").to_builder()
+    assert builder.joint_velocity_limit[-1] == 1.0
+
+
 def test_joints_of_one_body_keep_their_names():
     builder = nl.ModelBuilder()
     builder.add_mjcf(

@@ -86,6 +86,13 @@ STAGES = {
 """The stages that are traced."""
 
 
+LARGE_CUT = 2000
+"""Limit of the operations of one C++ function of robots beyond the budget with all stages: the compiler needs a third of the time."""
+
+SHARED = ("contact_build", "dof_build")
+"""Stages that are general code for robots beyond the budget with them. They run once a step for each active row."""
+
+
 class Specialiser:
     """Traces and emits the stages of one workspace.
 
@@ -114,11 +121,13 @@ class Specialiser:
             for name, stage in STAGES.items()
         }
         self.operations = self._count()
-        # robots that may touch with many bodies: the general code builds rows of any body
+        # the general code builds rows of any body and dof
         self.shared_build = self.operations > BUDGET
         if self.shared_build:
-            self._traces["contact_build"] = {}
+            for name in SHARED:
+                self._traces[name] = {}
             self.operations = self._count()
+            self.emitter.cut = LARGE_CUT
 
     def _count(self) -> int:
         return sum(len(t) for cases in self._traces.values() for t in cases.values())
@@ -186,7 +195,8 @@ class Specialiser:
         for name in ("find_pairs", "pair_build", "recall_feature", "keep_feature", "forget_feature"):
             stages[name] = getattr(m, name)
         if self.shared_build:
-            stages["contact_build"] = m.contact_build
+            general = general_stages(m)
+            stages.update((name, getattr(general, name)) for name in SHARED)
         stages["detect_hull"] = m.detect if T.first_hull < T.colliders else no_hull
         stages["coupling_build"] = m.coupling_build if T.couplings else no_build
         stages["coupling_sweep"] = m.coupling_sweep if T.couplings else no_sweep

@@ -162,6 +162,16 @@ def test_missing_and_infinite_limits_are_unlimited():
         assert elbow.limit_qddot == (free.limit_q if limit else free.limit_qddot)
 
 
+@pytest.mark.filterwarnings("ignore::newton_like.importers.urdf.UrdfWarning")
+def test_limits_of_zero_are_unlimited():
+    """Many files have zeros where a limit is unknown. The SDK takes them as limits, so that such a joint could not move."""
+    free = rd.Joint.make_revolute("free")
+    text = file(kind="continuous", limit='<limit lower="0" upper="0" effort="0" velocity="0"/>')
+    elbow = joint_of(rd.load_robot_from_urdf_data(text, "base"), "elbow")
+    assert elbow.limit_q == free.limit_q and elbow.limit_qdot == free.limit_qdot
+    assert elbow.limit_torque == free.limit_torque
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [

@@ -150,6 +150,18 @@ def test_same_width_same_bits(robot, precision, keys, varied):
     assert (moved > 0.01).all()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("robot", ["hopper", "mechanism"])
+def test_general_code_for_rows_of_large_robots_has_the_same_bits(robot, monkeypatch):
+    """Beyond the budget, specialised steps build rows of contacts and limits by general code, in short functions."""
+    general, _ = trajectory(robot, "general", *FLOAT)
+    monkeypatch.setattr("newton_like.solvers.featherstone.specialise.BUDGET", 500)
+    monkeypatch.setattr("newton_like.solvers.featherstone.specialise.LARGE_CUT", 400)
+    shared, solver = trajectory(robot, "specialised", *FLOAT)
+    assert solver._steppers[0].operations > 500
+    assert general.tobytes() == shared.tobytes()
+
+
 def differences(path, other):
     """Largest difference of the public numbers in every step and world, relative to their size there, ``[step, world]``."""
     return np.abs(path - other).max(axis=2) / np.abs(path).max(axis=2)

@@ -36,6 +36,7 @@ def toys():
         ("cube", "shape_type", 99),
         ("cube", "shape_type", -3),
         ("cube", "shape_type", int(GeoType.MESH)),
+        ("cube", "shape_type", int(GeoType.HFIELD)),
     ],
 )
 def test_shapes_that_cannot_be_are_refused_by_name(shape, name, bad, varying):

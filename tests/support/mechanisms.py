@@ -148,6 +148,9 @@ def vary(model, names, keys, spread: float = 0.2) -> None:
         mine = shapes if name.startswith("shape") else np.arange(len(values)) // (len(values) // model.world_count)
         for w, key in enumerate(keys):
             own = mine == w
+            if name == "shape_scale":
+                # vertices of hulls do not follow their scale
+                own &= model.shape_hull_count.numpy() == 0
             values[own] *= 1.0 + spread * np.random.default_rng([key, 7]).uniform(-1.0, 1.0)
         array.assign(values)
     model.notify_changed()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import re
 import warnings
@@ -13,6 +14,7 @@ import warp as wp
 
 from newton_like.coercion import LARGEST, as_count, as_flag, as_number, as_vector
 from newton_like.geometry.mesh_color import mean_color
+from newton_like.geometry.polygons import without_concave_polygons
 from newton_like.geometry.primitives import Primitives
 
 MAX_HULL_VERTICES = 64
@@ -359,10 +361,20 @@ def load_triangles(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
     return _load(Path(path))[:2]
 
 
-def _load(path: Path):
-    """The result of :func:`load_triangles`, and the scene of the file."""
+def _load_scene(path: Path):
+    """The scene of a mesh file, with triangles that cover concave polygons of OBJ files once."""
     import trimesh
 
+    if path.suffix.lower() == ".obj":
+        text = without_concave_polygons(path.read_text(errors="replace"))
+        if text is not None:
+            resolver = trimesh.resolvers.FilePathResolver(str(path))
+            return trimesh.load_scene(io.StringIO(text), file_type="obj", resolver=resolver, process=False)
+    return trimesh.load_scene(str(path), process=False)
+
+
+def _load(path: Path):
+    """The result of :func:`load_triangles`, and the scene of the file."""
     factor = 1.0
     try:
         if path.suffix.lower() == ".dae":
@@ -373,7 +385,7 @@ def _load(path: Path):
             factor = float(unit.group(1)) if unit else 1.0
             if not (np.isfinite(factor) and factor > 0.0):
                 raise ValueError(f"its unit of {factor} metres must be above 0")
-        scene = trimesh.load_scene(str(path), process=False)
+        scene = _load_scene(path)
         mesh = scene.to_mesh()
     except Exception as error:
         raise ValueError(f"mesh '{path}' cannot be read: {error}") from error

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from newton_like.geometry.mesh import Heightfield, Mesh, load_triangles
+from newton_like.geometry.polygons import are_convex, triangulate
 from newton_like.geometry.transforms import quat_to_matrix
 from newton_like.importers.mjcf.pose import unit
 from newton_like.importers.mjcf.records import Mjcf
@@ -238,7 +239,8 @@ def _load_msh(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _load_obj(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices and triangles of an OBJ file. Four-sided faces are cut along their shorter diagonal, as in MuJoCo.
+    """Vertices and triangles of an OBJ file. Four-sided faces are cut along their shorter diagonal, and ears are cut off other polygons
+    that are not convex, as in MuJoCo.
 
     If the corners of a face are not coplanar, the volume depends on the cut.
     """
@@ -264,6 +266,8 @@ def _load_obj(path: Path) -> tuple[np.ndarray, np.ndarray]:
                 triangles += [(a, b, c), (a, c, d)]
             else:
                 triangles += [(a, b, d), (b, c, d)]
+        elif len(face) > 4 and not are_convex(points[None, list(face)])[0]:
+            triangles += [tuple(face[i] for i in triple) for triple in triangulate(points[list(face)])]
         else:
             triangles += [(face[0], face[i], face[i + 1]) for i in range(1, len(face) - 1)]
     return points, np.array(triangles, dtype=np.int64)

@@ -327,6 +327,35 @@ def test_mesh_files_of_a_text_come_from_package_dirs(tmp_path):
     assert builder.body_mass[0] == pytest.approx(1000.0 / 6.0)
 
 
+def prism(folder, corners, inertia: str):
+    """An MJCF file with a free prism over a polygon ``[n, 2]`` of height 0.1, whose ends are polygons of an OBJ file."""
+    n = len(corners)
+    loops = [range(n)[::-1], range(n, 2 * n), *([i, (i + 1) % n, (i + 1) % n + n, i + n] for i in range(n))]
+    lines = [f"v {x} {y} {z}" for z in (0.0, 0.1) for x, y in corners]
+    lines += ["f " + " ".join(str(i + 1) for i in loop) for loop in loops]
+    (folder / "prism.obj").write_text("\n".join(lines) + "\n")
+    asset = f'<asset><mesh name="m" file="prism.obj" inertia="{inertia}"/></asset>'
+    (folder / "prism.xml").write_text(model('<body><joint/><geom type="mesh" mesh="m"/></body>', asset))
+    return folder / "prism.xml"
+
+
+@pytest.mark.parametrize("inertia", ["legacy", "exact"])
+@pytest.mark.parametrize("first", [0, 3])
+def test_concave_polygons_of_obj_files_have_mujocos_mass(tmp_path, inertia, first):
+    corners = [(0.0, 0.0), (0.2, 0.0), (0.2, 0.1), (0.1, 0.1), (0.1, 0.2), (0.0, 0.2)]
+    MjcfPeer(prism(tmp_path, corners[first:] + corners[:first], inertia)).check_masses()
+
+
+def test_prisms_over_concave_polygons_have_their_mass(tmp_path, rng):
+    """MuJoCo 4.0 differs for a few of these polygons, which have some corners that point inwards."""
+    angle = (np.arange(11) + rng.uniform(0.1, 0.9, 11)) * 2.0 * np.pi / 11
+    x, y = rng.uniform(0.05, 0.2, 11) * [np.cos(angle), np.sin(angle)]
+    builder, _ = load(prism(tmp_path, np.stack([x, y], axis=1), "exact"))
+    assert builder.body_mass[0] == pytest.approx(
+        1000.0 * 0.1 * 0.5 * (x @ np.roll(y, -1) - y @ np.roll(x, -1)), rel=1e-6
+    )
+
+
 def test_worlds_that_read_the_same_file_share_its_meshes():
     xml = model('<geom type="mesh" mesh="u"/>', f'<asset><mesh name="u" {U_MESH}/></asset>')
     (first, _), (second, _), (other, _) = (

@@ -34,8 +34,8 @@ def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
         return chosen, None
     if model.device.is_capturing:
         raise RuntimeError(
-            f"{what}: while a graph is captured, worlds must be a mask [{count}] of wp.bool on {model.device}; indices and other"
-            " masks are copied through the host"
+            f"{what}: while a graph is captured, pass a mask [{count}] of wp.bool on {model.device}, also for all worlds; indices and"
+            " other masks are copied through the host"
         )
     values = host_array(chosen, "world_mask", "bools or indices of worlds").ravel()
     if (values.dtype.kind in "iu" and values.dtype != np.uint8) or not values.size:  # torch had masks of that type
@@ -55,5 +55,6 @@ def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
     if values.dtype.kind == "f":
         raise TypeError(f"world_mask must contain bools or indices of worlds, not {values.dtype}")
     if values.size != count:
-        raise ValueError(f"world_mask has {values.size} entries, the model has {count} worlds")
+        told = "; bytes are a mask, give indices as integers of more bytes" if values.dtype == np.uint8 else ""
+        raise ValueError(f"world_mask has {values.size} entries, the model has {count} worlds{told}")
     return wp.array(values.astype(bool), dtype=wp.bool, device=model.device), None

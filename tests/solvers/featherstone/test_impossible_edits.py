@@ -62,6 +62,7 @@ def test_shapes_that_cannot_be_are_refused_by_name(shape, name, bad, varying):
     assert np.isfinite(state.joint_q.numpy()).all()
 
 
+@pytest.mark.slow
 def test_a_shape_that_was_enlarged_touches_others(rng):
     """Its bounding sphere grows, though ``shape_collision_radius`` is as it was: two balls push each other apart."""
     builder = ModelBuilder(gravity=0.0)

@@ -9,6 +9,9 @@ from scipy.spatial.transform import Rotation
 from newton_like import Heightfield, Mesh, ModelBuilder, ShapeConfig
 from tests.support.simulate import GRAVITY, Simulation, worlds_of
 
+# the kernels of steps with surfaces take long to compile
+pytestmark = pytest.mark.slow
+
 KINDS = ("sphere", "capsule", "box", "cylinder", "cone", "ellipsoid", "hull")
 
 

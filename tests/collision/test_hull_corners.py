@@ -39,6 +39,7 @@ def corners_by_definition(vertices, down, above, thick):
     return np.array(corners)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1, 4])
 @pytest.mark.parametrize(("count", "varies"), [(8, 0), (64, 1), (100, 0)])
 def test_corners_are_those_of_the_definition(rng, width, count, varies):

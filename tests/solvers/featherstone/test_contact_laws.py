@@ -25,6 +25,9 @@ from newton_like.importers.mjcf import MjcfWarning
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.solvers import SolverFeatherstone
 
+# each test compiles steps of other scenes
+pytestmark = pytest.mark.slow
+
 DT = 0.002
 G = 9.81
 

@@ -3,9 +3,9 @@
 import types
 
 import warp as wp
+from newton_like.kernels.collision.plane import FAR
 from newton_like.kernels.simd import C_NAME, FUSE, simd_types
 
-FAR = "1.0e10"
 LISTED = 64
 """Of hulls with no more vertices than this, those that may touch are listed once."""
 
@@ -52,6 +52,10 @@ def _code(width: int, real) -> str:
             {statements}
         }}"""
 
+    sides = (
+        "const simd left = weight * (lx * ex + ly * ey + lz * ez), right = weight * (rx * ex + ry * ey + rz * ez);"
+        f"{choose('left', 'most', 't')} {choose('right', 'best', 'u')}"
+    )
     corners = [f"{point}{axis}" for point in "fstu" for axis in "xyz"]
     return f"""{head} {read} const {number}* fixed = uniform.data + at; {registers}
         simd fx = simd(0), fy = simd(0), fz = simd(0), lowest = simd(-{FAR});
@@ -72,12 +76,7 @@ def _code(width: int, real) -> str:
         // areas of points on the line are rounding errors
         simd most = simd(1.0e-4) * farthest, best = most;
         {new_point("t", "f")} {new_point("u", "f")}
-        {
-        touches(
-            f"const simd left = weight * (lx * ex + ly * ey + lz * ez), right = weight * (rx * ex + ry * ey + rz * ez);"
-            f"{choose('left', 'most', 't')} {choose('right', 'best', 'u')}"
-        )
-    }
+        {touches(sides)}
         {"".join(put.format(k, name) for k, name in enumerate(corners))}"""
 
 

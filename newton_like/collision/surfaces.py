@@ -7,7 +7,7 @@ import warp as wp
 
 from newton_like.geometry.mesh import Heightfield
 from newton_like.kernels.collision.surfaces.records import FIELD_HEAD, LEVELS, MESH_HEAD, NODE, NODE_NEXT, NODE_TRIANGLE
-from newton_like.types import GeoType
+from newton_like.types import GeoType, ShapeFlags
 
 LARGEST_TABLE = 2**24
 """Numbers of one surface must be fewer: single precision counts so far without gaps."""
@@ -17,18 +17,23 @@ _WELD = 1.0e-6
 
 
 class Surfaces:
-    """The surfaces of a model.
+    """The surfaces of a model: height fields and meshes on no body that collide.
+
+    Args:
+        model: the model.
+        shapes: indices of these shapes.
 
     Attributes:
+        shapes: these indices.
         table: all numbers, on the device of the model.
     """
 
-    def __init__(self, model):
+    def __init__(self, model, shapes: list[int]):
+        self.shapes = shapes
         self._first: dict[int, int] = {}
         parts, at = [], 0
-        types, bodies, sources = model.shape_type.numpy(), model.shape_body.numpy(), model.shape_source
-        for s in np.flatnonzero((bodies < 0) & np.isin(types, [GeoType.HFIELD, GeoType.MESH])).tolist():
-            source = sources[s]
+        for s in shapes:
+            source = model.shape_source[s]
             if id(source) in self._first:
                 continue
             part = field_table(source) if isinstance(source, Heightfield) else mesh_table(source)
@@ -42,7 +47,7 @@ class Surfaces:
             parts.append(part)
             at += len(part)
         # the sources stay alive, so that their addresses stay theirs
-        self._sources = list(sources) if parts else []
+        self._sources = [model.shape_source[s] for s in shapes]
         self.table = wp.array(np.concatenate(parts or [np.zeros(1)]), dtype=model.dtype, device=model.device)
 
     def first(self, source) -> int:
@@ -51,11 +56,12 @@ class Surfaces:
 
 
 def surfaces_of(model) -> Surfaces:
-    """The surfaces of a model, made once."""
-    found = getattr(model, "_surfaces", None)
-    if found is None:
-        found = model._surfaces = Surfaces(model)
-    return found
+    """The surfaces of a model. They are kept until other shapes collide."""
+    fixed = (model.shape_body.numpy() < 0) & np.isin(model.shape_type.numpy(), (GeoType.HFIELD, GeoType.MESH))
+    shapes = np.flatnonzero(fixed & (model.shape_flags.numpy() & ShapeFlags.COLLIDE_SHAPES != 0)).tolist()
+    if model._surfaces is None or model._surfaces.shapes != shapes:
+        model._surfaces = Surfaces(model, shapes)
+    return model._surfaces
 
 
 def field_table(field: Heightfield) -> np.ndarray:

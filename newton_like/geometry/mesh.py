@@ -14,7 +14,7 @@ import warp as wp
 
 from newton_like.coercion import LARGEST, as_count, as_flag, as_number, as_vector
 from newton_like.geometry.mesh_color import mean_color
-from newton_like.geometry.polygons import without_concave_polygons
+from newton_like.geometry.polygons import plain_lines, without_concave_polygons
 from newton_like.geometry.primitives import Primitives
 
 MAX_HULL_VERTICES = 64
@@ -362,12 +362,14 @@ def load_triangles(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _load_scene(path: Path):
-    """The scene of a mesh file, with triangles that cover concave polygons of OBJ files once."""
+    """The scene of a mesh file. Of OBJ files, triangles cover concave polygons once, and lines may begin with blanks."""
     import trimesh
 
     if path.suffix.lower() == ".obj":
-        text = without_concave_polygons(path.read_text(errors="replace"))
-        if text is not None:
+        given = path.read_text(errors="replace")
+        plain = plain_lines(given)
+        text = without_concave_polygons(plain) or plain
+        if text != given:
             resolver = trimesh.resolvers.FilePathResolver(str(path))
             return trimesh.load_scene(io.StringIO(text), file_type="obj", resolver=resolver, process=False)
     return trimesh.load_scene(str(path), process=False)

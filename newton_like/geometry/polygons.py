@@ -86,6 +86,12 @@ def _without_concave_polygons(text: str) -> str | None:
     return "\n".join(lines) + "\n" if changed else None
 
 
+def plain_lines(text: str) -> str:
+    """The text of an OBJ file without blanks at the starts of lines, and with one blank behind each keyword; trimesh reads nothing else."""
+    return _BLANKS.sub(r"\1 ", text)
+
+
+_BLANKS = re.compile(r"^[ \t]*(vt|vn|v|f)[ \t]+", re.MULTILINE)
 _POLYGON = re.compile(r"^f(?:[ \t]+\S+){4}", re.MULTILINE)
 """A face of more than three corners."""
 

@@ -117,23 +117,18 @@ def check_numbers(model) -> None:
 
 
 def check_shape_types(model) -> None:
-    """Raises ValueError for types of shapes that do not exist, and for meshes that collide and have no hull from ``finalize``."""
+    """Raises ValueError for types of shapes that do not exist, and for meshes and height fields that collide and have no hull or no heights
+    from ``finalize``."""
     types = model.shape_type.numpy()
     wrong = ~np.isin(types, [int(kind) for kind in GeoType])
     _refuse(model, "shape", "shape_type", wrong, f"one of {', '.join(GeoType.__members__)}")
-    wrong = np.isin(types, (GeoType.MESH, GeoType.CONVEX_MESH)) & (model.shape_hull_count.numpy() == 0)
-    wrong &= (model.shape_flags.numpy() & ShapeFlags.COLLIDE_SHAPES) != 0
     colliding = (model.shape_flags.numpy() & ShapeFlags.COLLIDE_SHAPES) != 0
-    field = colliding & (types == GeoType.HFIELD) & np.array([source is None for source in model.shape_source], bool)
-    _refuse(
-        model,
-        "shape",
-        "shape_type",
-        field,
-        "another type: the shape was no height field at finalize, and has no heights",
-    )
-    give = "another type, or shape_flags without COLLIDE_SHAPES: the shape was no colliding mesh at finalize, and has no hull"
-    _refuse(model, "shape", "shape_type", wrong, give)
+    give = "another type, or shape_flags without COLLIDE_SHAPES: the shape was no"
+    wrong = colliding & np.isin(types, (GeoType.MESH, GeoType.CONVEX_MESH)) & (model.shape_hull_count.numpy() == 0)
+    _refuse(model, "shape", "shape_type", wrong, f"{give} colliding mesh at finalize, and has no hull")
+    wrong = colliding & (types == GeoType.HFIELD)
+    wrong[wrong] = [model.shape_source[s] is None for s in np.flatnonzero(wrong)]
+    _refuse(model, "shape", "shape_type", wrong, f"{give} height field at finalize, and has no heights")
 
 
 def check_mesh_scales(model) -> None:

@@ -25,9 +25,9 @@ def keep_structure(model) -> None:
 
 
 def check_structure(model, flags: int) -> None:
-    """Raises ValueError if an array of structure was edited. All of them are looked at for ``ModelFlags.ALL``. For
-    ``JOINT_PROPERTIES``, those are that say which bodies a joint connects and how, and for ``SHAPE_PROPERTIES`` the bodies of shapes, on
-    CPUs alone: on a GPU arrays would be copied."""
+    """Raises ValueError if an array of structure was edited. ``ModelFlags.ALL`` checks all of them. On a CPU, ``JOINT_PROPERTIES`` checks
+    types, parents and children of joints, and ``SHAPE_PROPERTIES`` the bodies of shapes. On a GPU these two check nothing, because the
+    arrays would be copied to the host."""
     kept = model._structure
     if kept is None:
         return

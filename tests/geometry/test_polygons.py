@@ -56,10 +56,10 @@ def prism(flat: np.ndarray, height: float, negative: bool) -> str:
 
 @pytest.mark.parametrize("negative", [False, True])
 def test_a_prism_over_a_polygon_has_its_surface(rng, tmp_path, negative):
-    """The sum of the sizes of all triangles is the surface, and that of the tetrahedra about the centre no more than of any covering."""
+    """The areas of all triangles add up to the surface. The file begins its lines with blanks."""
     flat = star(rng, 12)
     path = tmp_path / "prism.obj"
-    path.write_text(prism(flat, 0.5, negative))
+    path.write_text(prism(flat, 0.5, negative).replace("v ", " v\t").replace("f ", "\tf "))
     mesh = Mesh.from_file(path)
     corners = mesh.vertices.astype(np.float64)[mesh.indices.reshape(-1, 3)]
     sizes = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)

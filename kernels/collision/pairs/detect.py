@@ -313,10 +313,24 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
                     m.put(mem, L.near + c, t, m.fill(real(FAR)))
 
     @m.func
+    def list_near(t, p: int, n: int, T, L, mem, active: wp.array2d[int]) -> int:
+        """Lists, behind the `n` contacts that are listed already, the candidates of pair p that are near in some world of the block, and
+        clears the others. Returns the length of the list."""
+        zero = m.fill(real(0.0))
+        for c in range(pair_candidate(p, T), pair_candidate(p + 1, T)):
+            if m.any_lt(m.get(mem, L.near + c, t), zero):
+                active[n, t] = c
+                n = n + 1
+            else:
+                # nothing of it outlives the step
+                m.put(mem, L.feature + c - T.first_paired, t, zero)
+                m.clear(t, L.impulse + T.contact_rows * c, T.contact_rows, mem)
+        return n
+
+    @m.func
     def find_pairs(b, t, n: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]) -> int:
         """Lists, behind the `n` contacts that are listed already, the candidates of pairs that are near in some world of the block. Returns
         the length of the list."""
-        zero = m.fill(real(0.0))
         if T.pairs > 0:
             weigh_trees(t, T, L, mem)
             place_shapes(b, t, dt, T, P, L, mem)
@@ -324,14 +338,7 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
             if pair_is_near(b, t, p, T, P, L, mem):
                 detect_pair(b, t, p, dt, T, P, L, mem)
                 recall_pair(t, p, T, L, mem)
-                for c in range(pair_candidate(p, T), pair_candidate(p + 1, T)):
-                    if m.any_lt(m.get(mem, L.near + c, t), zero):
-                        active[n, t] = c
-                        n = n + 1
-                    else:
-                        # nothing of it outlives the step
-                        m.put(mem, L.feature + c - T.first_paired, t, zero)
-                        m.clear(t, L.impulse + T.contact_rows * c, T.contact_rows, mem)
+                n = list_near(t, p, n, T, L, mem, active)
         return n
 
     @m.func

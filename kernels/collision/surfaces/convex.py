@@ -50,8 +50,8 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         a = m.sub3(p, x)
         c = m.sub3(q, x)
         g = m.sub3(r, x)
-        side = m.mul(sign, m.smaller(m.mul(sign, m.dot(n, m.cross(a, c))), m.mul(sign, m.dot(n, m.cross(c, g)))))
-        side = m.smaller(m.mul(sign, side), m.mul(sign, m.dot(n, m.cross(g, a))))
+        side = m.smaller(m.mul(sign, m.dot(n, m.cross(a, c))), m.mul(sign, m.dot(n, m.cross(c, g))))
+        side = m.smaller(side, m.mul(sign, m.dot(n, m.cross(g, a))))
         least = m.mul(m.fill(real(-BESIDE)), m.magnitude(whole))
         return m.where_lt(least, side, m.fill(real(1.0)), zero)
 

@@ -202,20 +202,12 @@ def surface_detection(m: types.SimpleNamespace) -> dict:
     def find_pairs_and_surfaces(b, t, n: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]) -> int:
         """``find_pairs`` of a cluster that may touch surfaces: also the candidates of these."""
         n = m.find_pairs(b, t, n, dt, T, P, L, mem, active)
-        zero = m.fill(real(0.0))
         for p in range(T.pairs - T.surface_pairs, T.pairs):
             if surface_is_near(b, t, p, T, P, L, mem):
                 detect_on_surface(b, t, p, dt, T, P, L, mem)
                 m.match_on_surface(t, p, T, L, mem)
                 m.turn_to_rows(t, p, T, L, mem)
-                for c in range(m.pair_candidate(p, T), m.pair_candidate(p + 1, T)):
-                    if m.any_lt(m.get(mem, L.near + c, t), zero):
-                        active[n, t] = c
-                        n = n + 1
-                    else:
-                        # nothing of it outlives the step
-                        m.put(mem, L.feature + c - T.first_paired, t, zero)
-                        m.clear(t, L.impulse + T.contact_rows * c, T.contact_rows, mem)
+                n = m.list_near(t, p, n, T, L, mem, active)
         return n
 
     @m.func

@@ -21,7 +21,7 @@ class Row:
         meaning: the meaning of its numbers.
         size: a function from the namespace of counts (see :func:`sizes`) to the number of lanes; None: each program gives the size.
         read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"pairs"``,
-            ``"couplings"``, ``"loops"``, ``"carriers"`` (kinematic bodies) and ``"laws"`` (soft contacts of pairs), functions that specialised
+            ``"couplings"``, ``"loops"``, ``"carriers"`` (kinematic bodies) and ``"laws"`` (soft contacts of pairs), which specialised
             steps also call. Traces contain all other readers.
         kept: a function from the namespace of counts to the number of lanes, from the first one on, that persist between steps; None: no
             lane persists.

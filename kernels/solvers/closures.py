@@ -6,13 +6,15 @@ the rows K at the middle of this step, and g is to vanish at the middle of the n
     g + dt K u + dt^2 / 2 k = 0
 
 as in SHAKE (Ryckaert, Ciccotti and Berendsen 1977), which is symplectic. What of g is beyond CLOSE is corrected by a share SLOW of it a
-step. All rows of a cluster are one block of the sweeps: with the whitened rows Y, the impulses change by (Y^T Y + s 1)^-1 (target - Y^T z).
-The softness s keeps the block regular where rows depend on each other, and repeated visits remove its effect (proximal steps, Carpentier,
-Budhiraja and Mansard 2021).
+step. All rows of a cluster are one block of the sweeps: with the whitened rows Y, the impulses change by (Y^T Y)^-1 (target - Y^T z). Rows
+that depend on rows before them, such as all but two of the hinge of a planar four-bar, are left out, and have no forces.
 """
 
 import types
+from functools import cache
 
+import numpy as np
+import warp as wp
 from newton_like.kernels.dynamics.loops import LOOP
 
 CLOSE = 1.0e-3
@@ -21,10 +23,35 @@ CLOSE = 1.0e-3
 SLOW = 0.2
 """The share of larger errors that a step corrects."""
 
+SINGLE_DEPENDENT, DOUBLE_DEPENDENT = 3.0e-5, 1.0e-10
+"""A row is left out if less than this part of its square is at right angles to the rows before it; in single and in double precision."""
+
 
 def closure_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``closure_rows``, ``close_velocity``, ``closure_build`` and ``closure_sweep``."""
     real = m.real
+    dependent = DOUBLE_DEPENDENT if real in (wp.float64, np.float64) else SINGLE_DEPENDENT
+
+    @m.func
+    def closure_factor(t, T, L, mem):
+        """loop_gram <- the lower Cholesky factor of Y^T Y, with its diagonal inverted; zero for rows that are left out."""
+        n = T.loop_rows
+        zero = m.fill(real(0.0))
+        m.loop_products(t, T, L, mem)
+        for j in range(n):
+            row = L.loop_gram + j * (j + 1) // 2
+            d = m.get(mem, row + j, t)
+            least = m.fma(m.fill(real(dependent)), d, m.fill(real(1.0e-30)))
+            for i in range(j):
+                d = m.fnma(m.get(mem, row + i, t), m.get(mem, row + i, t), d)
+            d = m.where_lt(least, d, m.rcp(m.sqrt(m.larger(d, least))), zero)
+            m.put(mem, row + j, t, d)
+            for i in range(j + 1, n):
+                below = L.loop_gram + i * (i + 1) // 2
+                x = m.get(mem, below + j, t)
+                for k in range(j):
+                    x = m.fnma(m.get(mem, below + k, t), m.get(mem, row + k, t), x)
+                m.put(mem, below + j, t, m.mul(x, d))
 
     @m.func
     def closure_target(t, r: int, dt: m.lane, T, L, mem) -> m.lane:
@@ -45,7 +72,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
         """The rows of all loop joints, the factor of their block, and targets at the velocities v."""
         for i in range(LOOP * T.loop_rows):
             m.put(mem, L.loop + i, t, m.param(T.loop_uniform, T.loop_varying, T.loops_vary, b, i))
-        m.whitened_loops(t, T, L, mem)
+        closure_factor(t, T, L, mem)
         closure_targets(t, m.fill(o.dt), T, L, mem)
 
     @m.func
@@ -66,7 +93,8 @@ def closure_program(m: types.SimpleNamespace) -> dict:
         work = m.get(mem, L.warm_work, t)
         for r in range(T.loop_rows):
             p = L.coupling_impulse + T.couplings + r
-            warm = m.mul(m.fill(o.dt), m.get(mem, p, t))
+            used = m.get(mem, L.loop_gram + r * (r + 1) // 2 + r, t)
+            warm = m.where_lt(m.fill(real(0.0)), used, m.mul(m.fill(o.dt), m.get(mem, p, t)), m.fill(real(0.0)))
             m.put(mem, p, t, warm)
             work = m.fma(warm, m.get(mem, L.loop_want + r, t), work)
             m.dense_add(t, L.loop_row + T.dofs * r, warm, T, L, mem)
@@ -100,3 +128,26 @@ def closure_program(m: types.SimpleNamespace) -> dict:
         m.copy(t, L.v, L.loop_v, T.dofs, mem)
 
     return locals()
+
+
+@cache
+def loop_force_kernel(real):
+    """Kernel over the articulations of a batch: takes the forces of the rows of loop joints out of the memory that outlives a step."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def take_forces(
+        articulations: wp.array[int],
+        first: int,
+        # of each row: the tree of the cluster, and the row in the result
+        tree: wp.array[int],
+        row: wp.array[int],
+        width: int,
+        # [block, place, lane]
+        kept: wp.array3d[real],
+        # out:
+        force: wp.array2d[real],
+    ):
+        i, r = wp.tid()
+        force[articulations[i] + tree[r], row[r]] = kept[i // width, first + r, i % width]
+
+    return take_forces

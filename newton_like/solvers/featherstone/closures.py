@@ -9,6 +9,7 @@ from newton_like.arrays import as_numbers
 from newton_like.dynamics.internal.frames import NONE, WORLD
 from newton_like.dynamics.loops import Loops, loops_of
 from newton_like.kernels.dynamics.loops import NO_ROW, WORLD_OF
+from newton_like.kernels.solvers.closures import loop_force_kernel
 from newton_like.model.edits import GAINS, JOINTS, edits_of
 from newton_like.types import JointTargetMode
 
@@ -98,7 +99,7 @@ class Closures:
                 found += [WORLD_OF - i if k == WORLD else at + k for k in listed[used].tolist()]
         self.numbers = {"loop_rows": len(kinds)}
         self.arrays = {"loop_kind": np.array(kinds, dtype=int), "point_body": np.array([*ends[0], *ends[1]], dtype=int)}
-        self._known = self._lanes = None
+        self._known = self._index = None
 
     def vectors(self, loops: Loops) -> np.ndarray:
         """Anchors and directions of the rows, ``[count, rows * LOOP]``."""
@@ -122,3 +123,27 @@ class Closures:
             filled = filled.reshape(work.blocks, width, -1).transpose(0, 2, 1)
             wp.copy(as_numbers(T.loop_varying, real, width), wp.array(filled, dtype=real, device=work.device))
         return True
+
+    def take_forces(self, work, kept: wp.array, force: wp.array) -> None:
+        """Writes the forces of the rows in the last step into an array ``[articulation_count, rows]``.
+
+        Args:
+            work: the workspace of the batch.
+            kept: its memory that outlives a step.
+            force: the array.
+        """
+        if not self.numbers["loop_rows"]:
+            return
+        if self._index is None:
+            tree = np.repeat(np.arange(len(self._rows)), [len(used) for used in self._rows])
+            index = (self.batch.articulations, tree, np.concatenate(self._rows))
+            self._index = [wp.array(np.asarray(x), dtype=wp.int32, device=work.device) for x in index]
+        first = work.L.kept_coupling_impulse + work.numbers["couplings"]
+        articulations, tree, row = self._index
+        wp.launch(
+            loop_force_kernel(work.m.real),
+            dim=(self.batch.count, self.numbers["loop_rows"]),
+            inputs=[articulations, first, tree, row, work.m.width, as_numbers(kept, work.m.real, work.m.width)],
+            outputs=[force],
+            device=work.device,
+        )

@@ -130,8 +130,9 @@ class SolverFeatherstone(SolverBase):
 
     Raises:
         TypeError: `model` is not a model, an argument is unknown or of another type.
-        ValueError: an argument is out of range, or the model has features that this solver does not support: disabled joints of trees, drives,
-            friction, springs and limits of loop joints, shapes that may touch planes and height fields on moving bodies; or a surface is too large for its table.
+        ValueError: an argument is out of range; a surface is too large for its table; or the model has features that this solver does not
+            support: disabled joints of trees; loop joints with drives, friction, springs or limits, or between two articulations; shapes
+            that may touch planes and height fields on moving bodies.
 
     ``iterations``, ``substeps``, ``tolerance``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes
     that may be written at any time, with the same errors; the next step uses the new values. A captured graph keeps its values. The other
@@ -416,6 +417,21 @@ class SolverFeatherstone(SolverBase):
         force = wp.zeros(self.model.shape_count, dtype=warp_types(self.model.dtype).vec3, device=self.model.device)
         for stepper in self._steppers:
             stepper.add_forces(force)
+        return force
+
+    def loop_forces(self) -> wp.array:
+        """The forces of loop joints in the last step.
+
+        Returns:
+            ``[articulation_count, rows]``: along the rows of :func:`newton_like.dynamics.constraint_jacobian`, on the child [N]; for rows
+            that keep angles [N m]. Rows that an articulation lacks and rows of disabled joints are zero. With :attr:`substeps`, the forces
+            of the last of them.
+        """
+        loops = self.loops
+        count = 0 if loops is None else loops.count
+        force = wp.zeros((self.model.articulation_count, count), dtype=self.model.dtype, device=self.device)
+        for stepper in self._given if self._last_was_handed else self._steppers:
+            stepper.closures.take_forces(stepper.work, stepper.kept, force)
         return force
 
     def _options(self, dt: float):

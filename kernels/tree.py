@@ -191,6 +191,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         loop_kind: wp.array[int]
         # in a step, anchors and directions of these rows: one copy, or one lane a world where they differ
         loops_vary: int
+        # where the dofs of each row, those of the chains of both bodies, begin and, last, end in this list; then these, ascending
+        loop_span: wp.array[int]
         loop_uniform: wp.array[m.real]
         loop_varying: m.memory
         proximal_steps: int

@@ -173,10 +173,12 @@ def loop_program(m: types.SimpleNamespace) -> dict:
                 m.put(mem, L.vector + r, t, loop_acceleration(t, r, T, L, mem))
 
     @m.func
-    def loop_products(t, T, L, mem):
-        """loop_row <- Y; loop_gram <- the lower triangle of Y^T Y. Needs the factors of M."""
+    def whitened_loops(t, T, L, mem):
+        """loop_row <- Y; loop_gram <- the lower Cholesky factor of Y^T Y + s 1, with its diagonal inverted (Golub and Van Loan 2013,
+        algorithm 4.2.1). Needs the factors of M."""
         n = T.loop_rows
         m.clear(t, L.loop_row, T.dofs * n, mem)
+        largest = m.fill(real(smallest))
         for r in range(n):
             if loop_row_kind(r, T) != NO_ROW:
                 put_loop_row(t, r, L.loop_row + T.dofs * r, T, L, mem)
@@ -184,15 +186,6 @@ def loop_program(m: types.SimpleNamespace) -> dict:
             for s in range(r + 1):
                 x = m.dense_dot(t, L.loop_row + T.dofs * r, L.loop_row + T.dofs * s, T, mem)
                 m.put(mem, L.loop_gram + r * (r + 1) // 2 + s, t, x)
-
-    @m.func
-    def whitened_loops(t, T, L, mem):
-        """loop_row <- Y; loop_gram <- the lower Cholesky factor of Y^T Y + s 1, with its diagonal inverted (Golub and Van Loan 2013,
-        algorithm 4.2.1)."""
-        n = T.loop_rows
-        loop_products(t, T, L, mem)
-        largest = m.fill(real(smallest))
-        for r in range(n):
             largest = m.larger(largest, m.get(mem, L.loop_gram + r * (r + 1) // 2 + r, t))
         soft = m.mul(m.fill(real(softness)), largest)
         for j in range(n):

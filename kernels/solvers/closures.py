@@ -26,22 +26,69 @@ SLOW = 0.2
 SINGLE_DEPENDENT, DOUBLE_DEPENDENT = 3.0e-5, 1.0e-10
 """A row is left out if less than this part of its square is at right angles to the rows before it; in single and in double precision."""
 
+SINGLE_NOISE, DOUBLE_NOISE = 1.0e-9, 1.0e-20
+"""The same for squares that are less than this part of the largest one: rounding errors of a row that no joint moves."""
+
 
 def closure_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``closure_rows``, ``close_velocity``, ``closure_build`` and ``closure_sweep``."""
     real = m.real
-    dependent = DOUBLE_DEPENDENT if real in (wp.float64, np.float64) else SINGLE_DEPENDENT
+    in_double = real in (wp.float64, np.float64)
+    loop_dependent, loop_noise = (DOUBLE_DEPENDENT, DOUBLE_NOISE) if in_double else (SINGLE_DEPENDENT, SINGLE_NOISE)
+
+    @m.func
+    def closure_dot(t, r: int, w: int, T, L, mem) -> m.lane:
+        """y . w for row r and a row of all dofs"""
+        u = m.fill(real(0.0))
+        y = L.loop_row + T.dofs * r
+        for i in range(T.loop_span[r], T.loop_span[r + 1]):
+            k = T.loop_span[i]
+            u = m.fma(m.get(mem, y + k, t), m.get(mem, w + k, t), u)
+        return u
+
+    @m.func
+    def closure_add(t, r: int, p: m.lane, T, L, mem):
+        """z <- z + p y for row r"""
+        y = L.loop_row + T.dofs * r
+        for i in range(T.loop_span[r], T.loop_span[r + 1]):
+            k = T.loop_span[i]
+            m.put(mem, L.z + k, t, m.fma(m.get(mem, y + k, t), p, m.get(mem, L.z + k, t)))
+
+    @m.func
+    def closure_products(t, T, L, mem):
+        """loop_row <- Y; loop_gram <- the lower triangle of Y^T Y. Needs the factors of M."""
+        m.clear(t, L.loop_row, T.dofs * T.loop_rows, mem)
+        for r in range(T.loop_rows):
+            y = L.loop_row + T.dofs * r
+            m.put_loop_row(t, r, y, T, L, mem)
+            first = T.loop_span[r]
+            end = T.loop_span[r + 1]
+            for n in range(end - first):
+                k = T.loop_span[end - 1 - n]
+                x = m.get(mem, y + k, t)
+                for d in range(T.depth[k]):
+                    j = y + T.chain[T.chain_at[k] + d]
+                    m.put(mem, j, t, m.fnma(m.get(mem, L.h + T.chain_at[k] + d, t), x, m.get(mem, j, t)))
+                m.put(mem, y + k, t, m.mul(m.get(mem, L.root + k, t), x))
+            for s in range(r + 1):
+                x = closure_dot(t, r, L.loop_row + T.dofs * s, T, L, mem)
+                m.put(mem, L.loop_gram + r * (r + 1) // 2 + s, t, x)
 
     @m.func
     def closure_factor(t, T, L, mem):
         """loop_gram <- the lower Cholesky factor of Y^T Y, with its diagonal inverted; zero for rows that are left out."""
         n = T.loop_rows
         zero = m.fill(real(0.0))
-        m.loop_products(t, T, L, mem)
+        closure_products(t, T, L, mem)
+        nothing = m.fill(real(1.0e-30))
+        for j in range(n):
+            nothing = m.larger(
+                nothing, m.mul(m.fill(real(loop_noise)), m.get(mem, L.loop_gram + j * (j + 1) // 2 + j, t))
+            )
         for j in range(n):
             row = L.loop_gram + j * (j + 1) // 2
             d = m.get(mem, row + j, t)
-            least = m.fma(m.fill(real(dependent)), d, m.fill(real(1.0e-30)))
+            least = m.larger(m.mul(m.fill(real(loop_dependent)), d), nothing)
             for i in range(j):
                 d = m.fnma(m.get(mem, row + i, t), m.get(mem, row + i, t), d)
             d = m.where_lt(least, d, m.rcp(m.sqrt(m.larger(d, least))), zero)
@@ -80,11 +127,11 @@ def closure_program(m: types.SimpleNamespace) -> dict:
         """z <- with the velocities that rows of loop joints are to have; loop_step <- the impulses."""
         n = T.loop_rows
         for r in range(n):
-            u = m.dense_dot(t, L.loop_row + T.dofs * r, L.z, T, mem)
+            u = closure_dot(t, r, L.z, T, L, mem)
             m.put(mem, L.loop_step + r, t, m.sub(m.get(mem, L.loop_want + r, t), u))
         m.solve_loop_gram(t, T, L, mem)
         for r in range(n):
-            m.dense_add(t, L.loop_row + T.dofs * r, m.get(mem, L.loop_step + r, t), T, L, mem)
+            closure_add(t, r, m.get(mem, L.loop_step + r, t), T, L, mem)
 
     @m.func
     def closure_build(b, t, o, T, P, L, mem):
@@ -97,7 +144,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
             warm = m.where_lt(m.fill(real(0.0)), used, m.mul(m.fill(o.dt), m.get(mem, p, t)), m.fill(real(0.0)))
             m.put(mem, p, t, warm)
             work = m.fma(warm, m.get(mem, L.loop_want + r, t), work)
-            m.dense_add(t, L.loop_row + T.dofs * r, warm, T, L, mem)
+            closure_add(t, r, warm, T, L, mem)
         m.put(mem, L.warm_work, t, work)
 
     @m.func
@@ -119,7 +166,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
         m.integrate(b, t, dt, T, P, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
         for r in range(T.loop_rows):
-            u = m.dense_dot(t, L.loop_row + T.dofs * r, L.z, T, mem)
+            u = closure_dot(t, r, L.z, T, L, mem)
             g = m.loop_error(t, r, T, L, mem)
             m.put(mem, L.loop_want + r, t, m.sub(u, m.div(g, dt)))
         closure_sweep(t, T, L, mem)

@@ -21,8 +21,8 @@ _DISPLACE = Program("eval_displaced", (Q, V), (Field("q", "coords"),))
 def assemble(model, state, *, fixed=(), tolerance: float | None = None, iterations: int = 100) -> None:
     """Moves the joints of a state until all loop joints are closed.
 
-    The damped Gauss-Newton method of Levenberg (1944) and Marquardt (1963) takes small steps, so that the result is near the start. Each step
-    is the correction with the smallest sum of squares of joint motions. Only coordinates change; velocities stay.
+    The damped Gauss-Newton method of Levenberg (1944) and Marquardt (1963) takes small steps, so that the result is near the start. Each
+    step is the correction with the smallest sum of squares of joint motions. Only coordinates change; velocities stay.
 
     Args:
         model: the :class:`Model`.

@@ -99,6 +99,7 @@ class Closures:
                 found += [WORLD_OF - i if k == WORLD else at + k for k in listed[used].tolist()]
         self.numbers = {"loop_rows": len(kinds)}
         self.arrays = {"loop_kind": np.array(kinds, dtype=int), "point_body": np.array([*ends[0], *ends[1]], dtype=int)}
+        self.arrays["loop_span"] = _spans(self.batch.template, *ends)
         self._known = self._index = None
 
     def vectors(self, loops: Loops) -> np.ndarray:
@@ -147,3 +148,18 @@ class Closures:
             outputs=[force],
             device=work.device,
         )
+
+
+def _spans(template, parents: list[int], children: list[int]) -> np.ndarray:
+    """The dofs of each row, as the kernels' ``Tree`` has them."""
+    spans = []
+    for ends in zip(parents, children, strict=True):
+        leaves = [int(template.leaf[k]) for k in ends if k >= 0]
+        chains = [
+            template.chain[template.chain_at[i] : template.chain_at[i] + template.depth[i] + 1]
+            for i in leaves
+            if i >= 0
+        ]
+        spans.append(np.unique(np.concatenate([np.zeros(0, int), *chains])))
+    starts = len(spans) + 1 + np.cumsum([0, *[len(span) for span in spans]])
+    return np.concatenate([starts, *spans]).astype(int)

@@ -217,3 +217,63 @@ def test_loop_joints_with_more_than_rows_are_refused(rng, edit, told):
     builder.add_joint_revolute(-1, other, label="extra", **edit)
     with pytest.raises(ValueError, match=rf"'extra'.*{told}"):
         SolverFeatherstone(builder.finalize("cpu"))
+
+
+LEG = """
+<body name="thigh{i}" pos="{x} {y} 0">
+  <joint name="hip{i}" axis="0 1 0" damping="0.1" armature="0.01"/>
+  <geom type="capsule" fromto="0 0 0 0 0 -0.2" size="0.02" mass="0.5"/>
+  <body name="calf{i}" pos="0 0 -0.2">
+    <joint name="knee{i}" axis="0 1 0" damping="0.1" armature="0.01"/>
+    <geom type="capsule" fromto="0.03 0 0 -0.05 0 -0.2" size="0.015" mass="0.2"/>
+    <geom type="sphere" pos="-0.05 0 -0.2" size="0.02" mass="0.05" contype="1" conaffinity="1"/>
+  </body>
+</body>
+<body name="crank{i}" pos="{x} {y} 0">
+  <joint name="motor{i}" axis="0 1 0" damping="0.1" armature="0.01"/>
+  <geom type="capsule" fromto="0 0 0 0.05 0 0" size="0.01" mass="0.1"/>
+  <body name="rod{i}" pos="0.05 0 0">
+    <joint name="pin{i}" axis="0 1 0" damping="0.01" armature="0.001"/>
+    <geom type="capsule" fromto="0 0 0 0 0 -0.2" size="0.01" mass="0.1"/>
+  </body>
+</body>
+"""
+LEGS = [(x, y) for x in (0.2, -0.2) for y in (0.1, -0.1)]
+QUADRUPED = f"""
+<mujoco>
+  <option timestep="0.002"/>
+  <default><geom contype="0" conaffinity="0"/></default>
+  <worldbody>
+    <geom type="plane" size="10 10 1" contype="1" conaffinity="1"/>
+    <body name="trunk" pos="0 0 0.42">
+      <freejoint/>
+      <geom type="box" size="0.25 0.1 0.05" mass="6"/>
+      {"".join(LEG.format(i=i, x=x, y=y) for i, (x, y) in enumerate(LEGS))}
+    </body>
+  </worldbody>
+  <equality>
+    {"".join(f'<connect body1="rod{i}" body2="calf{i}" anchor="0 0 -0.2"/>' for i in range(4))}
+  </equality>
+  <actuator>
+    {"".join(f'<position joint="{j}{i}" kp="200" kv="4"/>' for i in range(4) for j in ("hip", "motor"))}
+  </actuator>
+</mujoco>
+"""
+
+
+def test_a_quadruped_with_loops_in_its_legs_stands_as_in_mujoco():
+    """Parallelograms move the calves. Contacts and loops of MuJoCo give way by some millimetres, and the drives by the load."""
+    builder = ModelBuilder()
+    builder.add_mjcf(QUADRUPED)
+    model = builder.finalize("cpu")
+    state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
+    peer = mujoco.MjModel.from_xml_string(QUADRUPED)
+    data = mujoco.MjData(peer)
+    for _ in range(500):
+        solver.step(state, state, None, None, 0.002)
+        mujoco.mj_step(peer, data)
+    assert np.abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max() < 1e-5
+    assert np.abs(data.qvel).max() < 0.05 and np.abs(state.joint_qd.numpy()).max() < 0.05
+    np.testing.assert_allclose(state.joint_q.numpy()[:3], data.qpos[:3], rtol=0, atol=5e-3)
+    weight = 9.81 * float(peer.body_mass.sum())
+    np.testing.assert_allclose(solver.contact_forces().numpy().sum(axis=0), [0, 0, weight], rtol=0, atol=0.02 * weight)

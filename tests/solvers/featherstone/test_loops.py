@@ -262,7 +262,7 @@ QUADRUPED = f"""
 
 
 def test_a_quadruped_with_loops_in_its_legs_stands_as_in_mujoco():
-    """Parallelograms move the calves. Contacts and loops of MuJoCo give way by some millimetres, and the drives by the load."""
+    """Parallelograms move the calves. Contacts and loops of MuJoCo give way by some millimetres, and feet creep while the robot settles."""
     builder = ModelBuilder()
     builder.add_mjcf(QUADRUPED)
     model = builder.finalize("cpu")
@@ -274,6 +274,6 @@ def test_a_quadruped_with_loops_in_its_legs_stands_as_in_mujoco():
         mujoco.mj_step(peer, data)
     assert np.abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max() < 1e-5
     assert np.abs(data.qvel).max() < 0.05 and np.abs(state.joint_qd.numpy()).max() < 0.05
-    np.testing.assert_allclose(state.joint_q.numpy()[:3], data.qpos[:3], rtol=0, atol=5e-3)
+    assert (np.abs(state.joint_q.numpy()[:3] - data.qpos[:3]) < [0.02, 0.005, 0.005]).all()
     weight = 9.81 * float(peer.body_mass.sum())
     np.testing.assert_allclose(solver.contact_forces().numpy().sum(axis=0), [0, 0, weight], rtol=0, atol=0.02 * weight)

@@ -211,8 +211,9 @@ def plot(scene: Platforms, folder: Path) -> Path:
         axes["way"].plot(scene.seconds, 1e3 * way[:, i], color=f"C{i}", lw=1.6, label=name)
         axes["way"].plot(scene.seconds, 1e3 * wanted[:, i], color="k", lw=0.8, ls=":", label="path" if i == 2 else None)
     axes["way"].set(
-        title="Displacement (world 0)", xlabel="time [s]", ylabel="displacement [mm]", xlim=(0.0, scene.seconds[-1])
-    )
+        title="Displacement (world 0)", xlabel="time [s]", ylabel="displacement [mm]",
+        xlim=(0.0, scene.seconds[-1]), ylim=(-85.0, 70.0),
+    )  # fmt: skip
     axes["way"].legend(loc="lower left", ncols=4)
     common.band(axes["distance"], scene.seconds, 1e3 * scene.errors()[0], "C0")
     axes["distance"].set(

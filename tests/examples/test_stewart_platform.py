@@ -6,12 +6,11 @@ from scipy.spatial.transform import Rotation
 
 from examples import stewart_platform
 from examples.blocks import simulate
+from newton_like import dynamics
 
 
 def test_lengths_of_legs_are_those_of_the_model(rng):
     """The drives of a world whose loops are closed at a pose of the platform."""
-    from newton_like import dynamics
-
     model = stewart_platform.platform().finalize("cpu")
     state = model.state()
     place = stewart_platform.HOME + rng.uniform(-0.05, 0.05, 3)

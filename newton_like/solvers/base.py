@@ -445,8 +445,18 @@ class SolverBase:
         if found is None:
             return False
         rows, joints, starts = found
-        model, last = self.model, self._quaternions[2]
+        model = self.model
+        if len(rows) == 1 and indices is None and model.world_count > 1:
+            worlds = np.flatnonzero(mask.numpy())
+            width = self._size_of_worlds("joint_coord_world_start")
+            if not worlds.size:
+                return True
+            if width is not None and 4 * worlds.size < model.world_count:
+                last = starts[starts < width] + 3
+                if rows.reshape(-1, width)[worlds[:, None], last].all():
+                    return True
         # in most quaternions w is not zero
+        last = self._quaternions[2]
         if len(starts) == len(self._quaternions[1]) and (rows[:, last] != 0).all():
             return True
         wrong = rows[:, starts] == 0

@@ -452,7 +452,7 @@ class SolverBase:
             if not worlds.size:
                 return True
             if width is not None and 4 * worlds.size < model.world_count:
-                last = starts[starts < width] + 3
+                last = starts[: np.searchsorted(starts, width)] + 3
                 if rows.reshape(-1, width)[worlds[:, None], last].all():
                     return True
         # in most quaternions w is not zero

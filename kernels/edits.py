@@ -8,8 +8,8 @@ import warp as wp
 
 @cache
 def edit_kernels() -> types.SimpleNamespace:
-    """Kernels ``mark`` (over worlds), which records edits, and ``watch`` (over shapes), which detects edited flags and collision groups,
-    and edited scales of hulls."""
+    """Kernels ``mark`` (over worlds), which records edits, and ``watch`` (over shapes), which detects edited flags, types and collision
+    groups, and edited scales of hulls."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def mark(mask: wp.array[wp.bool], groups: int, as_first: int, version: int, when: wp.array2d[int]):
@@ -30,8 +30,10 @@ def edit_kernels() -> types.SimpleNamespace:
         since: int,
         flags: wp.array[int],
         groups: wp.array[int],
+        types: wp.array[int],
         old_flags: wp.array[int],
         old_groups: wp.array[int],
+        old_types: wp.array[int],
         # hulls, and their scales as words of 32 bits, now and before; 0 words a shape: there are no hulls
         words: int,
         hulls: wp.array[int],
@@ -45,7 +47,7 @@ def edit_kernels() -> types.SimpleNamespace:
         if w < 0:
             w = edited.shape[0] - 1
         if edited[w] > since:
-            if flags[s] != old_flags[s] or groups[s] != old_groups[s]:
+            if flags[s] != old_flags[s] or groups[s] != old_groups[s] or types[s] != old_types[s]:
                 changed[0] = True
             if words > 0 and hulls[s] > 0:
                 for k in range(words * s, words * s + words):
@@ -53,6 +55,140 @@ def edit_kernels() -> types.SimpleNamespace:
                         changed[1] = True
 
     return types.SimpleNamespace(mark=mark, watch=watch)
+
+
+@cache
+def fingerprint_kernels() -> types.SimpleNamespace:
+    """Kernels that compare the fingerprints of arrays with those of the last look. They run in this order: ``compare_shared`` (one thread)
+    for entities that all worlds share, ``compare`` (over blocks of `each` worlds from `first` on), and ``mark_shared`` (one thread), which
+    marks what is shared.
+
+    A row of `table` has, for each array, its address, that of the first entity of each world, and the number of words of 32 bits of an
+    entity. `since` has the version since when edits of worlds are of interest, how often worlds were looked at, and the version that
+    worlds are marked with. `looked` has the value of that counter for each block and, last, for what is shared; -1: the fingerprint is not
+    known. `news` has the value at which what is shared changed, and the one at which any world did.
+    """
+    # words go into 16 chains by the round of XXH64 (Y. Collet, xxHash), which is one to one in the word and in the chain: a change of one
+    # word is always found, and a random change is missed with a probability of 2^-64
+    fold = """
+        typedef unsigned long long Word;
+        const Word odd = 11400714785074694791ull, other = 14029467366897019727ull;
+        Word chain[16], all = 0;
+        auto mix = [&](Word x, Word word) { x += word * other; x = (x << 31) | (x >> 33); return x * odd; };
+        for (int i = 0; i < 16; ++i) chain[i] = odd * (i + 1);
+        for (int k = 0; k < count; ++k) {
+            const long long* row = (const long long*)table.data + 3 * k;
+            const unsigned* words = (const unsigned*)row[0];
+            const int* starts = (const int*)row[1];
+            size_t at = FIRST, end = END;
+            for (; at + 32 <= end; at += 32)
+                for (int i = 0; i < 16; ++i)
+                    chain[i] = mix(chain[i], words[at + 2 * i] | (Word)words[at + 2 * i + 1] << 32);
+            for (int i = 0; at < end; ++at, ++i) chain[i & 15] = mix(chain[i & 15], words[at]);
+        }
+        for (int i = 0; i < 16; ++i) all = mix(all, chain[i]);
+        return all;
+    """
+
+    @wp.func_native(fold.replace("FIRST", "row[2] * starts[begin]").replace("END", "row[2] * starts[behind]"))
+    def fold_worlds(table: wp.array[wp.int64], count: int, begin: int, behind: int) -> wp.uint64: ...
+
+    # part 0 of what is shared lies before the first world, part 1 behind the last
+    first, end = "part ? row[2] * starts[worlds] : 0", "row[2] * starts[part ? worlds + 1 : 0]"
+
+    @wp.func_native(fold.replace("FIRST", first).replace("END", end))
+    def fold_shared(table: wp.array[wp.int64], count: int, part: int, worlds: int) -> wp.uint64: ...
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def compare_shared(
+        worlds: int,
+        blocks: int,
+        count: int,
+        table: wp.array[wp.int64],
+        edited: wp.array[int],
+        since: wp.array[int],
+        # out:
+        prints: wp.array[wp.uint64],
+        looked: wp.array[int],
+        news: wp.array[int],
+        changed: wp.array[int],
+        any_changed: wp.array[int],
+    ):
+        for part in range(2):
+            found = fold_shared(table, count, part, worlds)
+            if found != prints[blocks + part]:
+                prints[blocks + part] = found
+                news[0] = since[1]
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def mark_shared(
+        worlds: int,
+        blocks: int,
+        count: int,
+        table: wp.array[wp.int64],
+        edited: wp.array[int],
+        since: wp.array[int],
+        # out:
+        prints: wp.array[wp.uint64],
+        looked: wp.array[int],
+        news: wp.array[int],
+        changed: wp.array[int],
+        any_changed: wp.array[int],
+    ):
+        # what is shared may be computed together with entities of worlds
+        if edited[worlds] > since[0]:
+            if looked[blocks] < wp.max(news[0], news[1]):
+                changed[worlds] = since[2]
+                any_changed[0] = since[2]
+            looked[blocks] = since[1]
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def compare(
+        first: int,
+        each: int,
+        # whether numbers of worlds depend on what is shared
+        crossing: int,
+        worlds: int,
+        blocks: int,
+        count: int,
+        table: wp.array[wp.int64],
+        edited: wp.array[int],
+        since: wp.array[int],
+        # out:
+        prints: wp.array[wp.uint64],
+        looked: wp.array[int],
+        news: wp.array[int],
+        changed: wp.array[int],
+        any_changed: wp.array[int],
+    ):
+        b = first + wp.tid()
+        begin = b * each
+        behind = wp.min(begin + each, worlds)
+        chosen = int(0)
+        for w in range(begin, behind):
+            if edited[w] > since[0]:
+                chosen += 1
+        if chosen == 0:
+            return
+        known = int(0)
+        if crossing != 0:
+            known = news[0]
+        if chosen == behind - begin:
+            found = fold_worlds(table, count, begin, behind)
+            if looked[b] >= known and found == prints[b]:
+                return
+            prints[b] = found
+            looked[b] = since[1]
+        else:
+            # the other worlds are not read
+            looked[b] = -1
+        for w in range(begin, behind):
+            if edited[w] > since[0]:
+                changed[w] = since[2]
+        news[1] = since[1]
+        any_changed[0] = since[2]
+
+    return types.SimpleNamespace(compare=compare, compare_shared=compare_shared, mark_shared=mark_shared)
 
 
 DEGENERATE = 1.0e-12

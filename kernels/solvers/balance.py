@@ -10,7 +10,8 @@ K(q, v1) - K(q, v0) - dt bias . (v0 + v1) / 2, exactly. Each tree keeps the sum 
 What is above zero is taken back, never more: first by a damping of its joints, which leaves momentum alone, and where these have no
 more to give, from all motion about its centre of mass. Where a kinematic body moves, nothing is: its motion does work.
 
-`slow_down` is the last resort of velocity limits: it scales the same motion down.
+`hold_speeds` takes away what sweeps leave of velocities above their limits. Where that is much, `slow_down` scales the same motion down
+first.
 """
 
 import types
@@ -28,7 +29,7 @@ GAINED, LATE, ENERGY, LESS, FRESH, LINEAR = range(LEDGER)
 
 
 def balance_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``balance`` and ``slow_down``."""
+    """For the namespace `m`: ``balance``, ``slow_down`` and ``hold_speeds``."""
     real = m.real
 
     @m.func
@@ -135,6 +136,50 @@ def balance_program(m: types.SimpleNamespace) -> dict:
                     slower = m.smaller(slower, m.where_lt(bound, u, m.div(bound, u), one))
             drift = drift_of_centre(b, t, i, total_mass(b, i, T, P), T, P, L, mem)
             slow_about_centre(b, t, i, m.sub(one, slower), slower, drift, T, P, L, mem)
+
+    @m.func
+    def add_where(t, place: int, on: m.lane, x: m.lane, mem):
+        old = m.get(mem, place, t)
+        m.put(mem, place, t, m.where_lt(m.fill(real(0.0)), on, m.add(old, x), old))
+
+    @m.func
+    def hold_speed(b, t, j: int, on: m.lane, T, P, L, mem) -> m.lane:
+        """Brings the velocity u of dof j within its limit; ``first_u`` <- by how much. Returns one where it was above, and else `on`."""
+        u = m.get(mem, L.u + j, t)
+        bound = m.gain(P, b, j, VELOCITY_LIMIT)
+        speed = m.larger(u, m.neg(u))
+        # what is not a number stays one
+        new = m.where_lt(bound, speed, m.larger(m.neg(bound), m.smaller(u, bound)), u)
+        m.put(mem, L.u + j, t, new)
+        m.put(mem, L.first_u + j, t, m.sub(new, u))
+        return m.where_lt(bound, speed, m.fill(real(1.0)), on)
+
+    @m.shared
+    def hold_speeds(b, t, T, P, L, mem):
+        """Brings the velocities u within their limits, each by itself. The centre of mass of a floating tree keeps its velocity."""
+        zero = m.fill(real(0.0))
+        floats = int(0)
+        for i in range(T.trees):
+            if m.is_base(m.tree_start(i, T), T) == 1:
+                floats = 1
+        if floats == 1:
+            m.forward_kinematics(b, t, T, P, L, mem)
+        for i in range(T.trees):
+            base = m.tree_start(i, T)
+            first = T.dof_at[base]
+            on = zero
+            for j in range(first, T.dof_at[m.tree_start(i + 1, T)]):
+                m.put(mem, L.first_u + j, t, zero)
+                if T.dof_limits[j] & VELOCITY:
+                    on = hold_speed(b, t, j, on, T, P, L, mem)
+            if m.is_base(base, T) == 1:
+                for k in range(base, m.tree_start(i + 1, T)):
+                    m.move_body(t, k, L.first_u, T, L, mem)
+                drift = drift_of_centre(b, t, i, total_mass(b, i, T, P), T, P, L, mem)
+                drift = m.apply_t(drift, m.quat_to_matrix(m.joint_quat(P, b, base, PARENT_QUAT)))
+                add_where(t, L.u + first, on, m.neg(drift.x), mem)
+                add_where(t, L.u + first + 1, on, m.neg(drift.y), mem)
+                add_where(t, L.u + first + 2, on, m.neg(drift.z), mem)
 
     @m.func
     def find_gains(b, t, half: m.lane, fast: m.lane, T, P, L, mem):

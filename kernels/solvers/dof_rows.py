@@ -24,8 +24,9 @@ from newton_like.kernels.tree import (  # isort: skip
 DOF_ROW = 7
 HARD, RESPONSE, INVERSE_RESPONSE, SIDE = range(TARGET + 1, DOF_ROW)
 
-# Multiples of velocity limits. A step is solved again where sweeps leave a velocity above SETTLED; `slow_down` brings velocities down to
-# HELD. Sweeps hardly settle rows that are nearly parallel, as those of a chain of massless links near a singular configuration.
+# Multiples of velocity limits. A step is solved again where sweeps leave a velocity above SETTLED; where one is above HELD after that,
+# `slow_down` slows all motion; and `hold_speeds` takes away the rest. Sweeps hardly settle rows that are nearly parallel, as those of a
+# chain of massless links near a singular configuration.
 SETTLED, HELD = 1.2, 1.05
 
 # the impulses of a dof

@@ -128,7 +128,7 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False) -> types.Simp
         zero = m.fill(real(0.0))
         m.unwhiten(t, T, L, mem)
         find_excess(b, t, dt, T, P, L, mem)
-        m.put(mem, L.speeding, t, m.speeding(b, t, m.fill(real(HELD)), T, P, L, mem))
+        m.put(mem, L.speeding, t, m.speeding(b, t, m.fill(real(1.0)), T, P, L, mem))
         unsettled = m.speeding(b, t, m.fill(real(SETTLED)), T, P, L, mem)
         m.put(mem, L.unsettled, t, unsettled)
         over = m.larger(m.get(mem, L.over, t), unsettled)
@@ -580,9 +580,11 @@ def step_kernel(
             m.balance(b, t, m.fill(o.dt), fast, T, P, L, mem)
             m.keep(mem, L.account, L.kept_account, t, kept, b, trees(T))
             m.keep(mem, L.owed, L.kept_owed, t, kept, b, trees(T))
-            m.put(mem, L.speeding, t, m.speeding(b, t, m.fill(real(HELD)), T, P, L, mem))
+            m.put(mem, L.speeding, t, m.speeding(b, t, m.fill(real(1.0)), T, P, L, mem))
         if m.any_lt(zero, m.get(mem, L.speeding, t)):
-            m.slow_down(b, t, T, P, L, mem)
+            if m.any_lt(zero, m.speeding(b, t, m.fill(real(HELD)), T, P, L, mem)):
+                m.slow_down(b, t, T, P, L, mem)
+            m.hold_speeds(b, t, T, P, L, mem)
         finish(b, t, o, T, P, L, mem)
         m.take(b, t, B, outputs, pieces_out, mask, mem)
 

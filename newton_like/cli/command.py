@@ -6,6 +6,7 @@ Exit codes: 0 success; 1 the file could not be read, converted or simulated; 2 w
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import math
 import sys
@@ -69,11 +70,36 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser that also writes errors of options as JSON, if ``--json`` is among the options."""
 
     json = False
+    _words: tuple | list = ()
 
     def error(self, message):
+        message += self._suggestion()
         if self.json:
             _print_json({"error": message, "kind": "usage"})
         super().error(message)
+
+    def parse_known_args(self, args=None, namespace=None):
+        self._words = sys.argv[1:] if args is None else list(args)
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            # of a command: its own options are known here
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+    def _suggestion(self) -> str:
+        """The command or the option that an unknown word resembles, in words."""
+        options = [name for action in self._actions for name in action.option_strings]
+        commands = [name for action in self._actions if isinstance(action.choices, dict) for name in action.choices]
+        for word in self._words:
+            is_option = word.startswith("--")
+            name, known = word.partition("=")[0], options if is_option else commands
+            near = [] if name in known else difflib.get_close_matches(name, known, n=1)
+            if near:
+                return f"; did you mean {near[0]}?"
+            if commands and not is_option:
+                # the words behind the command are its own
+                break
+        return ""
 
 
 def _parser() -> argparse.ArgumentParser:

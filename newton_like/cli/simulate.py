@@ -10,6 +10,7 @@ import numpy as np
 from newton_like.cli.scene import Scene
 from newton_like.cli.terminal import progress, suffix_text
 from newton_like.dynamics import mechanical_energy
+from newton_like.model.labels import some_of
 from newton_like.solvers import SolverFeatherstone
 
 VIDEO_SUFFIXES = (".gif", ".mp4")
@@ -109,12 +110,11 @@ def ignored(model, pairs) -> list[str]:
     """A remark on pairs of shapes whose contacts the solver ignores, see :func:`newton_like.collision.ground.unsupported_pairs`."""
     if not len(pairs):
         return []
-    names = [f"'{model.shape_label[a]}' and '{model.shape_label[b]}'" for a, b in pairs[:SHOWN_PAIRS]]
-    more = f", and {len(pairs) - SHOWN_PAIRS} more" if len(pairs) > SHOWN_PAIRS else ""
+    names = [f"'{model.shape_label[a]}' and '{model.shape_label[b]}'" for a, b in pairs]
     many = "1 pair of shapes passes" if len(pairs) == 1 else f"{len(pairs)} pairs of shapes pass"
     return [
         f"{many} through each other, because contacts of planes and height fields on moving bodies are not resolved:"
-        f" {', '.join(names)}{more}"
+        f" {some_of(names, SHOWN_PAIRS)}"
     ]
 
 

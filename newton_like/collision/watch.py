@@ -14,6 +14,10 @@ from newton_like.model.edits import SHAPES, TYPES, edits_of
 _FORMS = ("shape_type", "shape_hull_first", "shape_hull_count", "hull_points")
 
 
+def _watched(model) -> list[wp.array]:
+    return [model.shape_flags, model.shape_collision_group, model.shape_type]
+
+
 class ShapeWatch:
     """A record of the arrays that determine pairs of shapes and their tables: flags, collision groups, filters, types, hulls, and settings
     of contacts.
@@ -29,7 +33,7 @@ class ShapeWatch:
 
     def accept(self, model) -> None:
         """Records the current arrays as those of the current pairs."""
-        self._flags, self._groups = wp.clone(model.shape_flags), wp.clone(model.shape_collision_group)
+        self._old = [wp.clone(a) for a in _watched(model)]
         self._filtered = model.shape_collision_filter_pairs.codes
         self._forms = [getattr(model, name).numpy().copy() for name in _FORMS]
         settings = settings_of(model) if has_contact_settings(model) else {}
@@ -62,7 +66,7 @@ class ShapeWatch:
         if model.shape_collision_filter_pairs.codes is not self._filtered:
             return True
         differs = wp.zeros(2, dtype=wp.bool, device=model.device)
-        now = [model.shape_flags, model.shape_collision_group]
+        now = _watched(model)
         old = model._hull_scale
         words = 0 if old is None else wp.types.type_size_in_bytes(old.dtype) // 4
         scales = [now[0]] * 2 if old is None else [flat(a, wp.int32) for a in (model.shape_scale, old)]
@@ -74,8 +78,7 @@ class ShapeWatch:
                 edits.rows[SHAPES],
                 self._since,
                 *now,
-                self._flags,
-                self._groups,
+                *self._old,
                 words,
                 model.shape_hull_count,
                 *scales,

@@ -31,6 +31,7 @@ from newton_like.geometry.transforms import (
     transform_multiply,
 )
 from newton_like.model.columns import COLUMNS
+from newton_like.model.labels import some_of
 from newton_like.model.pairs import PairSet
 from newton_like.types import MAXVAL, Axis, BodyFlags
 
@@ -372,10 +373,7 @@ def told(remarks: dict[str, list[str]], not_understood: dict[str, int]) -> str:
     parts = []
     for statement, names in remarks.items():
         names = list(dict.fromkeys(names))
-        shown = ", ".join(names[:SHOWN_NAMES]) + (
-            f", and {len(names) - SHOWN_NAMES} more" if names[SHOWN_NAMES:] else ""
-        )
-        parts.append(f"{statement} ({len(names)}): {shown}")
+        parts.append(f"{statement} ({len(names)}): {some_of(names, SHOWN_NAMES)}" if names else statement)
     if not_understood:
         counts = ", ".join(f"{count} {tag}" for tag, count in sorted(not_understood.items()))
         parts.append(f"not understood and ignored: {counts}")

@@ -13,6 +13,7 @@ import warp as wp
 from newton_like.arrays import flat
 from newton_like.coercion import as_list
 from newton_like.kernels.edits import edit_kernels, mass_kernels
+from newton_like.model.fingerprints import Fingerprints
 from newton_like.threads import run_shared, shared_out
 from newton_like.types import ModelFlags
 
@@ -111,7 +112,7 @@ class Edits:
         version: how often arrays were edited.
         last: version of the last edit of each group, of types and hulls of shapes, of others, and of flags of bodies.
         masses: ``[3]``: version of the last edit after which (0) a mass or a moment of inertia was negative or not finite, (1) an
-            inertia was singular, (2) a body became lean.
+            inertia was singular, (2) a body became lean; -1: never.
         lean: bodies without mass, or without inertia about at least one axis, ``[body_count]`` bool.
         when: version of the last edit of each group in each world and, last, in what all worlds share,
             ``[groups, world_count + 1]``; `rows`: the same, group by group.
@@ -121,10 +122,12 @@ class Edits:
         self.version = 0
         self.last = [0] * (len(GROUPS) + 3)
         self.lean = wp.zeros(body_count, dtype=wp.bool, device=device)
-        self.masses = wp.zeros(3, dtype=wp.int32, device=device)
+        self.masses = wp.full(3, -1, dtype=wp.int32, device=device)
         self.when = wp.zeros((len(GROUPS), world_count + 1), dtype=wp.int32, device=device)
         self.rows = [self.when[g] for g in GROUPS]
         self._recorded: tuple | None = None
+        # the masses whose inverses were computed
+        self._prints: Fingerprints | None = None
 
     def note(self, flags: int, mask: wp.array | None) -> None:
         """Notes that the groups of `flags` were edited in the worlds that the mask selects, ``[world_count]`` bool; None: everywhere."""
@@ -151,15 +154,21 @@ class Edits:
             )
 
     def read_masses(self, model, inverses: bool = True) -> None:
-        """Checks the masses of the bodies of the last edit, and updates their inverses."""
+        """Checks the masses of the bodies of the last edit that differ from those read before, and updates their inverses."""
         if not model.body_count:
             return
+        if inverses:
+            if self._prints is None:
+                self._prints = Fingerprints(model, ("body_mass", "body_inertia"), crossing=False)
+            if not self._prints.look(model, self.rows[BODIES], self.version - 1, self.version):
+                return
+        told_worlds = self._prints.changed if inverses else self.rows[BODIES]
         kernels = mass_kernels(model.dtype)
         arrays = (model.body_mass, model.body_inertia, model.body_inv_mass, model.body_inv_inertia)
         key = [inverses, *(a.ptr for a in arrays)]
         if self._recorded is None or self._recorded[0] != key:
             mass, inertia, inverse_mass, inverse_inertia = views = [flat(a, model.dtype) for a in arrays]
-            told = [model.body_world_start, self.rows[BODIES], self.version, int(inverses), mass, inertia]
+            told = [model.body_world_start, told_worlds, self.version, int(inverses), mass, inertia]
             results = [inverse_mass, inverse_inertia, self.lean, self.masses]
 
             def record(first: int, count: int) -> wp.Launch:
@@ -182,7 +191,7 @@ class Edits:
             wp.launch(
                 kernels.invert_singular,
                 dim=model.body_count,
-                inputs=[model.body_world, self.rows[BODIES], self.version, inertia],
+                inputs=[model.body_world, told_worlds, self.version, inertia],
                 outputs=[inverse_inertia],
                 device=model.device,
                 record_tape=False,

@@ -9,6 +9,13 @@ from itertools import pairwise
 import numpy as np
 
 
+def some_of(names: list[str], most: int) -> str:
+    """Names in words, about `most` of them, and how many more there are. A single name more is shown as well."""
+    shown = names if len(names) <= most + 1 else names[:most]
+    more = f", and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return f"{', '.join(shown)}{more}"
+
+
 def match_labels(labels: list[str], pattern) -> list[int]:
     """Indices of the labels that match a pattern.
 

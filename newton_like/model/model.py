@@ -367,7 +367,7 @@ class Model(Fields):
 
         Args:
             flags: which groups of arrays.
-            world_mask: the edited worlds: ``[world_count]`` bools (or uint8), or integers of other types, which are world
+            world_mask: the edited worlds: ``[world_count]`` bools (or bytes that are 0 or 1), or other integers, which are world
                 indices; None: all worlds, and entities that all worlds share.
 
         Raises:

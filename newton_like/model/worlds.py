@@ -14,7 +14,7 @@ def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
 
     Args:
         model: the model.
-        chosen: a mask, ``[world_count]`` bools or bytes; or indices, integers of another type; None: all worlds.
+        chosen: a mask, ``[world_count]`` bools, or bytes that are 0 or 1; or indices, other integers; None: all worlds.
         what: name of the argument in error messages.
 
     Raises:
@@ -38,7 +38,9 @@ def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
             " other masks are copied through the host"
         )
     values = host_array(chosen, "world_mask", "bools or indices of worlds").ravel()
-    if (values.dtype.kind in "iu" and values.dtype != np.uint8) or not values.size:  # torch had masks of that type
+    # torch had masks of bytes; others cannot be one
+    mask_of_bytes = values.dtype == np.uint8 and values.size == count and values.max(initial=0) <= 1
+    if (values.dtype.kind in "iu" and not mask_of_bytes) or not values.size:
         values = values.astype(np.int32)
         wrong = values[(values < 0) | (values >= count)]
         if wrong.size:
@@ -55,6 +57,5 @@ def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
     if values.dtype.kind == "f":
         raise TypeError(f"world_mask must contain bools or indices of worlds, not {values.dtype}")
     if values.size != count:
-        told = "; bytes are a mask, give indices as integers of more bytes" if values.dtype == np.uint8 else ""
-        raise ValueError(f"world_mask has {values.size} entries, the model has {count} worlds{told}")
+        raise ValueError(f"world_mask has {values.size} entries, the model has {count} worlds")
     return wp.array(values.astype(bool), dtype=wp.bool, device=model.device), None

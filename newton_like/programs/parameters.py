@@ -30,6 +30,7 @@ from newton_like.model.edits import (
     edits_of,
 )
 from newton_like.model.joint_types import JOINT_TYPES, look_up
+from newton_like.programs.changes import Changes
 from newton_like.programs.device import interleaved
 from newton_like.programs.structs import copied
 from newton_like.threads import Command, run_shared, shared_out
@@ -155,9 +156,11 @@ class Parameters:
         batch: a :class:`newton_like.programs.template.Batch`.
         contacts: colliders and planes, a :class:`newton_like.collision.ground.ContactTables`; None: there are none.
         prescribed: whether kinematic bodies keep their velocity; False: they are bodies like all others.
+        changes: what finds the worlds in which numbers changed; the owner calls its ``look`` before :meth:`refresh`. None: all worlds that
+            were edited are read.
     """
 
-    def __init__(self, m, model, batch, contacts=None, prescribed: bool = False):
+    def __init__(self, m, model, batch, contacts=None, prescribed: bool = False, changes: Changes | None = None):
         self.m, self.batch, self.contacts, self.device = m, batch, contacts, model.device
         self._drivers = _drivers(batch.template, contacts) if prescribed else {}
         self._kinds = model.body_flags.numpy().copy() if prescribed else None
@@ -176,7 +179,7 @@ class Parameters:
         self.freed: frozenset[str] = frozenset()
         self.moved = False
         self._seen = wp.zeros(1, dtype=wp.int32, device=self.device)
-        self._edits, self._kept = edits_of(model), False
+        self._edits, self._kept, self._changes = edits_of(model), False, changes
         self._gather_all(model)
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -196,8 +199,13 @@ class Parameters:
         self.freed, self.moved, told = frozenset(), False, self._told
         groups = [g for g in GROUPS if edits.last[g] > since]
         kinds = self._kinds_changed(model)
+        if self._changes is not None:
+            groups = [g for g in groups if self._changes.found(g)]
+            if kinds:
+                # all worlds that were edited are read, with flags that the fingerprints of these groups do not know
+                self._changes.forget((GAINS, BODIES, SHAPES))
         declared = model.varying - self._loose
-        if not groups and not declared:
+        if not groups and not declared and not kinds:
             self._since = edits.version
             return False, False
         kept, self._kept = self._kept, False
@@ -251,6 +259,10 @@ class Parameters:
             target = self._target(self._held, self.P.varying, self._seen)
             self._run(self._launches(model, target, group, self._edits.rows[JOINTS])[0])
 
+    def _edited(self, group: int) -> wp.array:
+        """The last edit of a group in each world."""
+        return self._edits.rows[group] if self._changes is None else self._changes.edited(group)
+
     def _loosen(self, names) -> None:
         """Takes the numbers of some arrays out of the held ones."""
         self._loose |= names
@@ -277,6 +289,8 @@ class Parameters:
 
     def _gather_all(self, model) -> None:
         """Reads all numbers, finds out which ones are shared, and gives the others lanes."""
+        if self._changes is not None:
+            self._changes.forget()
         self._loose |= model.varying
         size, real = self.size, self.m.real
         first = wp.zeros(size, dtype=real, device=self.device)
@@ -377,7 +391,7 @@ class Parameters:
 
     def _launches(self, model, target, group: int, edited: wp.array | None = None) -> tuple[list, list]:
         """Recorded launches that do so, and what they read; `edited`: when worlds were edited, None: in arrays of the group."""
-        target.edited = self._edits.rows[group] if edited is None else edited
+        target.edited = self._edited(group) if edited is None else edited
         launches, reads = [], [target]
 
         def launch(name: str, items: int, inputs: list, outputs: tuple = ()) -> None:

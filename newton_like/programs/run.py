@@ -12,6 +12,7 @@ from newton_like.kernels.batched import gather_kernel, sum_kernel
 from newton_like.model import arguments
 from newton_like.model.columns import READ_WITHOUT_GRADIENT, WITH_GRADIENT
 from newton_like.model.edit_checks import check_masses
+from newton_like.model.edits import edits_of
 from newton_like.model.graphs import add_capture
 from newton_like.programs.device import interleaved, lane_width
 from newton_like.programs.pieces import batch_struct, pieces
@@ -41,8 +42,8 @@ class _Numbers:
         self._note(model)
 
     def _note(self, model) -> None:
-        if model._edits is not None and model._edits.masses.numpy()[0]:
-            # an edit left masses unsound; a later one may have mended them
+        if edits_of(model).masses.numpy()[0] >= 0:
+            # an edit left masses unsound, perhaps without a notice before the first call; a later one may have mended them
             check_masses(model)
         self.version = model.version
         self.width, self.threads = lane_width(model.device, model.dtype), worker_count()

@@ -320,18 +320,20 @@ class SolverBase:
 
         Args:
             state: the state to change, ``body_q`` and ``body_qd`` too.
-            world_mask: which worlds: ``[world_count]`` bools (or bytes), or other integers, which are indices of worlds; None: all.
+            world_mask: which worlds: ``[world_count]`` bools (or bytes that are 0 or 1), or other integers, which are indices of worlds;
+                None: all.
             joint_q: coordinates of the worlds afterwards [m, rad or quaternion x y z w]; None: those of the model. Quaternions from the
-                host are normalised; those of Warp arrays are taken as they are, and normalised where they are read. Of all worlds,
-                ``[joint_coord_count]`` or ``[world_count, n]``, of which the chosen ones are taken; or, where `world_mask` holds indices,
-                ``[len(world_mask), n]``, a row for each index.
+                host are normalised; those of Warp arrays are taken as they are, and normalised where they are read. Quaternions of zeros
+                are refused, except in Warp arrays on a GPU or in a capture. Of all worlds, ``[joint_coord_count]`` or ``[world_count, n]``,
+                of which the chosen ones are taken; or, where `world_mask` holds indices, ``[len(world_mask), n]``, a row for each index.
             joint_qd: velocities afterwards [m/s or rad/s], likewise.
 
         Raises:
-            ValueError: an array has the wrong size or device; an index occurs twice; numbers from the host are not finite, or are a
-                quaternion of zeros.
+            ValueError: an array has the wrong size or device; an index occurs twice; numbers from the host are not finite; a quaternion is
+                zero.
             IndexError: a world does not exist.
             TypeError: an argument is not an array.
+            RuntimeError: a graph is being captured, and an array is not a Warp array on the device of the model.
         """
         model = self.model
         if not hasattr(state, "body_f"):
@@ -371,15 +373,25 @@ class SolverBase:
     def _initial(self, name: str, kind: str, given, mask: wp.array, indices: wp.array | None) -> wp.array:
         """Numbers of all worlds in a row, from those that were given for all worlds or for some."""
         model, whole = self.model, getattr(self.model, name)
+        # reading a GPU would wait for it
+        readable = model.device.is_cpu and not model.device.is_capturing
         if given is None:
+            if name == "joint_q" and readable:
+                self._refuse_zero_quaternions(whole.numpy(), mask, None)
             return whole
         if not isinstance(given, wp.array) or given.device != model.device or given.dtype is not model.dtype:
-            check_recorded(model.device, f"solver.reset with {name} from the host")
+            if model.device.is_capturing:
+                raise RuntimeError(
+                    f"solver.reset: while a graph is captured, pass {name} as a Warp array of {model.dtype.__name__} on {model.device};"
+                    " other arrays are copied through the host"
+                )
             numbers = host_array(given, name)
             self._check_finite(name, numbers, mask, indices)
             if name == "joint_q":
                 numbers = self._unit_quaternions(numbers, mask, indices)
             given = wp.array(numbers, dtype=model.dtype, device=model.device)
+        elif name == "joint_q" and readable:
+            self._refuse_zero_quaternions(given.numpy(), mask, indices)
         if given.size == whole.size and (indices is None or given.ndim == 1):
             return given.contiguous().flatten()
         each = self._size_of_worlds(f"{kind}_world_start")
@@ -415,35 +427,9 @@ class SolverBase:
         Raises:
             ValueError: a quaternion of a chosen world is zero, so that it is no rotation.
         """
-        model = self.model
-        if self._quaternions is None:
-            at = look_up(model.joint_type.numpy(), "rotation_at")
-            has = np.flatnonzero(at >= 0)
-            self._quaternions = has, model.joint_q_start.numpy()[has] + at[has]
-        joints, starts = self._quaternions
-        whole = numbers.size == model.joint_coord_count and (indices is None or numbers.ndim == 1)
-        if whole:
-            rows = numbers.reshape(1, -1)
-        else:
-            # a row for each world; all worlds are alike
-            width = self._size_of_worlds("joint_coord_world_start")
-            if indices is None or numbers.shape != (indices.size, width):
-                # the caller refuses other shapes
-                return numbers
-            rows, first = numbers, starts < width
-            joints, starts = joints[first], starts[first]
-        wrong = rows[:, starts] == 0
-        for i in range(1, 4):
-            wrong &= rows[:, starts + i] == 0
-        if whole and wrong.any():
-            wrong &= mask.numpy()[np.maximum(model.joint_world.numpy()[joints], 0)]
-        if wrong.any():
-            row, i = np.argwhere(wrong)[0]
-            where = "" if len(rows) == 1 else f" in row {row}"
-            raise ValueError(
-                f"joint_q: the quaternion of joint '{model.joint_label[joints[i]]}' (index {joints[i]}){where} is zero; give a unit"
-                " quaternion (x, y, z, w)"
-            )
+        if not self._refuse_zero_quaternions(numbers, mask, indices):
+            return numbers
+        rows, _, starts = self._rotations(numbers, indices)
         places = starts[:, None] + np.arange(4)
         length = np.linalg.norm(rows[:, places].astype(np.float64), axis=2)
         row, i = np.nonzero((np.abs(length - 1.0) > ROUNDED) & (length > 0.0))
@@ -452,6 +438,62 @@ class SolverBase:
         mended = rows.astype(np.float64)
         mended[row[:, None], places[i]] /= length[row, i, None]
         return mended.reshape(numbers.shape)
+
+    def _refuse_zero_quaternions(self, numbers: np.ndarray, mask: wp.array, indices: wp.array | None) -> bool:
+        """Raises ValueError for quaternions of zeros in chosen worlds. Returns False for numbers of a shape that the caller refuses."""
+        found = self._rotations(numbers, indices)
+        if found is None:
+            return False
+        rows, joints, starts = found
+        model = self.model
+        if len(rows) == 1 and indices is None and model.world_count > 1:
+            worlds = np.flatnonzero(mask.numpy())
+            width = self._size_of_worlds("joint_coord_world_start")
+            if not worlds.size:
+                return True
+            if width is not None and 4 * worlds.size < model.world_count:
+                last = starts[: np.searchsorted(starts, width)] + 3
+                if rows.reshape(-1, width)[worlds[:, None], last].all():
+                    return True
+        # in most quaternions w is not zero
+        last = self._quaternions[2]
+        if len(starts) == len(self._quaternions[1]) and (rows[:, last] != 0).all():
+            return True
+        wrong = rows[:, starts] == 0
+        for i in range(1, 4):
+            wrong &= rows[:, starts + i] == 0
+        if numbers.size == model.joint_coord_count and len(rows) == 1 and wrong.any():
+            wrong &= mask.numpy()[np.maximum(model.joint_world.numpy()[joints], 0)]
+        if wrong.any():
+            row, i = np.argwhere(wrong)[0]
+            where = "" if len(rows) == 1 else f" in row {row}"
+            raise ValueError(
+                f"joint_q: the quaternion of joint '{model.joint_label[joints[i]]}' (index {joints[i]}){where} is zero; give a unit"
+                " quaternion (x, y, z, w)"
+            )
+        return True
+
+    def _rotations(self, numbers: np.ndarray, indices: wp.array | None) -> tuple | None:
+        """Coordinates in rows, the joints of a row that have quaternions, and where in the row these start; None for numbers of a shape
+        that the caller refuses."""
+        model = self.model
+        if self._quaternions is None:
+            at = look_up(model.joint_type.numpy(), "rotation_at")
+            has = np.flatnonzero(at >= 0)
+            starts = model.joint_q_start.numpy()[has] + at[has]
+            steps = np.diff(starts)
+            # numbers that are evenly spaced are read as a slice, which takes a tenth of the time
+            even = len(steps) and (steps == steps[0]).all()
+            self._quaternions = has, starts, slice(starts[0] + 3, None, steps[0]) if even else starts + 3
+        joints, starts, _ = self._quaternions
+        if numbers.size == model.joint_coord_count and (indices is None or numbers.ndim == 1):
+            return numbers.reshape(1, -1), joints, starts
+        # a row for each world; all worlds are alike
+        width = self._size_of_worlds("joint_coord_world_start")
+        if indices is None or numbers.shape != (indices.size, width):
+            return None
+        first = starts < width
+        return numbers, joints[first], starts[first]
 
     def _size_of_worlds(self, name: str) -> int | None:
         """How many entities of a kind each world has, None where worlds differ or share some."""

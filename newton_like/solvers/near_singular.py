@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 
+from newton_like.model.labels import some_of
 from newton_like.model.singular import NOTHING, ModelArrays, Trees, trees_with
 
 NEAR = 1.0e-3
@@ -54,14 +55,12 @@ def warn_near_singular(model, user: str, stacklevel: int) -> None:
     if not found:
         return
     shown = [
-        f"joint '{model.joint_label[joint]}' {armature:.2g}{_given(model, joint)}"
-        for joint, armature in list(found.items())[:SHOWN]
+        f"joint '{model.joint_label[joint]}' {armature:.2g}{_given(model, joint)}" for joint, armature in found.items()
     ]
-    more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     warnings.warn(
         f"{user}: the inertia of some joints nearly vanishes in configurations within their limits, because axes line up that links of"
         " little or no inertia, or one joint, connect. Motion through these configurations is inaccurate."
-        f" These armatures [kg m^2 or kg] reduce the error: {', '.join(shown)}{more}"
+        f" These armatures [kg m^2 or kg] reduce the error: {some_of(shown, SHOWN)}"
         " (builder.joint_armature, or default_joint_cfg.armature before an import)",
         stacklevel=stacklevel,
     )

@@ -120,6 +120,11 @@ def test_errors_are_json_too(capsys, tmp_path):
         (["inspect", ROBOT, "--collisions"], "--plot"),
         (["inspect", ROBOT, "--package-dir", "/nowhere"], "/nowhere"),
         (["fly", ROBOT], "fly"),
+        (["simulat", ROBOT], "did you mean simulate?"),
+        (["simulate", ROBOT, "--stifness", "5"], "--stifness 5; did you mean --stiffness?"),
+        (["simulate", "--stifness=5", ROBOT], "did you mean --stiffness?"),
+        (["inspect", ROBOT, "--plott", "x.png"], "did you mean --plot?"),
+        (["inspect", ROBOT, "more.urdf"], "unrecognized arguments: more.urdf"),
         ([], "command"),
     ],
 )

@@ -139,3 +139,31 @@ def test_inverses_follow_arrays_that_replace_others(rng):
         model.notify_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
         np.testing.assert_array_equal(model.body_inv_mass.numpy(), 1.0 / mass)
         np.testing.assert_allclose(model.body_inv_inertia.numpy(), np.linalg.inv(inertia), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["body_mass", "body_inertia"])
+def test_negative_masses_are_refused_by_the_first_function_that_reads_them(rng, name):
+    """Without a notice; later functions know masses as of the last notice, and the next one is refused until the mass is mended."""
+    builder = ModelBuilder()
+    for _ in range(3):
+        mass = rng.uniform(0.5, 2.0)
+        builder.add_body(mass=mass, inertia=random_inertia(rng, mass, 0.2))
+    model = builder.finalize("cpu")
+    array, i = getattr(model, name), int(rng.integers(3))
+    sound = array.numpy().copy()
+    array.numpy()[i] *= -1.0
+    state = model.state()
+    for _ in range(2):
+        with pytest.raises(ValueError, match=rf"body '.*' \(index {i}\): {name} is"):
+            dynamics.mass_matrix(model, state)
+    array.assign(sound)
+    before = dynamics.mass_matrix(model, state).numpy()
+    array.numpy()[i] *= -1.0
+    np.testing.assert_array_equal(dynamics.mass_matrix(model, state).numpy(), before)
+    model.notify_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=rf"\(index {i}\): {name} is"):
+            dynamics.mass_matrix(model, state)
+    array.assign(sound)
+    model.notify_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
+    np.testing.assert_array_equal(dynamics.mass_matrix(model, state).numpy(), before)

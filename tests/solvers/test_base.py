@@ -27,6 +27,7 @@ MASKS = {
 INDICES = {
     "list": lambda indices: indices.tolist(),
     "numpy": lambda indices: indices,
+    "bytes": lambda indices: indices.astype(np.uint8),
     "warp": lambda indices: wp.array(indices, dtype=wp.int32, device="cpu"),
     "tensor": Tensor,
 }
@@ -316,3 +317,47 @@ def test_quaternions_of_chosen_worlds_are_not_zero(solver, rng, whole):
         solver.reset(state, others, q[others])
         with pytest.raises(ValueError, match=r"joint_q.*quaternion.*joint '"):
             solver.reset(state, [world], q[[world]])
+
+
+def test_quaternions_of_warp_arrays_are_not_zero(solver, rng):
+    """Also those of the model; worlds that are not chosen may have any numbers."""
+    model = solver.model
+    sound = model.joint_q.numpy().copy()
+    state, q = model.state(), sound.reshape(model.world_count, -1).copy()
+    world = int(rng.integers(model.world_count))
+    q[world] = 0.0
+    given = wp.array(q.ravel(), dtype=model.dtype, device="cpu")
+    before = state.joint_q.numpy().tobytes()
+    with pytest.raises(ValueError, match=r"joint_q.*quaternion.*joint '"):
+        solver.reset(state, None, given)
+    with pytest.raises(ValueError, match=r"joint_q.*quaternion.*joint '"):
+        solver.reset(state, [world], wp.array(q[[world]], dtype=model.dtype, device="cpu"))
+    assert state.joint_q.numpy().tobytes() == before
+    others = np.arange(model.world_count) != world
+    solver.reset(state, others, given)
+    try:
+        model.joint_q.assign(q.ravel())
+        with pytest.raises(ValueError, match=r"joint_q.*quaternion.*joint '"):
+            solver.reset(state)
+        solver.reset(state, others)
+        # a turn by 180 degrees has w = 0
+        q[world] = sound.reshape(q.shape)[world]
+        q[world, 3:7] = (0.0, 1.0, 0.0, 0.0)
+        model.joint_q.assign(q.ravel())
+        solver.reset(state)
+        assert state.joint_q.numpy().tobytes() == q.astype(np.float32).tobytes()
+    finally:
+        model.joint_q.assign(sound)
+
+
+def test_a_reset_in_a_capture_says_which_arrays_it_needs(solver):
+    """Warp arrays on the device."""
+    model = solver.model
+    state, mask = model.state(), wp.ones(model.world_count, dtype=wp.bool, device="cpu")
+    for arguments, words in (
+        ((None,), r"pass a mask .* of wp\.bool"),
+        ((mask, model.joint_q.numpy()), "pass joint_q as a Warp array of float32 on cpu"),
+        ((mask, None, model.joint_qd.numpy()), "pass joint_qd as a Warp array of float32 on cpu"),
+    ):
+        with pytest.raises(RuntimeError, match=words), wp.ScopedCapture("cpu"):
+            solver.reset(state, *arguments)

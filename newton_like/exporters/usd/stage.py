@@ -24,6 +24,7 @@ from newton_like.geometry.transforms import (
     transform_multiply,
 )
 from newton_like.importers.usd import UsdWarning
+from newton_like.model.labels import some_of
 from newton_like.model.model import Model, resting_body
 from newton_like.types import Axis, BodyFlags
 
@@ -115,8 +116,7 @@ def write(
     ):
         if labels:
             made.remark(statement, *labels)
-            more = f", and {len(labels) - 5} more" if len(labels) > 5 else ""
-            warnings.warn(UsdWarning(f"{path.name}: {statement}: {', '.join(labels[:5])}{more}"), stacklevel=2)
+            warnings.warn(UsdWarning(f"{path.name}: {statement}: {some_of(labels, 5)}"), stacklevel=2)
     return made.report
 
 

@@ -183,7 +183,7 @@ def parse_robot(source: XmlSource) -> UrdfRobot:
     name = root.get("name", "").strip()
     robot = UrdfRobot(name or (Path(source.name).stem if source.folder is not None else "robot"), source)
     if not name:
-        robot.remark("<robot> has no name and gets one", robot.name)
+        robot.remarks[f"<robot> has no name, and is called {robot.name!r}"] = []
     _take_stock(root, robot)
     palette = _materials(robot)
     for element in root.all("link"):

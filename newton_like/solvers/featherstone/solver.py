@@ -20,6 +20,7 @@ from newton_like.model.edits import checked_names
 from newton_like.model.graphs import Graphs, add_capture
 from newton_like.model.model import EVALUATORS
 from newton_like.options import ANY, check_option
+from newton_like.programs.changes import Changes
 from newton_like.programs.device import lane_width
 from newton_like.programs.recording import Recording, Recordings
 from newton_like.programs.robot import namespace
@@ -194,6 +195,7 @@ class SolverFeatherstone(SolverBase):
         self._recorded, self._cuda = Recordings(_RECORDED, model.device), model.device.is_cuda
         self._handed = None
         self._loops = LoopWatch(model)
+        self.changes = Changes(model, prescribed=True)
         self._steppers, self._given = self._make_steppers(), None
         self._watch, self._broken = ShapeWatch(model), False
         # graphs of resets; and whether graphs write the contact forces to memory that an edit took from the solver
@@ -258,6 +260,7 @@ class SolverFeatherstone(SolverBase):
             self._watch.accept(self.model)
         # after an error everything is made again
         self._broken = True
+        self.changes.look(self.model, self._version)
         steppers = (*self._steppers, *(self._given or ()))
         memory = [stepper.kept for stepper in steppers]
         stale = [stepper for stepper in steppers if stepper.refresh()]

@@ -96,7 +96,7 @@ class Stepper:
         tables.arrays.update(self.closures.arrays)
         # of the shapes and planes of candidates, once contact forces are asked for
         self._index = self._report_tables = None
-        parameters = Parameters(solver.m, model, batch, tables, prescribed=True)
+        parameters = Parameters(solver.m, model, batch, tables, prescribed=True, changes=solver.changes)
         work = Workspace(solver.m, batch, parameters, model.device, solver.threads)
         self.work, kept = step_memory(work, tables)
         work = self.work

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import JointDofConfig, JointTargetMode, JointType, ModelBuilder
+from newton_like import JointDofConfig, JointTargetMode, JointType, ModelBuilder, eval_fk
+from newton_like.solvers import SolverFeatherstone
+from tests.support.mechanisms import quadruped, random_start
 from tests.support.paths import ROBOTS
 from tests.support.random_trees import random_inertia, random_transform, random_tree, random_unit
 from tests.support.simulate import GRAVITY, Simulation, worlds_of
@@ -100,6 +102,40 @@ def test_a_state_beyond_its_velocity_limit_is_slowed_at_once():
 
 
 # ---------------------------------------------------------------------------------------------------- drives
+
+
+def test_robots_that_are_driven_hard_stay_within_their_velocity_limits(rng):
+    """In every joint and every step, by large and small excesses. In free flight the momentum stays."""
+    worlds, steps = 8, 120
+    builder = quadruped(0.0, 0.0)
+    builder.joint_velocity_limit[6:] = rng.uniform(1.0, 8.0, 12).tolist()
+    model = worlds_of([builder] * worlds).finalize("cpu", dtype=wp.float64)
+    model.set_gravity((0.0, 0.0, 0.0))
+    solver, state, control = SolverFeatherstone(model, evaluator="general"), model.state(), model.control()
+    q, qd = random_start(model, range(worlds), height=(50.0, 60.0))
+    state.joint_q, state.joint_qd = q.ravel(), qd.ravel()
+    limit = np.tile(builder.joint_velocity_limit[6:], worlds)
+    held = slice(6, None)
+
+    mass = model.body_mass.numpy().reshape(worlds, -1, 1)
+
+    def momentum():
+        return (mass * state.body_qd.numpy().reshape(worlds, -1, 6)[:, :, :3]).sum(axis=1)
+
+    eval_fk(model, state.joint_q, state.joint_qd, state)
+    start, at_limits = momentum(), 0
+    for i in range(steps):
+        if i % 10 == 0:
+            force = np.zeros((worlds, 18))
+            force[:, held] = rng.uniform(-20.0, 20.0, (worlds, 12))
+            control.joint_f = force.ravel()
+        solver.step(state, state, control)
+        speed = np.abs(state.joint_qd.numpy().reshape(worlds, -1)[:, held]).ravel()
+        assert (speed <= limit * (1.0 + 1e-12)).all()
+        at_limits += np.count_nonzero(speed > 0.999 * limit)
+    # but for the error of the time step
+    assert np.abs(momentum() - start).max() < 0.01 * np.abs(start).max()
+    assert at_limits > steps * worlds
 
 
 def test_a_drive_lifts_what_its_effort_limit_can_lift(rng):

@@ -158,7 +158,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def closure_correct(b, t, o, T, P, L, mem):
         """u, z <- with the velocities that close the loops at the middle of the next step, where their errors are computed. Poses of bodies
-        are then those at that place; q and v stay."""
+        are then those at that place; q and v stay. speeding <- positive where a speed is above its limit."""
         dt = m.fill(o.dt)
         m.copy(t, L.loop_q, L.q, T.q_at[T.bodies], mem)
         m.copy(t, L.loop_v, L.v, T.dofs, mem)
@@ -173,6 +173,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
         m.unwhiten(t, T, L, mem)
         m.copy(t, L.q, L.loop_q, T.q_at[T.bodies], mem)
         m.copy(t, L.v, L.loop_v, T.dofs, mem)
+        m.put(mem, L.speeding, t, m.speeding(b, t, m.fill(real(1.0)), T, P, L, mem))
 
     return locals()
 

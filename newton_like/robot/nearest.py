@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,8 @@ from newton_like.robot.structure.link import collision_versions
 _BATCHES = 4
 """Batch sizes whose launches stay recorded."""
 
-_AT_ONCE = 64
-"""Configurations whose distances are compared at a time."""
+_AT_ONCE = 512
+"""Configurations whose distances are computed and compared at a time."""
 
 
 class Distances(NamedTuple):
@@ -92,10 +93,14 @@ class Capsules:
         self, core: StateCore, jacobian: bool, chosen: np.ndarray | None = None, q: np.ndarray | None = None
     ) -> Distances:
         """Distances of all pairs, or of chosen ones, for the joint positions of a state, or for others ``[n]`` or ``[batch, n]``."""
+        q = core.read["q"] if q is None else q if core.scale is None else q * core.scale
+        return self._evaluate(core, q, jacobian, chosen)
+
+    def _evaluate(self, core: StateCore, q: np.ndarray, jacobian: bool, chosen: np.ndarray | None) -> Distances:
+        """As :meth:`evaluate`, for positions in units of motion."""
         pairs = self.pairs if chosen is None else self.pairs[chosen]
         names = self.names if chosen is None else [self.names[i] for i in chosen]
         n = len(self._order)
-        q = core.read["q"] if q is None else q if core.scale is None else q * core.scale
         count = q.shape[:-1]
         if not len(pairs):
             results = [np.zeros((*count, PAIR, 0)), np.zeros((*count, 0, n))]
@@ -115,35 +120,43 @@ class Capsules:
         vectors = (np.swapaxes(found[..., i : i + 3, :], -1, -2) for i in (1, 4, 7))
         return Distances(found[..., 0, :], *vectors, names, rows)
 
-    def results(self, found: Distances, least: int) -> list[CollisionResult] | BatchResults:
+    def results(self, core: StateCore, least: int) -> list[CollisionResult] | BatchResults:
         """Results for one configuration, or for each of a batch, nearest first: all contacts, and further pairs until there are `least`."""
-        if found.distance.ndim == 1:
-            return self._results_of_one(found, least)
-        distance = found.distance
-        count, pairs = distance.shape
+        q = core.read["q"]
+        if q.ndim == 1:
+            return self._results_of_one(self.evaluate(core, False), least)
+        count, pairs = len(q), len(self.pairs)
         far, some = min(least, pairs), []
-        # so many at a time stay in a cache
-        for first in range(0, count, _AT_ONCE):
-            near, farthest = distance[first : first + _AT_ONCE], 0.0
-            if far:
-                # a partition copies all distances
-                nearest = np.partition(near, far - 1, axis=1)[:, far - 1] if far > 1 else near.min(axis=1)
-                farthest = np.maximum(nearest, 0.0)[:, None]
-            some.append((near <= farthest).ravel().nonzero()[0] + first * pairs)
-        # by configuration, then by distance; pairs at the same distance stay in their order
-        rows, columns = np.divmod(np.concatenate(some), max(pairs, 1))
-        chosen = distance[rows, columns]
-        order = np.lexsort((chosen, rows))
-        # rows are in order already
-        columns, chosen = columns[order], chosen[order]
+        # parts of nearly equal size, whose distances stay in a cache until they are compared
+        parts = -(-count // _AT_ONCE)
+        ends = [count * i // parts for i in range(parts + 1)]
+        for first, end in pairwise(ends):
+            some.append((first, *self._chosen(self._evaluate(core, q[first:end], False, None), far)))
+        columns, distance, p, q, n = (np.concatenate(x) for x in list(zip(*some, strict=True))[2:])
+        rows = np.concatenate([first + at for first, at, *_ in some])
         starts = np.searchsorted(rows, np.arange(count + 1))
         # a tie may have chosen more
-        kept = (chosen <= 0.0) | (np.arange(len(rows)) - starts[rows] < far)
+        kept = (distance <= 0.0) | (np.arange(len(rows)) - starts[rows] < far)
         if not kept.all():
-            rows, columns, chosen = rows[kept], columns[kept], chosen[kept]
+            rows, columns, distance, p, q, n = (x[kept] for x in (rows, columns, distance, p, q, n))
             starts = np.searchsorted(rows, np.arange(count + 1))
-        p, q, n = (x[rows, columns] for x in found[1:4])
-        return BatchResults(self._rows(found, columns, chosen, p, q, n), starts.tolist())
+        return BatchResults(self._rows(self.names, columns, distance, p, q, n), starts.tolist())
+
+    @staticmethod
+    def _chosen(found: Distances, far: int) -> tuple[np.ndarray, ...]:
+        """Of the contacts and the `far` nearest pairs of each configuration, or more at the same distance, by configuration and distance:
+        configuration, pair, distance, nearest points and normal."""
+        near, farthest = found.distance, 0.0
+        if far:
+            # a partition copies all distances
+            nearest = np.partition(near, far - 1, axis=1)[:, far - 1] if far > 1 else near.min(axis=1)
+            farthest = np.maximum(nearest, 0.0)[:, None]
+        rows, columns = np.divmod((near <= farthest).ravel().nonzero()[0], max(near.shape[1], 1))
+        # by configuration, then by distance; pairs at the same distance stay in their order. Short integers are sorted by their digits.
+        order = near[rows, columns].argsort(kind="stable")
+        order = order[rows[order].astype(np.uint16).argsort(kind="stable")]
+        rows, columns = rows[order], columns[order]
+        return rows, columns, *(x[rows, columns] for x in found[:4])
 
     def _results_of_one(self, found: Distances, least: int) -> list[CollisionResult]:
         """As :meth:`results`, for one configuration."""
@@ -161,13 +174,13 @@ class Capsules:
             columns = columns[: max(far, np.count_nonzero(chosen <= 0.0))]
             chosen = chosen[: len(columns)]
         p, q, n = (x[columns] for x in found[1:4])
-        return self._rows(found, columns, chosen, p, q, n).results(0, len(columns))
+        return self._rows(found.links, columns, chosen, p, q, n).results(0, len(columns))
 
-    def _rows(self, found: Distances, columns, distance, p, q, n) -> ResultRows:
+    def _rows(self, links, columns, distance, p, q, n) -> ResultRows:
         """Results with the numbers of pairs, nearest points on the axes, and normals."""
         radii = self._pair_radii[columns]
         points = p, q, p + radii[:, :1] * n, q - radii[:, 1:] * n, n
-        return ResultRows(found.links, columns, distance, points)
+        return ResultRows(links, columns, distance, points)
 
     def _calls(self, count: tuple[int, ...], pairs: int) -> Calls:
         key = (count, pairs)

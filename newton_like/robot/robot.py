@@ -439,7 +439,7 @@ class Robot:
         capsules = capsules_of(core)
         if isinstance(collision_threshold, bool) or not isinstance(collision_threshold, int | np.integer):
             raise TypeError(f"collision_threshold must be an integer, not {collision_threshold!r}")
-        return capsules.results(capsules.evaluate(core, False), max(collision_threshold, 0))
+        return capsules.results(core, max(collision_threshold, 0))
 
     def compute_distances(self, state: State, pairs=None, jacobian: bool = False) -> Distances:
         """Distances of pairs of capsules, with nearest points, as arrays.

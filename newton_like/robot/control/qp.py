@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from newton_like.coercion import as_list, as_number
 from newton_like.robot.arguments import as_array
@@ -124,7 +125,7 @@ def solve_qp_step(
     *,
     dt: float | None = None,
     damping: float = 1e-4,
-    posture=None,
+    posture: ArrayLike | None = None,
     posture_weight: float = 1e-2,
     safe_distance: float | None = None,
     pairs: Sequence[int] | None = None,

@@ -10,7 +10,7 @@ import numpy as np
 from newton_like.kernels.robot.capsules import PAIR
 from newton_like.robot.core.calls import Calls
 from newton_like.robot.core.state import StateCore
-from newton_like.robot.core.tasks import Task, distance_tasks
+from newton_like.robot.core.tasks import NEAREST_POINTS, POINT, Task, distance_tasks, gaps_task
 from newton_like.robot.errors import RobotIndexError
 from newton_like.robot.structure.collision import BatchResults, CollisionResult, GeomCapsule, ResultRows
 from newton_like.robot.structure.link import collision_versions
@@ -85,6 +85,8 @@ class Capsules:
         self._reference = core.bodies[0]
         self._made: dict = {}
         self._known: dict = {}
+        self._gaps: Task | None = None
+        self._nearest: tuple | None = None
         self.bounds: dict = {}
         self.slides: np.ndarray | None = None
         self.highest: dict = {}
@@ -94,10 +96,6 @@ class Capsules:
     ) -> Distances:
         """Distances of all pairs, or of chosen ones, for the joint positions of a state, or for others ``[n]`` or ``[batch, n]``."""
         q = core.read["q"] if q is None else q if core.scale is None else q * core.scale
-        return self._evaluate(core, q, jacobian, chosen)
-
-    def _evaluate(self, core: StateCore, q: np.ndarray, jacobian: bool, chosen: np.ndarray | None) -> Distances:
-        """As :meth:`evaluate`, for positions in units of motion."""
         pairs = self.pairs if chosen is None else self.pairs[chosen]
         names = self.names if chosen is None else [self.names[i] for i in chosen]
         n = len(self._order)
@@ -131,22 +129,31 @@ class Capsules:
         parts = -(-count // _AT_ONCE)
         ends = [count * i // parts for i in range(parts + 1)]
         for first, end in pairwise(ends):
-            some.append((first, *self._chosen(self._evaluate(core, q[first:end], False, None), far)))
-        columns, distance, p, q, n = (np.concatenate(x) for x in list(zip(*some, strict=True))[2:])
+            some.append((first, *self._chosen(q[first:end], far)))
+        columns, distance, axes = (np.concatenate(x) for x in list(zip(*some, strict=True))[2:])
         rows = np.concatenate([first + at for first, at, *_ in some])
         starts = np.searchsorted(rows, np.arange(count + 1))
         # a tie may have chosen more
         kept = (distance <= 0.0) | (np.arange(len(rows)) - starts[rows] < far)
         if not kept.all():
-            rows, columns, distance, p, q, n = (x[kept] for x in (rows, columns, distance, p, q, n))
+            rows, columns, distance, axes = (x[kept] for x in (rows, columns, distance, axes))
             starts = np.searchsorted(rows, np.arange(count + 1))
-        return BatchResults(self._rows(self.names, columns, distance, p, q, n), starts.tolist())
+        points = self._points(axes)
+        points = points[:, :3], points[:, 3:6], points[:, 6:]
+        return BatchResults(self._rows(self.names, columns, distance, *points), starts.tolist())
 
-    @staticmethod
-    def _chosen(found: Distances, far: int) -> tuple[np.ndarray, ...]:
+    def _chosen(self, q: np.ndarray, far: int) -> tuple[np.ndarray, ...]:
         """Of the contacts and the `far` nearest pairs of each configuration, or more at the same distance, by configuration and distance:
-        configuration, pair, distance, nearest points and normal."""
-        near, farthest = found.distance, 0.0
+        configuration, pair, distance, and both axes ``[rows, 12]``."""
+        capsules, pairs = len(self.numbers), len(self.pairs)
+        farthest, near, axes = 0.0, np.zeros((len(q), 0)), np.zeros((len(q), 6 * capsules))
+        if pairs:
+            if self._gaps is None:
+                self._gaps = gaps_task(pairs, capsules)
+            calls = self._calls(q.shape[:-1], pairs)
+            calls.links[3 + capsules :] = self.pairs.ravel()
+            arrays, shapes = {"q": q, "capsules": self._flat}, [(pairs,), (6 * capsules,)]
+            near, axes = calls.evaluate(self._gaps, arrays, shapes, (0, self._reference, 0))
         if far:
             # a partition copies all distances
             nearest = np.partition(near, far - 1, axis=1)[:, far - 1] if far > 1 else near.min(axis=1)
@@ -156,7 +163,25 @@ class Capsules:
         order = near[rows, columns].argsort(kind="stable")
         order = order[rows[order].astype(np.uint16).argsort(kind="stable")]
         rows, columns = rows[order], columns[order]
-        return rows, columns, *(x[rows, columns] for x in found[:4])
+        both = axes.reshape(len(q), capsules, 6)[rows[:, None], self.pairs[columns]]
+        return rows, columns, near[rows, columns], both.reshape(-1, 12)
+
+    def _points(self, axes: np.ndarray) -> np.ndarray:
+        """Nearest points of pairs of axes and unit vectors between them, ``[rows, POINT]``, from the start and the direction of both axes,
+        ``[rows, 12]``."""
+        if self._nearest is None:
+            calls = Calls(self._robot.machine, _AT_ONCE, self._order, "general", {"capsule_axes": 12, "pairs": POINT})
+            given, out = np.zeros((_AT_ONCE, 12)), np.zeros((_AT_ONCE, POINT))
+            run = calls.record(NEAREST_POINTS, {"capsule_axes": given}, [out], False)
+            self._nearest = given, out, run, calls
+        given, out, run, _ = self._nearest
+        found = np.empty((len(axes), POINT))
+        for first in range(0, len(axes), _AT_ONCE):
+            some = axes[first : first + _AT_ONCE]
+            given[: len(some)] = some
+            run.run()
+            found[first : first + _AT_ONCE] = out[: len(some)]
+        return found
 
     def _results_of_one(self, found: Distances, least: int) -> list[CollisionResult]:
         """As :meth:`results`, for one configuration."""

@@ -21,7 +21,7 @@ class Row:
         meaning: the meaning of its numbers.
         size: a function from the namespace of counts (see :func:`sizes`) to the number of lanes; None: each program gives the size.
         read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"pairs"``,
-            ``"couplings"``, ``"carriers"`` (kinematic bodies) and ``"laws"`` (soft contacts of pairs), general functions that specialised
+            ``"couplings"``, ``"loops"``, ``"carriers"`` (kinematic bodies) and ``"laws"`` (soft contacts of pairs), which specialised
             steps also call. Traces contain all other readers.
         kept: a function from the namespace of counts to the number of lanes, from the first one on, that persist between steps; None: no
             lane persists.
@@ -45,7 +45,11 @@ def _trees(n) -> int:
 
 
 def _impulses(n) -> int:
-    return n.contact_rows * n.candidates + n.couplings + n.limit_rows
+    return n.contact_rows * n.candidates + _bonds(n) + n.limit_rows
+
+
+def _bonds(n) -> int:
+    return n.couplings + n.loop_rows
 
 
 def _one(n) -> int:
@@ -66,8 +70,8 @@ KINEMATICS = (
     Row("pos", "places of link frames about the origin", lambda n: 3 * (n.bodies + n.trees), "hulls couplings pairs"),
     Row("com", "places of centres of mass about the origin", lambda n: 3 * (n.bodies + n.trees), "couplings laws"),
     Row("subspace", "motion subspaces: six numbers a dof", lambda n: 6 * n.dofs, "couplings pairs"),
-    Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + n.trees), "hulls pairs"),
-    Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + n.trees)),
+    Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + n.trees), "hulls pairs loops"),
+    Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + n.trees), "loops"),
     Row("load", "wrenches on bodies and what they carry", lambda n: 6 * n.bodies),
     Row("composite", "inertias of bodies and what they carry", lambda n: 10 * n.bodies, "pairs"),
     # the kernel reads the same entries as the traced stage `predict`
@@ -111,7 +115,7 @@ STEP = (
     # impulses are contiguous, so that they are scaled, copied and cleared together
     Row("impulse", "impulses of candidates, between steps forces", lambda n: n.contact_rows * n.candidates, "kernel",
         lambda n: n.contact_rows * n.candidates, shared=True),
-    Row("coupling_impulse", "the same of couplings", lambda n: n.couplings, "couplings kernel", lambda n: n.couplings),
+    Row("coupling_impulse", "the same of couplings, then of rows of loop joints", _bonds, "couplings kernel", _bonds),
     Row("dof_impulse", "the same of friction, velocity limit and position limit of dofs", lambda n: 3 * n.dofs, "kernel",
         lambda n: n.limit_rows),
     Row("contact", "coefficients of active contacts", lambda n: n.contact_numbers * n.candidates, "kernel", shared=True),
@@ -141,6 +145,14 @@ STEP = (
     Row("dof_y", "whitened rows of dofs", lambda n: n.reach * n.dofs, "carriers"),
     Row("coupling_row", "coefficients of couplings", lambda n: n.coupling_numbers * n.couplings, "couplings"),
     Row("coupling_y", "whitened rows of couplings, over all dofs", lambda n: n.dofs * n.couplings, "couplings carriers"),
+    # rows of loop joints
+    Row("loop", "anchors and directions of the rows of loop joints", lambda n: n.loop_numbers * n.loop_rows, shared=True),
+    Row("loop_row", "whitened rows of loop joints, over all dofs", lambda n: n.dofs * n.loop_rows, "carriers", shared=True),
+    Row("loop_gram", "their products, a packed triangle", lambda n: n.loop_rows * (n.loop_rows + 1) // 2, shared=True),
+    Row("loop_want", "what they ask for", lambda n: n.loop_rows, shared=True),
+    Row("loop_step", "a correction of their forces", lambda n: n.loop_rows, shared=True),
+    Row("loop_q", "coordinates that are set aside", lambda n: n.coords if n.loop_rows else 0),
+    Row("loop_v", "velocities that are set aside", lambda n: n.dofs if n.loop_rows else 0),
     # the search for impulses
     Row("warm_work", "what remembered impulses do along the targets of their rows", _one, "kernel"),
     Row("free_z", "z without impulses", _dofs, "kernel"),
@@ -205,11 +217,6 @@ LIBRARY = (
     Row("previous_z", "z before the last sweep", _dofs),
     Row("momentum", "how far sweeps go on along their last change", _one),
     # loop joints
-    Row("loop", "anchors and directions of the rows of loop joints"),
-    Row("loop_row", "rows of loop joints"),
-    Row("loop_gram", "their products, a packed triangle"),
-    Row("loop_want", "what they ask for"),
-    Row("loop_step", "a correction of their forces"),
     Row("loop_force", "their forces"),
     Row("loop_given", "which of them are independent"),
     # robots of the SDK
@@ -245,8 +252,8 @@ def sizes(rows: Iterable[Row], counts) -> dict[str, int]:
     Args:
         rows: rows with a `size`.
         counts: a namespace with coords, dofs, bodies, trees, entries (of `h`) and reach (the longest chain); for a step also candidates,
-            colliders, contact_rows, couplings, limit_rows and given, and the sizes of records: contact_numbers, dof_numbers,
-            coupling_numbers, ledger_numbers, those of `kernels.collision.pairs.records`; pairs, shapes and first_paired.
+            colliders, contact_rows, couplings, loop_rows, limit_rows and given, and the sizes of records: contact_numbers, dof_numbers,
+            coupling_numbers, loop_numbers, ledger_numbers, those of `kernels.collision.pairs.records`; pairs, shapes and first_paired.
     """
     return {row.name: row.size(counts) for row in rows}
 

@@ -62,6 +62,7 @@ from newton_like.kernels.robot.tasks import robot_task_program
 from newton_like.kernels.rows import row_program
 from newton_like.kernels.solvers.balance import balance_program
 from newton_like.kernels.solvers.carriers import carrier_program
+from newton_like.kernels.solvers.closures import closure_program
 from newton_like.kernels.solvers.contact_law import contact_law_program
 from newton_like.kernels.solvers.contact_rows import contact_row_program
 from newton_like.kernels.solvers.couplings import coupling_program
@@ -138,6 +139,7 @@ LAYERS = (
     carrier_program,
     integrate_program,
     balance_program,
+    closure_program,
     # floor 6
     relative_program,
     robot_inertia_program,

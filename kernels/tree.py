@@ -189,6 +189,12 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         # rows of loop joints and their kinds; point_body has the parent bodies of all rows, then the child bodies
         loop_rows: int
         loop_kind: wp.array[int]
+        # in a step, anchors and directions of these rows: one copy, or one lane a world where they differ
+        loops_vary: int
+        # where the dofs of each row, those of the chains of both bodies, begin and, last, end in this list; then these, ascending
+        loop_span: wp.array[int]
+        loop_uniform: wp.array[m.real]
+        loop_varying: m.memory
         proximal_steps: int
         # the operations of an interpreted program
         code: wp.array[int]

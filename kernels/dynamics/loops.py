@@ -26,6 +26,9 @@ LOOP = 12
 PARENT_ANCHOR, CHILD_ANCHOR, PARENT_DIRECTION, CHILD_DIRECTION = range(0, LOOP, 3)
 PROXIMAL_STEPS = 5
 
+WORLD_OF = -3
+"""The world as the first tree has it, as an end of a row in a cluster; that of tree i is smaller by i."""
+
 
 def loop_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``eval_constraint_jacobian``, ``eval_constraint_bias`` and ``eval_constrained_dynamics``."""
@@ -34,10 +37,18 @@ def loop_program(m: types.SimpleNamespace) -> dict:
     smallest = 1.0e-30
 
     @m.func
+    def loop_body(i: int, T) -> int:
+        """The body of end i of the rows, parents first; -1 for no body of this articulation. See WORLD_OF."""
+        body = m.frame_body(i, T)
+        if T.point_body[i] <= WORLD_OF:
+            body = T.bodies + WORLD_OF - T.point_body[i]
+        return body
+
+    @m.func
     def loop_row_kind(r: int, T) -> int:
         """The kind of row r; NO_ROW if the row belongs to another articulation."""
         kind = T.loop_kind[r]
-        if m.frame_body(r, T) < 0 or m.frame_body(T.loop_rows + r, T) < 0:
+        if loop_body(r, T) < 0 or loop_body(T.loop_rows + r, T) < 0:
             kind = 0
         return kind
 
@@ -53,8 +64,8 @@ def loop_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def loop_error(t, r: int, T, L, mem) -> m.lane:
         """g"""
-        p = m.frame_body(r, T)
-        c = m.frame_body(T.loop_rows + r, T)
+        p = loop_body(r, T)
+        c = loop_body(T.loop_rows + r, T)
         n = loop_vector(t, r, PARENT_DIRECTION, p, L, mem)
         g = m.dot(n, loop_vector(t, r, CHILD_DIRECTION, c, L, mem))
         if T.loop_kind[r] == LINEAR:
@@ -66,8 +77,8 @@ def loop_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def loop_wrench(t, r: int, T, L, mem) -> m.Spatial:
         """W"""
-        c = m.frame_body(T.loop_rows + r, T)
-        n = loop_vector(t, r, PARENT_DIRECTION, m.frame_body(r, T), L, mem)
+        c = loop_body(T.loop_rows + r, T)
+        n = loop_vector(t, r, PARENT_DIRECTION, loop_body(r, T), L, mem)
         w = m.spatial(m.zero3(), m.cross(loop_vector(t, r, CHILD_DIRECTION, c, L, mem), n))
         if T.loop_kind[r] == LINEAR:
             w = m.spatial(n, m.cross(loop_anchor(t, r, CHILD_ANCHOR, c, L, mem), n))
@@ -76,8 +87,8 @@ def loop_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def loop_wrench_rate(t, r: int, T, L, mem) -> m.Spatial:
         """W'"""
-        p = m.frame_body(r, T)
-        c = m.frame_body(T.loop_rows + r, T)
+        p = loop_body(r, T)
+        c = loop_body(T.loop_rows + r, T)
         n = loop_vector(t, r, PARENT_DIRECTION, p, L, mem)
         u = loop_vector(t, r, CHILD_DIRECTION, c, L, mem)
         v = m.get6(mem, L.twist + 6 * c, t)
@@ -91,8 +102,8 @@ def loop_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def across(t, r: int, at: int, T, mem) -> m.Spatial:
         """The spatial vector of row r's child minus that of its parent; the vectors of all bodies start at `at`."""
-        a = m.get6(mem, at + 6 * m.frame_body(T.loop_rows + r, T), t)
-        b = m.get6(mem, at + 6 * m.frame_body(r, T), t)
+        a = m.get6(mem, at + 6 * loop_body(T.loop_rows + r, T), t)
+        b = m.get6(mem, at + 6 * loop_body(r, T), t)
         return m.spatial(m.sub3(a.v, b.v), m.sub3(a.w, b.w))
 
     @m.func
@@ -123,11 +134,11 @@ def loop_program(m: types.SimpleNamespace) -> dict:
         """Stores the nonzero entries of row r of K at `at`: those of dofs that move exactly one of its two bodies."""
         w = loop_wrench(t, r, T, L, mem)
         for side in range(2):
-            k = m.frame_body(T.loop_rows + r, T)
-            other = m.frame_body(r, T)
+            k = loop_body(T.loop_rows + r, T)
+            other = loop_body(r, T)
             if side == 1:
-                k = m.frame_body(r, T)
-                other = m.frame_body(T.loop_rows + r, T)
+                k = loop_body(r, T)
+                other = loop_body(T.loop_rows + r, T)
             if k < T.bodies:
                 leaf = T.leaf[k]
                 if leaf >= 0:
@@ -192,6 +203,22 @@ def loop_program(m: types.SimpleNamespace) -> dict:
                 m.put(mem, below + j, t, m.mul(x, d))
 
     @m.func
+    def solve_loop_gram(t, T, L, mem):
+        """loop_step <- the solution for it of the matrix with the factor loop_gram"""
+        n = T.loop_rows
+        for r in range(n):
+            row = L.loop_gram + r * (r + 1) // 2
+            x = m.get(mem, L.loop_step + r, t)
+            for s in range(r):
+                x = m.fnma(m.get(mem, row + s, t), m.get(mem, L.loop_step + s, t), x)
+            m.put(mem, L.loop_step + r, t, m.mul(x, m.get(mem, row + r, t)))
+        for r in range(n - 1, -1, -1):
+            x = m.get(mem, L.loop_step + r, t)
+            for s in range(r + 1, n):
+                x = m.fnma(m.get(mem, L.loop_gram + s * (s + 1) // 2 + r, t), m.get(mem, L.loop_step + s, t), x)
+            m.put(mem, L.loop_step + r, t, m.mul(x, m.get(mem, L.loop_gram + r * (r + 1) // 2 + r, t)))
+
+    @m.func
     def proximal_step(t, T, L, mem):
         """loop_force <- l + (Y^T Y + s 1)^-1 (loop_want - Y^T Y l)"""
         n = T.loop_rows
@@ -203,19 +230,9 @@ def loop_program(m: types.SimpleNamespace) -> dict:
             for r in range(n):
                 y = m.get(mem, L.loop_row + T.dofs * r + i, t)
                 m.put(mem, L.loop_step + r, t, m.fnma(y, x, m.get(mem, L.loop_step + r, t)))
+        solve_loop_gram(t, T, L, mem)
         for r in range(n):
-            row = L.loop_gram + r * (r + 1) // 2
-            x = m.get(mem, L.loop_step + r, t)
-            for s in range(r):
-                x = m.fnma(m.get(mem, row + s, t), m.get(mem, L.loop_step + s, t), x)
-            m.put(mem, L.loop_step + r, t, m.mul(x, m.get(mem, row + r, t)))
-        for r in range(n - 1, -1, -1):
-            x = m.get(mem, L.loop_step + r, t)
-            for s in range(r + 1, n):
-                x = m.fnma(m.get(mem, L.loop_gram + s * (s + 1) // 2 + r, t), m.get(mem, L.loop_step + s, t), x)
-            x = m.mul(x, m.get(mem, L.loop_gram + r * (r + 1) // 2 + r, t))
-            m.put(mem, L.loop_step + r, t, x)
-            m.put(mem, L.loop_force + r, t, m.add(m.get(mem, L.loop_force + r, t), x))
+            m.put(mem, L.loop_force + r, t, m.add(m.get(mem, L.loop_force + r, t), m.get(mem, L.loop_step + r, t)))
 
     @m.func
     def solve_loops(t, T, L, mem):
@@ -268,10 +285,10 @@ def loop_program(m: types.SimpleNamespace) -> dict:
             if loop_row_kind(r, T) != NO_ROW:
                 w = loop_wrench(t, r, T, L, mem)
                 x = m.get(mem, L.loop_given + r, t)
-                c = L.load + 6 * m.frame_body(T.loop_rows + r, T)
+                c = L.load + 6 * loop_body(T.loop_rows + r, T)
                 m.put6(mem, c, t, m.fma6(w, x, m.get6(mem, c, t)))
-                if m.frame_body(r, T) < T.bodies:
-                    p = L.load + 6 * m.frame_body(r, T)
+                if loop_body(r, T) < T.bodies:
+                    p = L.load + 6 * loop_body(r, T)
                     m.put6(mem, p, t, m.fma6(w, m.neg(x), m.get6(mem, p, t)))
         for k in range(T.bodies - 1, -1, -1):
             f = m.get6(mem, L.load + 6 * k, t)

@@ -81,6 +81,9 @@ def carrier_program(m: types.SimpleNamespace) -> dict:
         for e in range(T.couplings):
             p = m.get(mem, L.coupling_impulse + e, t)
             work = m.add(work, carried_dense_work(b, t, L.coupling_y + T.dofs * e, p, T, P, L, mem))
+        for r in range(T.loop_rows):
+            p = m.get(mem, L.coupling_impulse + T.couplings + r, t)
+            work = m.add(work, carried_dense_work(b, t, L.loop_row + T.dofs * r, p, T, P, L, mem))
         for n in range(limits):
             i = active[T.candidates + n, t] // 2
             for j in range(DOF_IMPULSES):

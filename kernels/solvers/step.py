@@ -13,7 +13,7 @@ from newton_like.kernels.rows import SOFTNESS
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY, SETTLED
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
-from newton_like.kernels.solvers.sweeps import stages_without_pairs, sweep_function
+from newton_like.kernels.solvers.sweeps import stages_without_loops, stages_without_pairs, sweep_function
 from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION, PRESCRIBED, VELOCITY
 
 # Solutions of a step beside the first one, each with the impulses of the one before: the second one where any limit is broken, the
@@ -21,9 +21,15 @@ from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION
 AGAIN = 3
 
 
-def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The stages of a step over the numbers of `m`, for any robot."""
+def general_stages(m: types.SimpleNamespace, closed: bool = False) -> types.SimpleNamespace:
+    """The stages of a step over the numbers of `m`, for any robot; `closed`: also for those with loop joints."""
     real = m.real
+
+    @m.func
+    def leave_velocity(t, T, L, mem):
+        pass
+
+    close_velocity = m.close_velocity if closed else leave_velocity
 
     @m.func
     def factor_inertia(b, t, dt: m.lane, T, P, L, mem):
@@ -70,8 +76,10 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def predict(b, t, o, T, P, L, mem):
-        """One more iteration for centred bias forces, the velocity without constraints, and the candidate contacts."""
+        """One more iteration for centred bias forces, the velocity without constraints, and the candidate contacts. Loop joints count for
+        the bias forces."""
         m.whiten(t, m.fill(o.dt), L.bias, T, L, mem)
+        close_velocity(t, T, L, mem)
         m.unwhiten(t, T, L, mem)
         m.centre_bias(b, t, m.fill(o.dt), T, P, L, mem)
         free_velocity(b, t, m.fill(o.dt), T, P, L, mem)
@@ -146,8 +154,10 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     coupling_build, coupling_sweep, detect_hull = m.coupling_build, m.coupling_sweep, m.detect
     find_pairs, pair_build = m.find_pairs, m.pair_build
+    closure_rows, closure_build, closure_sweep = m.closure_rows, m.closure_build, m.closure_sweep
+    closure_correct = m.closure_correct
     recall_feature, keep_feature, forget_feature = m.recall_feature, m.keep_feature, m.forget_feature
-    own = ("m", "real", "factor_inertia", "find_excess", "free_velocity")
+    own = ("m", "real", "closed", "close_velocity", "leave_velocity", "factor_inertia", "find_excess", "free_velocity")
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})
 
 
@@ -159,13 +169,16 @@ def step_kernel(
     level: int | None = None,
     paired: bool = True,
     surfaces: bool = False,
+    closed: bool = False,
 ):
     """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block.
 
     With `given`, contacts are handed over in ``contacts_in`` and not looked for. `level` of optimisation: None for Warp's choice.
     `paired`: whether bodies may touch each other; without, the kernel has no code for that. `surfaces`: the same for height fields and
-    meshes.
+    meshes. `closed`: the same for loop joints.
     """
+    if not closed:
+        stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_loops(m))})
     if surfaces:
         stages = types.SimpleNamespace(**{**vars(stages), "find_pairs": m.find_pairs_and_surfaces})
     if not paired:
@@ -184,6 +197,8 @@ def step_kernel(
     )
     find_pairs, recall_feature = stages.find_pairs, stages.recall_feature
     keep_feature, forget_feature = stages.keep_feature, stages.forget_feature
+    closure_rows, closure_build, closure_sweep = stages.closure_rows, stages.closure_build, stages.closure_sweep
+    closure_correct = stages.closure_correct
 
     @m.func
     def one_tree(T) -> int:
@@ -317,7 +332,7 @@ def step_kernel(
             for i in range(T.dofs):
                 z = m.get(mem, L.z + i, t)
                 m.put(mem, L.z + i, t, m.where_lt(zero, change, m.get(mem, L.free_z + i, t), z))
-            for i in range(T.couplings):
+            for i in range(T.couplings + T.loop_rows):
                 p = L.coupling_impulse + i
                 m.put(mem, p, t, m.where_lt(zero, change, zero, m.get(mem, p, t)))
             for n in range(limits):
@@ -332,7 +347,7 @@ def step_kernel(
     @m.func
     def scale_impulses(t, contacts: int, limits: int, s: m.lane, T, L, mem, active: wp.array2d[int]):
         """All impulses of active rows times s."""
-        for e in range(T.couplings):
+        for e in range(T.couplings + T.loop_rows):
             m.put(mem, L.coupling_impulse + e, t, m.mul(s, m.get(mem, L.coupling_impulse + e, t)))
         for n in range(limits):
             p = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + n, t] // 2)
@@ -384,6 +399,7 @@ def step_kernel(
             m.set_aside(b, t, T, P, L, mem)
         for e in range(T.couplings):
             coupling_build(b, t, e, o, T, P, L, mem)
+        closure_build(b, t, o, T, P, L, mem)
         for n in range(limits):
             i = active[T.candidates + n, t]
             dof_build(b, t, i // 2, i % 2, o, T, P, L, mem)
@@ -399,6 +415,8 @@ def step_kernel(
                 plain = bool(False)
         sweep(b, t, contacts, limits, plain, o, T, P, L, mem, active)
         calm_bounces(b, t, contacts, limits, T, P, L, mem, active)
+        # loops have the last word
+        closure_sweep(t, T, L, mem)
 
     @m.func
     def as_forces(t, at: int, n: int, o, mem):
@@ -442,6 +460,7 @@ def step_kernel(
             put_aside(t, rows * active[a, t], rows, o, L, mem)
         put_aside(t, rows * T.candidates, others, o, L, mem)
         saturate(b, t, o, T, P, L, mem)
+        closure_rows(b, t, o, T, P, L, mem)
         for i in range(T.dofs):
             m.put(mem, L.dof_need + i, t, m.smaller(m.get(mem, L.dof_need + i, t), m.get(mem, L.dof_fresh + i, t)))
         limits = find_limits(t, T, L, mem, active)
@@ -494,7 +513,7 @@ def step_kernel(
             c = kept_active[b, 1 + n]
             m.recall(mem, L.impulse + rows * c, L.kept_impulse + rows * n, t, kept, b, rows)
             recall_feature(b, t, c, n, T, L, mem, kept)
-        m.recall(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.couplings)
+        m.recall(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.couplings + T.loop_rows)
         for i in range(T.limit_rows):
             m.put(mem, L.dof_impulse + i, t, zero)
         if kept_active[b, T.candidates + 1] != 0:
@@ -507,6 +526,7 @@ def step_kernel(
         for i in range(trees(T)):
             m.put(mem, L.bias_change + i, t, m.fill(real(1.0)))
             m.put(mem, L.bias_share + i, t, m.fill(real(0.5)))
+        closure_rows(b, t, o, T, P, L, mem)
         done = int(0)
         planned = int(1)
         while done < planned:
@@ -522,18 +542,20 @@ def step_kernel(
         for _ in range(o.drive_passes):
             if m.any_lt(zero, m.get(mem, L.over, t)):
                 saturate(b, t, o, T, P, L, mem)
+                closure_rows(b, t, o, T, P, L, mem)
         contacts = list_contacts(b, t, o, T, P, L, mem, contacts_in, active)
         limits = find_limits(t, T, L, mem, active)
         constrain(b, t, contacts, limits, o, T, P, L, mem, active)
         recheck(b, t, o, T, P, L, mem)
         for _ in range(AGAIN):
             if m.any_lt(zero, m.get(mem, L.over, t)):
-                limits = again(b, t, contacts, T.couplings + T.limit_rows, o, T, P, L, mem, active)
+                limits = again(b, t, contacts, T.couplings + T.loop_rows + T.limit_rows, o, T, P, L, mem, active)
 
         # what is remembered: forces of active rows alone, in the order of their candidates; the rest of the memory stays zero
         if report.shape[1] > 0:
             for n in range(contacts):
                 report_contact(b, t, active[n, t], n, T, L, mem, report)
+        closure_correct(b, t, o, T, P, L, mem)
         for n in range(contacts):
             c = active[n, t]
             as_forces(t, L.impulse + rows * c, rows, o, mem)
@@ -547,8 +569,8 @@ def step_kernel(
         for n in range(contacts):
             kept_active[b, 1 + n] = active[n, t]
         kept_active[b, 0] = contacts
-        as_forces(t, L.coupling_impulse, T.couplings, o, mem)
-        m.keep(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.couplings)
+        as_forces(t, L.coupling_impulse, T.couplings + T.loop_rows, o, mem)
+        m.keep(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.couplings + T.loop_rows)
         if limits > 0:
             as_forces(t, L.dof_impulse, T.limit_rows, o, mem)
             m.keep(mem, L.dof_impulse, L.kept_dof_impulse, t, kept, b, T.limit_rows)

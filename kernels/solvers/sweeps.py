@@ -28,7 +28,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     """
     real = m.real
     coupling_sweep, friction_sweep, dof_sweep = stages.coupling_sweep, stages.friction_sweep, stages.dof_sweep
-    contact_sweep = stages.contact_sweep
+    contact_sweep, closure_sweep = stages.contact_sweep, stages.closure_sweep
 
     @m.func
     def sweep_rows(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
@@ -36,6 +36,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         for _sweep in range(o.iterations):
             for e in range(T.couplings):
                 coupling_sweep(t, e, T, L, mem)
+            closure_sweep(t, T, L, mem)
             if plain:
                 friction_sweep(b, t, o, T, P, L, mem)
             else:
@@ -56,6 +57,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         """One visit of all rows; contacts have the last word."""
         for e in range(T.couplings):
             coupling_sweep(t, e, T, L, mem)
+        closure_sweep(t, T, L, mem)
         if plain:
             friction_sweep(b, t, o, T, P, L, mem)
         else:
@@ -81,6 +83,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             for n in range(limits):
                 i = active[T.candidates + limits - 1 - n, t]
                 dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
+        closure_sweep(t, T, L, mem)
         for e in range(T.couplings):
             coupling_sweep(t, T.couplings - 1 - e, T, L, mem)
 
@@ -109,7 +112,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     @m.func
     def begin_to_extrapolate(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Notes the impulses and z with which the first sweep starts."""
-        for n in range(T.contact_rows * contacts + DOF_IMPULSES * limits + T.couplings):
+        for n in range(T.contact_rows * contacts + DOF_IMPULSES * limits + T.couplings + T.loop_rows):
             p = m.get(mem, impulse_at(n, contacts, limits, t, T, L, active), t)
             m.put(mem, L.start_impulse + n, t, p)
             m.put(mem, L.swept_impulse + n, t, p)
@@ -151,7 +154,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         for k in range(limits):
             at = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + k, t] // 2)
             back = change_back(t, at, of_limits + DOF_IMPULSES * k, DOF_IMPULSES, back, L, mem)
-        back = change_back(t, L.coupling_impulse, of_couplings, T.couplings, back, L, mem)
+        back = change_back(t, L.coupling_impulse, of_couplings, T.couplings + T.loop_rows, back, L, mem)
         old = m.where_lt(m.fill(real(0.0)), back, one, m.get(mem, L.pace, t))
         new = m.fma(m.fill(real(0.5)), m.sqrt(m.fma(m.fill(real(4.0)), m.mul(old, old), one)), m.fill(real(0.5)))
         m.put(mem, L.pace, t, new)
@@ -161,7 +164,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         for k in range(limits):
             at = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + k, t] // 2)
             go_on(t, at, of_limits + DOF_IMPULSES * k, DOF_IMPULSES, further, L, mem)
-        go_on(t, L.coupling_impulse, of_couplings, T.couplings, further, L, mem)
+        go_on(t, L.coupling_impulse, of_couplings, T.couplings + T.loop_rows, further, L, mem)
         for i in range(T.dofs):
             z = m.get(mem, L.z + i, t)
             m.put(mem, L.z + i, t, m.fma(further, m.sub(z, m.get(mem, L.swept_z + i, t)), z))
@@ -191,7 +194,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         impulses of the step before. A world keeps the result of the first round for which that holds."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        count = T.contact_rows * contacts + DOF_IMPULSES * limits + T.couplings
+        count = T.contact_rows * contacts + DOF_IMPULSES * limits + T.couplings + T.loop_rows
         m.put(mem, L.settled, t, zero)
         more = int(o.iterations)
         for _round in range(ROUNDS):
@@ -264,4 +267,24 @@ def stages_without_pairs(m: types.SimpleNamespace) -> types.SimpleNamespace:
     return types.SimpleNamespace(
         find_pairs=m.no_pairs, pair_build=pair_build, recall_feature=recall_feature, keep_feature=keep_feature,
         forget_feature=forget_feature,
+    )  # fmt: skip
+
+
+def stages_without_loops(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The stages of a step that concern loop joints, for clusters without any: they do nothing."""
+
+    @wp.func_native("")
+    def closure_rows(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+
+    @wp.func_native("")
+    def closure_correct(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+
+    @wp.func_native("")
+    def closure_build(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+
+    @wp.func_native("")
+    def closure_sweep(t: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
+
+    return types.SimpleNamespace(
+        closure_rows=closure_rows, closure_build=closure_build, closure_sweep=closure_sweep, closure_correct=closure_correct
     )  # fmt: skip

@@ -70,6 +70,7 @@ class ContactTables:
         laws: the :class:`newton_like.collision.laws.Laws` of contacts; None: no shape states one.
         spans: of a cluster with pairs, the degrees of freedom of constraint rows, see `kernels.spans`; each list once.
         candidate_span: which of these each candidate has, ``[candidates]``.
+        closures: the :class:`newton_like.solvers.featherstone.closures.Closures` of the batch; None: there are none.
         surface_table: numbers of height fields and meshes on the device, see `kernels.collision.surfaces`; None: there are none.
     """
 
@@ -86,6 +87,7 @@ class ContactTables:
     spans: list[np.ndarray] | None = None
     surface_table: object = None
     candidate_span: np.ndarray | None = None
+    closures: object = None
 
     @property
     def fields(self) -> dict:
@@ -165,7 +167,7 @@ def _tables(batch, body, kind, plane, points, hull_at, rows, hull_count=None, fi
         first_hull=int(hulls[0]) if len(hulls) else len(body),
         contact_rows=rows,
         couplings=len(couplings["coupling_kind"]),
-        shapes=0, pairs=0, first_paired=int(starts[-1]), surface_pairs=0,
+        shapes=0, pairs=0, first_paired=int(starts[-1]), surface_pairs=0, loop_rows=0,
     )  # fmt: skip
     arrays = dict(
         collider_body=body,
@@ -303,6 +305,8 @@ def shape_kinds(model) -> list[bytes]:
     owner = np.full(model.body_count + 1, -1)
     first = np.zeros(model.body_count + 1, dtype=int)
     child, articulation = model.joint_child.numpy(), model.joint_articulation.numpy()
+    # loop joints move no body
+    child, articulation = child[articulation >= 0], articulation[articulation >= 0]
     lowest = np.full(model.articulation_count + 1, model.body_count)
     np.minimum.at(lowest, articulation, child)
     owner[child], first[child] = articulation, lowest[articulation]

@@ -39,8 +39,9 @@ def resolved(type_a, type_b, fixed_a, fixed_b) -> np.ndarray:
 
 def _owners(model) -> np.ndarray:
     """The articulation of each shape, -1 for none, ``[shape_count]``."""
-    owner = np.full(model.body_count + 1, -1)
-    owner[model.joint_child.numpy()] = model.joint_articulation.numpy()
+    owner, articulation = np.full(model.body_count + 1, -1), model.joint_articulation.numpy()
+    tree = articulation >= 0
+    owner[model.joint_child.numpy()[tree]] = articulation[tree]
     return owner[model.shape_body.numpy()]
 
 

@@ -3,6 +3,7 @@
 Kinematic bodies are bodies like all others here: ``Model.body_flags`` is for solvers.
 """
 
+from newton_like.dynamics.assemble import assemble
 from newton_like.dynamics.com import com_bias_acceleration, com_jacobian, com_position, com_velocity, link_com_position
 from newton_like.dynamics.contact.links import in_contact, link_contact_forces
 from newton_like.dynamics.contact.points import (

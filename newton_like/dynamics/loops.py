@@ -58,6 +58,8 @@ class Loops:
         count: the largest number of rows of an articulation.
         parts: pairs of rows and a mask of the articulations that have them; None: all articulations.
         vectors: anchors and directions of the rows, ``[articulation_count, rows * LOOP]``.
+        rows: kinds of rows, links of their parents and links of their children, ``[articulation_count, 3, rows]``.
+        numbers: `vectors` on the host, ``[articulation_count, rows, LOOP]``.
         enabled: whether any loop joint is enabled.
         passive: kinds of passive forces of enabled loop joints, each with the message of its error.
     """
@@ -73,7 +75,7 @@ class Loops:
         if len(closing):
             self._find(model, closing, found)
         self.count = max((len(rows) for rows in found), default=0)
-        self.parts, self.vectors = [], None
+        self.parts, self.vectors, self.rows, self.numbers = [], None, None, None
         if self.count:
             self._fill(model, found)
 
@@ -101,6 +103,7 @@ class Loops:
         for a, listed in enumerate(found):
             for r, (*what, numbers) in enumerate(listed):
                 rows[a, :, r], vectors[a, r] = what, numbers
+        self.rows, self.numbers = rows, vectors
         self.vectors = constant_array(vectors.reshape(len(found), -1), model.dtype, model.device)
         different, of = np.unique(rows, axis=0, return_inverse=True)
         for i, (kinds, parents, children) in enumerate(different.tolist()):

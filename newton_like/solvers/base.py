@@ -34,7 +34,7 @@ def _loop_joints(model, solver: str) -> str | None:
 
 
 def _disabled_joints(model, solver: str) -> str | None:
-    disabled = np.flatnonzero(~model.joint_enabled.numpy().astype(bool))
+    disabled = np.flatnonzero(~model.joint_enabled.numpy().astype(bool) & (model.joint_articulation.numpy() >= 0))
     if not len(disabled):
         return None
     return f"joint '{model.joint_label[disabled[0]]}' (index {disabled[0]}) is disabled; {solver} keeps all tree joints: remove it"

@@ -14,7 +14,7 @@ from newton_like.programs.tracing import trace_program
 from newton_like.types import VelRepr
 from tests.support import reference
 from tests.support.kinematic_cases import KINDS
-from tests.support.loops import add_loop, looped
+from tests.support.loops import add_loop, closed, loop_coordinates, looped
 from tests.support.random_trees import random_state, random_tree
 from tests.support.traced import differences, run_by_numpy, run_traced_adjoint
 
@@ -340,3 +340,45 @@ def test_a_gradient_costs_at_most_four_evaluations(rng, programs):
         fields = [f for f in (*program.inputs, *INERTIA) if f.row not in ("loop", "weights")]
         assert once > 100
         assert operations(adjoint, emitter, fields, "adjoint_") < 4 * once, program.name
+
+
+@pytest.mark.parametrize("floating", [True, False])
+def test_assemble_closes_loops_near_the_start(rng, floating):
+    """Loops that are closed somewhere, from coordinates near that place; a joint that is fixed keeps its position."""
+    loops = ((JointType.BALL, 2, 5), (JointType.REVOLUTE, -1, 4))
+    tree, closed_q = closed(rng, loops, joints=9, floating=floating, types=(JointType.REVOLUTE, JointType.BALL))
+    scene = ModelBuilder()
+    scene.replicate(tree, 3)
+    model = scene.finalize("cpu", dtype=wp.float64)
+    state = model.state()
+    state.joint_q.assign(loop_coordinates(model, closed_q))
+    moved = dynamics.global_coordinates(
+        model, state.joint_q, 0.05 * rng.normal(size=(3, model.max_dofs_per_articulation))
+    )
+    dynamics.set_joint_positions(model, state, moved.numpy())
+    start = moved.numpy()
+    gap = np.abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max()
+    assert gap > 1e-3
+    name = dynamics.joint_names(model)[-1]
+    before = dynamics.joint_positions(model, state, name).numpy()
+    dynamics.assemble(model, state, fixed=[name])
+    assert np.abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max() < 1e-9
+    # quaternions are normalised
+    np.testing.assert_allclose(dynamics.joint_positions(model, state, name).numpy(), before, rtol=0, atol=1e-15)
+    assert np.abs(dynamics.joint_positions(model, state).numpy() - start).max() < 2.0
+
+
+def test_loops_that_cannot_close_are_refused_with_their_gap():
+    """A rod of one metre between two points that are two metres apart."""
+    builder = ModelBuilder()
+    link = builder.add_link(mass=1.0, inertia=np.eye(3))
+    builder.add_articulation([builder.add_joint_revolute(-1, link, axis=(0, 1, 0))])
+    far = builder.add_joint_ball(
+        -1, link, parent_xform=(2, 0, 0, 0, 0, 0, 1), child_xform=(1, 0, 0, 0, 0, 0, 1), label="far"
+    )
+    model = builder.finalize("cpu")
+    state = model.state()
+    before = state.joint_q.numpy().copy()
+    with pytest.raises(ValueError, match=rf"'far' \(index {far}\).* 1 m"):
+        dynamics.assemble(model, state)
+    np.testing.assert_array_equal(state.joint_q.numpy(), before)

@@ -98,6 +98,11 @@ class Ties:
                 continue
             if equality.kind not in ("connect", "weld") or self.options.skip_equality_constraints:
                 continue
+            if {"solref", "solimp"} & set(equality.attributes):
+                findings.remark(
+                    "softness of connects and welds (solref, solimp) is kept as data only; loop joints are rigid",
+                    equality.name,
+                )
             (first, at_first), (second, at_second) = (self._body_of(equality, side) for side in ("first", "second"))
             if not equality.on_sites:
                 relative = equality.relpose

@@ -26,6 +26,7 @@ from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone.arrays import after, arrays_of, check_arguments, check_arrays
+from newton_like.solvers.featherstone.closures import LoopWatch
 from newton_like.solvers.featherstone.report import ContactReport
 from newton_like.solvers.featherstone.settings import Fixed, Setting
 from newton_like.solvers.featherstone.stepper import Stepper
@@ -129,15 +130,16 @@ class SolverFeatherstone(SolverBase):
 
     Raises:
         TypeError: `model` is not a model, an argument is unknown or of another type.
-        ValueError: an argument is out of range, or the model has features that this solver does not support: loop joints, disabled
-            joints, shapes that may touch planes and height fields on moving bodies; or a surface is too large for its table.
+        ValueError: an argument is out of range; a surface is too large for its table; or the model has features that this solver does not
+            support: disabled joints of trees; loop joints with drives, friction, springs or limits, or between two articulations; shapes
+            that may touch planes and height fields on moving bodies.
 
     ``iterations``, ``substeps``, ``tolerance``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes
     that may be written at any time, with the same errors; the next step uses the new values. A captured graph keeps its values. The other
     settings cannot be changed.
     """
 
-    supports = frozenset({"kinematic bodies"})
+    supports = frozenset({"kinematic bodies", "loop joints"})
 
     iterations = Setting(as_count)
     substeps = Setting(as_count)
@@ -191,6 +193,7 @@ class SolverFeatherstone(SolverBase):
         self.nothing = wp.zeros(0, dtype=wp.bool, device=model.device)
         self._recorded, self._cuda = Recordings(_RECORDED, model.device), model.device.is_cuda
         self._handed = None
+        self._loops = LoopWatch(model)
         self._steppers, self._given = self._make_steppers(), None
         self._watch, self._broken = ShapeWatch(model), False
         # graphs of resets; and whether graphs write the contact forces to memory that an edit took from the solver
@@ -237,7 +240,8 @@ class SolverFeatherstone(SolverBase):
 
     @compiling
     def _make_steppers(self, given: bool = False) -> list[Stepper]:
-        kinds, clusters = shape_kinds(self.model), None
+        of_loops = self._loops.kinds(self.model.articulation_count)
+        kinds, clusters = [a + b for a, b in zip(shape_kinds(self.model), of_loops, strict=True)], None
         if not given:
             # contacts that are handed over act between a body and what is fixed
             clusters = find_clusters(self.model)
@@ -245,9 +249,10 @@ class SolverFeatherstone(SolverBase):
         return [Stepper(self, batch, given) for batch in find_batches(self.model, kinds, clusters)]
 
     def _refresh(self) -> None:
-        if self._broken or self._watch.changed(self.model):
+        if self._broken or self._loops.changed(self.model) or self._watch.changed(self.model):
             if self.unsupported_contacts == "error":
                 self._refuse_contacts()
+            self._loops.accept(self.model)
             self._steppers, self._given = self._make_steppers(), None
             self._outdate(moved=True)
             self._watch.accept(self.model)
@@ -267,6 +272,11 @@ class SolverFeatherstone(SolverBase):
         if moved:
             self._forgetting.outdate(names, moved)
             self._forces_elsewhere |= old
+
+    @property
+    def loops(self):
+        """The rows of the model's loop joints; None: there are none."""
+        return self._loops.loops
 
     def graphs(self) -> list:
         """The graphs that repeat steps, and resets."""
@@ -407,6 +417,21 @@ class SolverFeatherstone(SolverBase):
         force = wp.zeros(self.model.shape_count, dtype=warp_types(self.model.dtype).vec3, device=self.model.device)
         for stepper in self._steppers:
             stepper.add_forces(force)
+        return force
+
+    def loop_forces(self) -> wp.array:
+        """The forces of loop joints in the last step.
+
+        Returns:
+            ``[articulation_count, rows]``: along the rows of :func:`newton_like.dynamics.constraint_jacobian`, on the child [N]; for rows
+            that keep angles [N m]. Rows that an articulation lacks and rows of disabled joints are zero. With :attr:`substeps`, the forces
+            of the last of them.
+        """
+        loops = self.loops
+        count = 0 if loops is None else loops.count
+        force = wp.zeros((self.model.articulation_count, count), dtype=self.model.dtype, device=self.device)
+        for stepper in self._given if self._last_was_handed else self._steppers:
+            stepper.closures.take_forces(stepper.work, stepper.kept, force)
         return force
 
     def _options(self, dt: float):

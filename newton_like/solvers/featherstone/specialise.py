@@ -134,9 +134,9 @@ class Specialiser:
 
     def _trace(self, name: str, *args) -> Trace:
         trace = Trace()
-        stages = general_stages(
-            traced_programs(trace, self.emitter.parameter, np.float32 if self.m.real is wp.float32 else np.float64)
-        )
+        real = np.float32 if self.m.real is wp.float32 else np.float64
+        programs = traced_programs(trace, self.emitter.parameter, real)
+        stages = general_stages(programs, closed=self.T.loop_rows > 0)
         getattr(stages, name)("b", "t", *args, self.o, self.T, self.P, self.L, None)
         return trace
 
@@ -148,7 +148,8 @@ class Specialiser:
         readers = {"kernel"}
         readers |= {"hulls"} if T.first_hull < T.colliders else set()
         readers |= {"carriers"} if (np.array(T.dof_limits) & PRESCRIBED).any() else set()
-        readers |= {"couplings"} if T.couplings else set()
+        readers |= {"couplings"} if T.couplings or T.loop_rows else set()
+        readers |= {"loops"} if T.loop_rows else set()
         readers |= {"pairs"} if T.pairs or self.shared_build else set()
         readers |= {"laws"} if T.laws and (T.pairs or self.shared_build) else set()
         arrays = {row.name for row in (*KINEMATICS, *STEP) if readers & set(row.read_by.split())}
@@ -192,7 +193,17 @@ class Specialiser:
         no_hull = native("no_hull", "", dict(b=int, t=int, s=int, dt=m.lane) | end)
         no_build = native("no_build", "", dict(b=int, t=int, e=int, o=m.Options) | end)
         no_sweep = native("no_sweep", "", dict(t=int, e=int, T=m.Tree, L=m.Layout, mem=m.memory))
-        for name in ("find_pairs", "pair_build", "recall_feature", "keep_feature", "forget_feature"):
+        for name in (
+            "closure_rows",
+            "closure_correct",
+            "closure_build",
+            "closure_sweep",
+            "find_pairs",
+            "pair_build",
+            "recall_feature",
+            "keep_feature",
+            "forget_feature",
+        ):
             stages[name] = getattr(m, name)
         if self.shared_build:
             general = general_stages(m)

@@ -19,6 +19,7 @@ from newton_like.kernels.collision.collect import force_kernel
 from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
 from newton_like.kernels.collision.report import REPORT
 from newton_like.kernels.collision.surfaces.records import SURFACE_WORK
+from newton_like.kernels.dynamics.loops import LOOP
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
 from newton_like.kernels.solvers.balance import LEDGER
 from newton_like.kernels.solvers.contact_rows import CONTACT
@@ -32,6 +33,7 @@ from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.robot import namespace
 from newton_like.programs.workspace import Workspace, row_sizes
 from newton_like.solvers.featherstone.arrays import INPUTS, OUTPUTS
+from newton_like.solvers.featherstone.closures import Closures
 from newton_like.solvers.featherstone.report import ReportTables, wants_report
 from newton_like.solvers.featherstone.specialise import BUDGET, Specialiser
 
@@ -39,11 +41,11 @@ log = logging.getLogger("newton_like")
 
 
 @cache
-def general_step(width: int, real, given: bool, paired: bool, surfaces: bool = False):
+def general_step(width: int, real, given: bool, paired: bool, surfaces: bool = False, closed: bool = False):
     """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`; for clusters in which bodies
-    may touch each other, if `paired`; and height fields or meshes, if `surfaces`."""
+    may touch each other, if `paired`; and height fields or meshes, if `surfaces`; for loop joints, if `closed`."""
     m = namespace(width, real, STEP_ROWS)
-    return step_kernel(m, general_stages(m), given=given, paired=paired, surfaces=surfaces)
+    return step_kernel(m, general_stages(m, closed), given=given, paired=paired, surfaces=surfaces, closed=closed)
 
 
 def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
@@ -59,7 +61,7 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
     of_pairs = PAIR_COUNTS if numbers["pairs"] else dict.fromkeys(PAIR_COUNTS, 0)
     records = dict(
         contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, ledger_numbers=LEDGER, **of_pairs,
-        surface_numbers=SURFACE_WORK,
+        surface_numbers=SURFACE_WORK, loop_numbers=LOOP,
     )  # fmt: skip
     sizes = row_sizes(template, (*KINEMATICS, *STEP), **{"given": 0, **numbers}, **records)
     fields = {**tables.fields, **numbers}
@@ -89,12 +91,16 @@ class Stepper:
     def _lay_out(self) -> None:
         solver, batch, model = self.solver, self.batch, self.solver.model
         self.tables = tables = self._find_tables()
+        self.closures = Closures(batch, solver.loops)
+        tables.numbers.update(self.closures.numbers)
+        tables.arrays.update(self.closures.arrays)
         # of the shapes and planes of candidates, once contact forces are asked for
         self._index = self._report_tables = None
         parameters = Parameters(solver.m, model, batch, tables, prescribed=True)
         work = Workspace(solver.m, batch, parameters, model.device, solver.threads)
         self.work, kept = step_memory(work, tables)
         work = self.work
+        self.closures.fill(work, solver.loops)
         self._choose_kernel()
         self.kept = work.block_lanes(kept)
         # per block: how many contacts are remembered, which, and whether limits are
@@ -146,7 +152,8 @@ class Stepper:
     def _find_kernel(self):
         solver = self.solver
         paired, surfaces = self.tables.numbers["pairs"] > 0, self.tables.numbers["surface_pairs"] > 0
-        general = general_step(solver.width, solver.model.dtype, self.given, paired, surfaces)
+        closed = self.tables.numbers["loop_rows"] > 0
+        general = general_step(solver.width, solver.model.dtype, self.given, paired, surfaces, closed)
         if self.given or solver.evaluator == "general" or not self.batch.template.dofs:
             return general
         special = Specialiser(self.work)
@@ -158,13 +165,16 @@ class Stepper:
             "specialised a robot: %d operations; the first step compiles it unless it is cached", special.operations
         )
         level = special.level if solver.width == 1 else None
-        return step_kernel(solver.m, special.stages(), FLAGS, level=level, paired=paired, surfaces=surfaces)
+        return step_kernel(
+            solver.m, special.stages(), FLAGS, level=level, paired=paired, surfaces=surfaces, closed=closed
+        )
 
     def refresh(self) -> bool:
         """Takes over what was edited. Returns whether launches have to be recorded again."""
         parameters = self.work.parameters
         try:
             stale, _ = parameters.refresh(self.solver.model)
+            stale |= self.closures.fill(self.work, self.solver.loops)
             if self.hand_over is not None:
                 self.hand_over.read()
         except TablesChanged:

@@ -42,12 +42,12 @@ def test_options_out_of_range_are_refused(options, message):
         solver_of(bodies(), **options)
 
 
-def test_loop_joints_are_refused():
+def test_loop_joints_between_articulations_are_refused():
     builder = ModelBuilder()
     links = [builder.add_link(mass=1.0, inertia=np.eye(3)) for _ in range(2)]
-    joints = [builder.add_joint_revolute(-1, links[0]), builder.add_joint_revolute(links[0], links[1])]
-    builder.add_articulation(joints)
-    builder.add_joint_revolute(-1, links[1], label="closing_pin")
+    for link in links:
+        builder.add_articulation([builder.add_joint_revolute(-1, link)])
+    builder.add_joint_revolute(*links, label="closing_pin")
     with pytest.raises(ValueError, match=r"joint 'closing_pin' \(index 2\) .*articulation"):
         solver_of(builder)
 

@@ -1,0 +1,120 @@
+"""Configurations that close loop joints."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from newton_like.coercion import as_count, as_number
+from newton_like.dynamics.coordinates.joint_values import places_of
+from newton_like.dynamics.internal.common import Q, V, joints_changed, state_arrays
+from newton_like.dynamics.loops import constraint_jacobian, loops_of
+from newton_like.programs.program import Field, Program
+from newton_like.programs.run import run
+
+LARGEST_STEP = 0.5
+"""Largest change of a joint velocity unit in an iteration [m or rad]."""
+
+_DISPLACE = Program("eval_displaced", (Q, V), (Field("q", "coords"),))
+
+
+def assemble(model, state, *, fixed=(), tolerance: float | None = None, iterations: int = 100) -> None:
+    """Moves the joints of a state until all loop joints are closed.
+
+    The damped Gauss-Newton method of Levenberg (1944) and Marquardt (1963) takes small steps, so that the result is near the start. Each
+    step is the correction with the smallest sum of squares of joint motions. Only coordinates change; velocities stay.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State`; ``joint_q`` is read and written, ``body_q`` is not written (see :func:`newton_like.eval_fk`).
+        fixed: names or indices of joints that keep their coordinates.
+        tolerance: largest remaining gap of a row of :func:`constraint_jacobian` [m, or cosine]; None: 1e-5 in single precision, 1e-9 in
+            double precision.
+        iterations: largest number of iterations.
+
+    Raises:
+        ValueError: a loop stays open: the message names the joint and its gap, and the state is unchanged. Or a loop joint connects two
+            articulations, or limits a distance; an array has the wrong shape or device, or numbers that are not finite.
+        KeyError, IndexError, TypeError: as :func:`newton_like.dynamics.joint_positions`.
+    """
+    tolerance = as_number(
+        tolerance if tolerance is not None else (1e-9 if model.dtype is wp.float64 else 1e-5), "tolerance"
+    )
+    if not tolerance > 0.0:
+        raise ValueError(f"tolerance {tolerance:g} must be above 0")
+    iterations = as_count(iterations, "iterations")
+    q, _ = state_arrays(model, state)
+    held = _held(model, fixed)
+    trial = model.state()
+    trial.joint_q.assign(q)
+    K, gap = _rows(model, trial, held)
+    if not K.size:
+        return
+    damping = np.full(len(gap), 1.0e-6)
+    size = np.square(gap).sum(axis=1)
+    for _ in range(iterations):
+        if np.abs(gap).max() <= 0.1 * tolerance:
+            break
+        start = wp.clone(trial.joint_q)
+        scale = np.maximum(np.square(K).sum(axis=(1, 2)), 1e-30)
+        gram = K @ K.transpose(0, 2, 1) + (damping * scale)[:, None, None] * np.eye(K.shape[1])
+        step = -np.einsum("ard,ar->ad", K, np.linalg.solve(gram, gap[..., None])[..., 0])
+        step *= np.minimum(1.0, LARGEST_STEP / np.maximum(np.abs(step).max(axis=1), 1e-30))[:, None]
+        _displace(model, trial, step)
+        new_K, new_gap = _rows(model, trial, held)
+        new_size = np.square(new_gap).sum(axis=1)
+        worse = new_size > size
+        if worse.any():
+            _take_back(model, trial, start, worse)
+        K, gap = np.where(worse[:, None, None], K, new_K), np.where(worse[:, None], gap, new_gap)
+        size = np.where(worse, size, new_size)
+        damping = np.clip(np.where(worse, 10.0 * damping, 0.1 * damping), 1e-12, 1e6)
+    _check(model, gap, tolerance)
+    q.assign(trial.joint_q)
+    joints_changed(state)
+
+
+def _held(model, fixed) -> np.ndarray:
+    """Which dofs of each articulation stay, ``[articulation_count, max_dofs_per_articulation]``."""
+    places = places_of(model, "joint_qd", None).numpy()
+    chosen = places_of(model, "joint_qd", fixed).numpy() if isinstance(fixed, str) or len(fixed) else np.zeros((0, 0))
+    return np.isin(places, chosen[chosen >= 0]) & (places >= 0)
+
+
+def _rows(model, state, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    K, gap = (x.numpy().astype(np.float64) for x in constraint_jacobian(model, state))
+    K[:, :, : held.shape[1]][np.broadcast_to(held[:, None], (*K.shape[:2], held.shape[1]))] = 0.0
+    return K, gap
+
+
+def _displace(model, state, step: np.ndarray) -> None:
+    """Moves the joints by the velocities `step` in the time 1."""
+    places = places_of(model, "joint_qd", None).numpy()
+    velocities = np.zeros(model.joint_dof_count)
+    velocities[places[places >= 0]] = step[:, : places.shape[1]][places >= 0]
+    moved = wp.clone(state.joint_q)
+    run(model, _DISPLACE, [state.joint_q, wp.array(velocities, dtype=model.dtype, device=model.device), moved])
+    state.joint_q.assign(moved)
+
+
+def _take_back(model, state, start: wp.array, chosen: np.ndarray) -> None:
+    """Gives the chosen articulations their coordinates of before."""
+    places = places_of(model, "joint_q", None).numpy()[chosen]
+    q = state.joint_q.numpy().copy()
+    q[places[places >= 0]] = start.numpy()[places[places >= 0]]
+    state.joint_q.assign(q)
+
+
+def _check(model, gap: np.ndarray, tolerance: float) -> None:
+    """Raises ValueError if a row is open."""
+    if np.abs(gap).max() <= tolerance:
+        return
+    a, row = np.unravel_index(int(np.argmax(np.abs(gap))), gap.shape)
+    loops = loops_of(model)
+    joint = next(j for j, (s, e) in zip(loops.joints[a], loops.ranges[a], strict=True) if s <= row < e)
+    open_ones = int((np.abs(gap).max(axis=1) > tolerance).sum())
+    others = f" (and loops of {open_ones - 1} more articulations)" if open_ones > 1 else ""
+    raise ValueError(
+        f"loop joint '{model.joint_label[joint]}' (index {joint}) of articulation '{model.articulation_label[a]}' stays open by"
+        f" {abs(gap[a, row]):.3g} m or rad{others}; start nearer to a closed configuration, or correct the anchors of the joint"
+    )

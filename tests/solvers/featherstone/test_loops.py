@@ -1,0 +1,279 @@
+"""Loop joints in SolverFeatherstone: accelerations and forces, gaps, energy, and the motion of MuJoCo."""
+
+import mujoco
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like import JointType, ModelBuilder, ModelFlags, dynamics, eval_fk
+from newton_like.solvers import SolverFeatherstone
+from tests.support.loops import closed, loop_coordinates
+
+LOOPS = ((JointType.BALL, 2, 5), (JointType.REVOLUTE, -1, 4))
+SINGLE = (JointType.REVOLUTE, JointType.PRISMATIC)
+
+
+def started(model, q, rng, speed: float = 1.0):
+    """A state with closed loops and velocities that keep them closed."""
+    state = model.state()
+    state.joint_q.assign(loop_coordinates(model, q))
+    tree = np.flatnonzero(model.joint_articulation.numpy() >= 0)
+    starts = model.joint_qd_start.numpy()
+    dofs = np.concatenate([np.arange(starts[j], starts[j + 1]) for j in tree]).reshape(model.articulation_count, -1)
+    K, gap = (x.numpy().astype(np.float64) for x in dynamics.constraint_jacobian(model, state))
+    assert np.abs(gap).max() < 1e-5
+    qd = np.zeros(model.joint_dof_count)
+    for i, own in enumerate(dofs):
+        v = speed * rng.normal(size=len(own))
+        J = K[i][:, : len(own)]
+        qd[own] = v - np.linalg.pinv(J, rcond=1e-9) @ (J @ v)
+    state.joint_qd.assign(qd)
+    eval_fk(model, state.joint_q, state.joint_qd, state)
+    return state, dofs
+
+
+@pytest.mark.parametrize("floating", [True, False])
+def test_accelerations_and_forces_are_those_of_the_dynamics_library(rng, floating):
+    """At a step of 1e-5 s, the change of the velocity over dt is the acceleration at the middle of the step, to O(dt). The first step also
+    closes the gap of dt^2 / 8 k that half a step opens."""
+    tree, q = closed(rng, LOOPS, floating=floating, types=SINGLE, damping=False, joints=9)
+    scene = ModelBuilder()
+    scene.replicate(tree, 2)
+    model = scene.finalize("cpu", dtype=wp.float64)
+    state, dofs = started(model, q, rng)
+    solver, dt = SolverFeatherstone(model, evaluator="general"), 1.0e-5
+    for _ in range(3):
+        before = state.joint_qd.numpy().copy()
+        a, force = (x.numpy() for x in dynamics.constrained_dynamics(model, state, time_constant=None))
+        solver.step(state, state, None, None, dt)
+    got = ((state.joint_qd.numpy() - before) / dt)[dofs]
+    size = np.abs(a).max()
+    # accelerations change by about size^1.5 dt within a step, gaps of 1e-16 are closed in dt
+    np.testing.assert_allclose(got, a[:, : got.shape[1]], rtol=0, atol=1e-3 * size)
+    K = dynamics.constraint_jacobian(model, state)[0].numpy()
+    pull, same = (np.einsum("ari,ar->ai", K, f) for f in (solver.loop_forces().numpy(), force))
+    np.testing.assert_allclose(pull, same, rtol=0, atol=2e-3 * np.abs(same).max())
+
+
+def four_bar(rng) -> tuple[ModelBuilder, np.ndarray]:
+    """Three bars in a vertical plane between two hinges on the world, closed by the second one, and closed coordinates."""
+    ground, *bars = (0.5, 0.2, 0.45, 0.4) * rng.uniform(0.95, 1.05, 4)
+    turn = rng.uniform(0.0, 2.0 * np.pi)
+    # the point that is as far from the end of the first bar and from the second hinge as the bars are long
+    end = bars[0] * np.array([np.cos(turn), np.sin(turn)])
+    away = np.array([ground, 0.0]) - end
+    d = np.linalg.norm(away)
+    along = (bars[1] ** 2 - bars[2] ** 2 + d**2) / (2.0 * d)
+    joint = end + along * away / d + np.sqrt(bars[1] ** 2 - along**2) * np.array([-away[1], away[0]]) / d
+    angles = [turn, np.arctan2(*(joint - end)[::-1]), np.arctan2(*(np.array([ground, 0.0]) - joint)[::-1])]
+    builder = ModelBuilder()
+    links = []
+    for length in bars:
+        inertia = np.diag([1.0e-4, length**3 / 6.0, length**3 / 6.0])
+        links.append(builder.add_link(mass=2.0 * length, com=(0.5 * length, 0, 0), inertia=inertia))
+    # x stays, and y of the plane is z
+    axis, parents, joints = (0.0, -1.0, 0.0), [-1, *links[:2]], []
+    for parent, child, reach in zip(parents, links, (0.0, *bars[:2]), strict=True):
+        joints.append(builder.add_joint_revolute(parent, child, parent_xform=(reach, 0, 0, 0, 0, 0, 1), axis=axis))
+    builder.add_articulation(joints)
+    ends = dict(parent_xform=(ground, 0, 0, 0, 0, 0, 1), child_xform=(bars[2], 0, 0, 0, 0, 0, 1))
+    builder.add_joint_revolute(-1, links[2], axis=axis, label="closing", **ends)
+    return builder, np.array([angles[0], angles[1] - angles[0], angles[2] - angles[1]])
+
+
+def energy(model, state) -> np.ndarray:
+    total = dynamics.kinetic_energy(model, state).numpy() + dynamics.potential_energy(model, state).numpy()
+    return total.astype(np.float64)
+
+
+def test_a_four_bar_keeps_its_energy_and_stays_closed(rng):
+    """For ten seconds, started at rest from anywhere. The error of the energy is that of the time step, and does not grow: its largest
+    values in both halves are alike. Gaps are those between the middle of a step and its end, dt^2 / 8 times the acceleration of an end."""
+    bars = [four_bar(rng) for _ in range(16)]
+    scene = ModelBuilder()
+    for builder, _ in bars:
+        scene.add_world(builder)
+    model = scene.finalize("cpu")
+    state = model.state()
+    state.joint_q.assign(loop_coordinates(model, np.concatenate([q for _, q in bars])))
+    eval_fk(model, state.joint_q, state.joint_qd, state)
+    solver, start, dt = SolverFeatherstone(model, evaluator="general"), energy(model, state), 1.0 / 480.0
+    errors, gaps, speeds = [], [], []
+    for i in range(4800):
+        solver.step(state, state, None, None, dt)
+        if i % 10 == 0:
+            errors.append(np.abs(energy(model, state) - start))
+            gaps.append(np.abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max())
+            speeds.append(np.abs(state.joint_qd.numpy()).max())
+    # what the mechanism can store: its weight times its height
+    scale = 9.81 * 2.0 * 1.05 * 0.5
+    assert np.max(errors) < 1.0e-3 * scale
+    assert np.max(errors[240:]) < 2.0 * np.max(errors[:240]) + 1e-5 * scale
+    assert max(gaps) < 0.5 * dt**2 * max(speeds) ** 2 + 2e-6
+
+
+TIED = """
+<mujoco>
+  <option timestep="0.0005" integrator="implicitfast"/>
+  <default><geom contype="0" conaffinity="0" density="500"/></default>
+  <worldbody>
+    <body name="a" pos="0 0 1">
+      <joint type="hinge" axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 0.4 0 0" size="0.03"/>
+      <body name="b" pos="0.4 0 0">
+        <joint type="ball"/>
+        <geom type="capsule" fromto="0 0 0 0.3 0.1 0.2" size="0.03"/>
+      </body>
+    </body>
+    <body name="c" pos="0.1 0.4 1.1">
+      <joint type="hinge" axis="1 0.2 0"/>
+      <geom type="capsule" fromto="0 0 0 0.6 -0.3 0.1" size="0.03"/>
+    </body>
+    <body name="d" pos="0.3 0.8 1.3">
+      <freejoint/>
+      <geom type="box" size="0.1 0.05 0.04"/>
+    </body>
+  </worldbody>
+  <equality>
+    <connect body1="b" body2="c" anchor="0.3 0.1 0.2" solref="0.001 1" solimp="0.9999 0.9999 0.001"/>
+    <weld body1="c" body2="d" solref="0.001 1" solimp="0.9999 0.9999 0.001"/>
+  </equality>
+</mujoco>
+"""
+
+
+def test_connects_and_welds_move_as_in_mujoco(rng):
+    """A fall of 0.2 s. Semi-implicit Euler of MuJoCo is wrong by g t dt / 2 = 5e-4 m after the time t."""
+    builder = ModelBuilder()
+    builder.add_mjcf(TIED)
+    model = builder.finalize("cpu", dtype=wp.float64)
+    state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
+    peer = mujoco.MjModel.from_xml_string(TIED)
+    data = mujoco.MjData(peer)
+    mujoco.mj_forward(peer, data)
+    starts = data.xipos[1:].copy()
+    for _ in range(400):
+        solver.step(state, state, None, None, 0.0005)
+        mujoco.mj_step(peer, data)
+    mujoco.mj_kinematics(peer, data)
+    mujoco.mj_comPos(peer, data)
+    names = [peer.body(i).name for i in range(1, peer.nbody)]
+    found = {label.split("/")[-1]: i for i, label in enumerate(model.body_label)}
+    poses, com = state.body_q.numpy(), model.body_com.numpy()
+    places = np.array([wp.transform_point(wp.transform(*poses[found[n]]), wp.vec3(*com[found[n]])) for n in names])
+    moved = np.linalg.norm(data.xipos[1:] - starts, axis=1)
+    assert moved.max() > 0.05
+    np.testing.assert_allclose(places, data.xipos[1:], rtol=0, atol=5e-4)
+
+
+def test_worlds_with_other_anchors_have_the_bits_that_they_have_alone(rng):
+    bars = [four_bar(rng) for _ in range(3)]
+    results = []
+    for chosen in ([0], [1], [2], [0, 1, 2]):
+        scene = ModelBuilder()
+        for i in chosen:
+            scene.add_world(bars[i][0])
+        model = scene.finalize("cpu")
+        state = model.state()
+        state.joint_q.assign(loop_coordinates(model, np.concatenate([bars[i][1] for i in chosen])))
+        solver = SolverFeatherstone(model, evaluator="general")
+        for _ in range(50):
+            solver.step(state, state, None, None, 1.0 / 240.0)
+        results.append(state.joint_qd.numpy().reshape(len(chosen), -1)[:, :3])
+    np.testing.assert_array_equal(np.concatenate(results[:3]), results[3])
+
+
+def test_edited_anchors_and_disabled_joints_count(rng):
+    """Halves of a fixed pendulum: a new anchor moves the end of the chain there; a disabled joint lets it go."""
+    builder, q = four_bar(rng)
+    model = builder.finalize("cpu")
+    state = model.state()
+    state.joint_q.assign(loop_coordinates(model, q))
+    solver = SolverFeatherstone(model, evaluator="general")
+    solver.step(state, state)
+    frames = model.joint_X_p.numpy()
+    frames[3, 2] += 0.01
+    model.joint_X_p.assign(frames)
+    assert np.abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max() < 1e-4
+    solver.notify_model_changed(ModelFlags.JOINT_PROPERTIES)
+    for _ in range(60):
+        solver.step(state, state)
+    assert np.abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max() < 2e-3
+    forces = solver.loop_forces().numpy()
+    assert np.abs(forces).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        (dict(target_ke=10.0, target_kd=1.0), "drive"),
+        (dict(limit_lower=-1.0, limit_upper=1.0), "joint_limit"),
+        (dict(friction=0.5), "joint_friction"),
+    ],
+)
+def test_loop_joints_with_more_than_rows_are_refused(rng, edit, told):
+    builder, _ = four_bar(rng)
+    other = builder.body_count - 1
+    builder.add_joint_revolute(-1, other, label="extra", **edit)
+    with pytest.raises(ValueError, match=rf"'extra'.*{told}"):
+        SolverFeatherstone(builder.finalize("cpu"))
+
+
+LEG = """
+<body name="thigh{i}" pos="{x} {y} 0">
+  <joint name="hip{i}" axis="0 1 0" damping="0.1" armature="0.01"/>
+  <geom type="capsule" fromto="0 0 0 0 0 -0.2" size="0.02" mass="0.5"/>
+  <body name="calf{i}" pos="0 0 -0.2">
+    <joint name="knee{i}" axis="0 1 0" damping="0.1" armature="0.01"/>
+    <geom type="capsule" fromto="0.03 0 0 -0.05 0 -0.2" size="0.015" mass="0.2"/>
+    <geom type="sphere" pos="-0.05 0 -0.2" size="0.02" mass="0.05" contype="1" conaffinity="1"/>
+  </body>
+</body>
+<body name="crank{i}" pos="{x} {y} 0">
+  <joint name="motor{i}" axis="0 1 0" damping="0.1" armature="0.01"/>
+  <geom type="capsule" fromto="0 0 0 0.05 0 0" size="0.01" mass="0.1"/>
+  <body name="rod{i}" pos="0.05 0 0">
+    <joint name="pin{i}" axis="0 1 0" damping="0.01" armature="0.001"/>
+    <geom type="capsule" fromto="0 0 0 0 0 -0.2" size="0.01" mass="0.1"/>
+  </body>
+</body>
+"""
+LEGS = [(x, y) for x in (0.2, -0.2) for y in (0.1, -0.1)]
+QUADRUPED = f"""
+<mujoco>
+  <option timestep="0.002"/>
+  <default><geom contype="0" conaffinity="0"/></default>
+  <worldbody>
+    <geom type="plane" size="10 10 1" contype="1" conaffinity="1"/>
+    <body name="trunk" pos="0 0 0.42">
+      <freejoint/>
+      <geom type="box" size="0.25 0.1 0.05" mass="6"/>
+      {"".join(LEG.format(i=i, x=x, y=y) for i, (x, y) in enumerate(LEGS))}
+    </body>
+  </worldbody>
+  <equality>
+    {"".join(f'<connect body1="rod{i}" body2="calf{i}" anchor="0 0 -0.2"/>' for i in range(4))}
+  </equality>
+  <actuator>
+    {"".join(f'<position joint="{j}{i}" kp="200" kv="4"/>' for i in range(4) for j in ("hip", "motor"))}
+  </actuator>
+</mujoco>
+"""
+
+
+def test_a_quadruped_with_loops_in_its_legs_stands_as_in_mujoco():
+    """Parallelograms move the calves. Contacts and loops of MuJoCo give way by some millimetres, and feet creep while the robot settles."""
+    builder = ModelBuilder()
+    builder.add_mjcf(QUADRUPED)
+    model = builder.finalize("cpu")
+    state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
+    peer = mujoco.MjModel.from_xml_string(QUADRUPED)
+    data = mujoco.MjData(peer)
+    for _ in range(500):
+        solver.step(state, state, None, None, 0.002)
+        mujoco.mj_step(peer, data)
+    assert np.abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max() < 1e-5
+    assert np.abs(data.qvel).max() < 0.05 and np.abs(state.joint_qd.numpy()).max() < 0.05
+    assert (np.abs(state.joint_q.numpy()[:3] - data.qpos[:3]) < [0.02, 0.005, 0.005]).all()
+    weight = 9.81 * float(peer.body_mass.sum())
+    np.testing.assert_allclose(solver.contact_forces().numpy().sum(axis=0), [0, 0, weight], rtol=0, atol=0.02 * weight)

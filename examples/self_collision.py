@@ -20,6 +20,8 @@ CORRECTIONS, STEP = 60, 0.5
 """Most corrections of a configuration, and the part of the missing distance that each of them adds."""
 INWARD = {"right_arm_yaw": 1.0, "left_arm_yaw": -1.0, "right_elbow": -1.5, "left_elbow": -1.4}
 """The pose in which the hands cross [rad]."""
+TEST_CHANGE = 0.05
+"""Change of a joint in a configuration that is clear [rad] that ``--test`` allows."""
 PERIOD = 4.0
 """Duration of the motion [s]."""
 REPEATS = 50
@@ -81,6 +83,9 @@ def main(arguments: list[str] | None = None) -> None:
         arguments: command line; None: that of the process.
     """
     options = common.parser("Keeps the arms of a robot apart.", world_count=None, num_frames=120, dt=None)
+    options.add_argument(
+        "--test", action="store_true", help="check that the arms keep the clearance, within all limits"
+    )
     args = options.parse_args(arguments)
     common.prepare(options, args, 20_000 * args.num_frames)
     common.say("loading the robot; kernels are compiled the first time ...", args.quiet)
@@ -107,6 +112,18 @@ def main(arguments: list[str] | None = None) -> None:
             ("distances", f"{1e6 * spent / args.num_frames:.1f} us for each configuration"),
         ],
     )
+    if args.test:
+
+        def check():
+            lower, upper = robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)
+            assert close.any() and not close.all(), (
+                "the motion is not clear at first and too near later; use more frames"
+            )
+            assert after.distance.min() > CLEARANCE, f"capsules come as near as {after.distance.min():g} m"
+            assert ((moved >= lower) & (moved <= upper)).all(), "a joint is beyond its limits"
+            assert np.abs(moved - q)[~close].max() < TEST_CHANGE, "a clear configuration was moved"
+
+        common.verdict(check)
     seconds = np.linspace(0.0, PERIOD, args.num_frames)
     if args.viewer == "plot":
         print(f"  plot in {plot(seconds, before, after, args.output_path)}")

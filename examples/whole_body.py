@@ -7,6 +7,7 @@ the inverse kinematics of both hands relative to the base. Distances of capsules
 from __future__ import annotations
 
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 
@@ -76,6 +77,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     period = args.num_frames / RATE
     pose, q, base, errors = np.zeros(3), [], [], []
+    begin = perf_counter()
     for frame in range(args.num_frames):
         robot.compute_mobility_inverse_diff_kinematics(state, drive(frame / RATE, period))
         moved = rd.integrate_odometry(pose, robot.compute_mobility_diff_kinematics(state), 1.0 / RATE)
@@ -89,6 +91,7 @@ def main(arguments: list[str] | None = None) -> None:
         errors.append(max(np.linalg.norm(a[:3, 3] - b[:3, 3]) for a, b in zip(hands, in_room, strict=True)))
         q.append(state.q)
         base.append(pose)
+    spent = perf_counter() - begin
     q, base, errors = np.array(q), np.array(base), np.array(errors)
     state.q = q
     distance = robot.compute_distances(state).distance.min(axis=1)
@@ -103,6 +106,7 @@ def main(arguments: list[str] | None = None) -> None:
             ),
             ("hands", f"stay within {errors.max():.1g} m"),
             ("least distance", f"{1e3 * distance.min():.0f} mm between two capsules"),
+            ("time", f"{1e6 * spent / args.num_frames:.0f} us for a control step"),
         ],
     )
     if args.test:

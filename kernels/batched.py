@@ -5,8 +5,9 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.simd import NATIVE
 
-GENERAL_FLAGS = "-march=native -ffp-contract=off"
+GENERAL_FLAGS = f"{NATIVE} -ffp-contract=off"
 """Compiler flags of general kernels on a CPU. Leaving out Warp's own inlining thresholds halves the compile time."""
 
 

@@ -13,7 +13,7 @@ PAIR = 10  # of the result for a pair: distance, nearest points of both axes, un
 
 
 def capsule_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``capsule_distances`` and ``distance_jacobian``."""
+    """For the namespace `m`: ``capsule_distances``, ``distance_jacobian``, ``capsule_gaps`` and ``points_of_axes``."""
     real = m.real
 
     @m.func
@@ -57,6 +57,13 @@ def capsule_program(m: types.SimpleNamespace) -> dict:
         return m.scale3(n, m.rcp(m.sqrt(m.dot(n, n))))
 
     @m.func
+    def gap(t, x: m.Spatial, first: int, second: int, L, mem) -> m.lane:
+        """Distance of the surfaces of two capsules from the nearest points of their axes."""
+        d = m.sub3(x.w, x.v)
+        radii = m.add(m.get(mem, L.capsules + 7 * first + 6, t), m.get(mem, L.capsules + 7 * second + 6, t))
+        return m.sub(m.sqrt(m.dot(d, d)), radii)
+
+    @m.func
     def capsule_distances(t, T, L, mem):
         """pairs <- PAIR numbers for each pair of capsules, in the frame of the reference link."""
         place_capsules(t, T, L, mem)
@@ -66,13 +73,31 @@ def capsule_program(m: types.SimpleNamespace) -> dict:
             a = capsule_axis(t, first, L, mem)
             b = capsule_axis(t, second, L, mem)
             x = m.nearest_on_axes(a, b)
-            d = m.sub3(x.w, x.v)
-            radii = m.add(m.get(mem, L.capsules + 7 * first + 6, t), m.get(mem, L.capsules + 7 * second + 6, t))
             at = L.pairs + PAIR * i
-            m.put(mem, at, t, m.sub(m.sqrt(m.dot(d, d)), radii))
+            m.put(mem, at, t, gap(t, x, first, second, L, mem))
             m.put3(mem, at + 1, t, x.v)
             m.put3(mem, at + 4, t, x.w)
             m.put3(mem, at + 7, t, unit_between(x.v, x.w, a.along, b.along))
+
+    @m.func
+    def capsule_gaps(t, T, L, mem):
+        """pairs <- the distance of each pair of capsules, and nothing else of it; capsule_axes <- their axes."""
+        place_capsules(t, T, L, mem)
+        for i in range(T.result_size):
+            first = T.point_body[3 + T.points + 2 * i]
+            second = T.point_body[4 + T.points + 2 * i]
+            x = m.nearest_on_axes(capsule_axis(t, first, L, mem), capsule_axis(t, second, L, mem))
+            m.put(mem, L.pairs + i, t, gap(t, x, first, second, L, mem))
+
+    @m.func
+    def points_of_axes(t, L, mem):
+        """pairs <- the nearest points of the two axes in capsule_axes, and the unit vector from the first to the second."""
+        a = capsule_axis(t, 0, L, mem)
+        b = capsule_axis(t, 1, L, mem)
+        x = m.nearest_on_axes(a, b)
+        m.put3(mem, L.pairs, t, x.v)
+        m.put3(mem, L.pairs + 3, t, x.w)
+        m.put3(mem, L.pairs + 6, t, unit_between(x.v, x.w, a.along, b.along))
 
     @m.func
     def put_distance_columns(t, at: int, leaf: int, other: int, x: m.Vec3, n: m.Vec3, T, L, mem):

@@ -4,8 +4,8 @@ import types
 
 (
     FRAMES, POSE, JACOBIAN, VELOCITY, CENTRE, CENTRE_JACOBIAN, TOTAL_INERTIA, OPERATIONAL, MASS_MATRIX, HOLDING, INVERSE_DYNAMICS,
-    DISTANCES, DISTANCE_JACOBIAN, LIFTING,
-) = range(14)  # fmt: skip
+    DISTANCES, DISTANCE_JACOBIAN, LIFTING, GAPS, NEAREST_POINTS,
+) = range(16)  # fmt: skip
 FRESH = 64
 """Added to a task: the frames are computed first. Otherwise those in the memory are used."""
 
@@ -43,6 +43,10 @@ def robot_task_program(m: types.SimpleNamespace) -> dict:
             m.capsule_distances(t, T, L, mem)
         if task == DISTANCE_JACOBIAN:
             m.distance_jacobian(t, T, L, mem)
+        if task == GAPS:
+            m.capsule_gaps(t, T, L, mem)
+        if task == NEAREST_POINTS:
+            m.points_of_axes(t, L, mem)
 
     @m.func
     def robot_task(b, t, T, P, L, mem):

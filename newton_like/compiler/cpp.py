@@ -9,9 +9,9 @@ import warp as wp
 
 from newton_like.compiler.order import LEAVES, needed, operands, ordered, parts
 from newton_like.compiler.trace import Index, Trace
-from newton_like.kernels.simd import FUSE, atan2_code, simd_types, sincos_code
+from newton_like.kernels.simd import FUSE, NATIVE, atan2_code, simd_types, sincos_code
 
-FLAGS = "-march=native -ffp-contract=off -fno-slp-vectorize -fno-vectorize"
+FLAGS = f"{NATIVE} -ffp-contract=off -fno-slp-vectorize -fno-vectorize"
 """Compiler flags of emitted code on a CPU. The code is vectorised already, and only the fused operations of programs are fused."""
 
 CUT = 8000
@@ -191,7 +191,7 @@ class Emitter:
         lines = [(i, at) for i, size in enumerate(sizes) for at in range(-(-size * self.width // line))]
         ahead: dict[int, list[str]] = {}
         for k, (i, at) in enumerate(lines if len(lines) < len(need) else ()):
-            code = f"__builtin_prefetch(O[{i}] + {64 * at}, 0, 2);"
+            code = f"__builtin_prefetch(O[{i}] + {64 * at}, 1, 2);"
             ahead.setdefault(need[k * len(need) // len(lines)], []).append(code)
         return ahead
 

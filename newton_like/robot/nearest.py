@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from newton_like.kernels.robot.capsules import PAIR
 from newton_like.robot.core.calls import Calls
 from newton_like.robot.core.state import StateCore
-from newton_like.robot.core.tasks import Task, distance_tasks
+from newton_like.robot.core.tasks import NEAREST_POINTS, POINT, Task, distance_tasks, gaps_task
 from newton_like.robot.errors import RobotIndexError
 from newton_like.robot.structure.collision import BatchResults, CollisionResult, GeomCapsule, ResultRows
 from newton_like.robot.structure.link import collision_versions
@@ -17,8 +18,8 @@ from newton_like.robot.structure.link import collision_versions
 _BATCHES = 4
 """Batch sizes whose launches stay recorded."""
 
-_AT_ONCE = 64
-"""Configurations whose distances are compared at a time."""
+_AT_ONCE = 512
+"""Configurations whose distances are computed and compared at a time."""
 
 
 class Distances(NamedTuple):
@@ -84,6 +85,8 @@ class Capsules:
         self._reference = core.bodies[0]
         self._made: dict = {}
         self._known: dict = {}
+        self._gaps: Task | None = None
+        self._nearest: tuple | None = None
         self.bounds: dict = {}
         self.slides: np.ndarray | None = None
         self.highest: dict = {}
@@ -92,10 +95,10 @@ class Capsules:
         self, core: StateCore, jacobian: bool, chosen: np.ndarray | None = None, q: np.ndarray | None = None
     ) -> Distances:
         """Distances of all pairs, or of chosen ones, for the joint positions of a state, or for others ``[n]`` or ``[batch, n]``."""
+        q = core.read["q"] if q is None else q if core.scale is None else q * core.scale
         pairs = self.pairs if chosen is None else self.pairs[chosen]
         names = self.names if chosen is None else [self.names[i] for i in chosen]
         n = len(self._order)
-        q = core.read["q"] if q is None else q if core.scale is None else q * core.scale
         count = q.shape[:-1]
         if not len(pairs):
             results = [np.zeros((*count, PAIR, 0)), np.zeros((*count, 0, n))]
@@ -115,35 +118,70 @@ class Capsules:
         vectors = (np.swapaxes(found[..., i : i + 3, :], -1, -2) for i in (1, 4, 7))
         return Distances(found[..., 0, :], *vectors, names, rows)
 
-    def results(self, found: Distances, least: int) -> list[CollisionResult] | BatchResults:
+    def results(self, core: StateCore, least: int) -> list[CollisionResult] | BatchResults:
         """Results for one configuration, or for each of a batch, nearest first: all contacts, and further pairs until there are `least`."""
-        if found.distance.ndim == 1:
-            return self._results_of_one(found, least)
-        distance = found.distance
-        count, pairs = distance.shape
+        q = core.read["q"]
+        if q.ndim == 1:
+            return self._results_of_one(self.evaluate(core, False), least)
+        count, pairs = len(q), len(self.pairs)
         far, some = min(least, pairs), []
-        # so many at a time stay in a cache
-        for first in range(0, count, _AT_ONCE):
-            near, farthest = distance[first : first + _AT_ONCE], 0.0
-            if far:
-                # a partition copies all distances
-                nearest = np.partition(near, far - 1, axis=1)[:, far - 1] if far > 1 else near.min(axis=1)
-                farthest = np.maximum(nearest, 0.0)[:, None]
-            some.append((near <= farthest).ravel().nonzero()[0] + first * pairs)
-        # by configuration, then by distance; pairs at the same distance stay in their order
-        rows, columns = np.divmod(np.concatenate(some), max(pairs, 1))
-        chosen = distance[rows, columns]
-        order = np.lexsort((chosen, rows))
-        # rows are in order already
-        columns, chosen = columns[order], chosen[order]
+        # parts of nearly equal size, whose distances stay in a cache until they are compared
+        parts = -(-count // _AT_ONCE)
+        ends = [count * i // parts for i in range(parts + 1)]
+        for first, end in pairwise(ends):
+            some.append((first, *self._chosen(q[first:end], far)))
+        columns, distance, axes = (np.concatenate(x) for x in list(zip(*some, strict=True))[2:])
+        rows = np.concatenate([first + at for first, at, *_ in some])
         starts = np.searchsorted(rows, np.arange(count + 1))
         # a tie may have chosen more
-        kept = (chosen <= 0.0) | (np.arange(len(rows)) - starts[rows] < far)
+        kept = (distance <= 0.0) | (np.arange(len(rows)) - starts[rows] < far)
         if not kept.all():
-            rows, columns, chosen = rows[kept], columns[kept], chosen[kept]
+            rows, columns, distance, axes = (x[kept] for x in (rows, columns, distance, axes))
             starts = np.searchsorted(rows, np.arange(count + 1))
-        p, q, n = (x[rows, columns] for x in found[1:4])
-        return BatchResults(self._rows(found, columns, chosen, p, q, n), starts.tolist())
+        points = self._points(axes)
+        points = points[:, :3], points[:, 3:6], points[:, 6:]
+        return BatchResults(self._rows(self.names, columns, distance, *points), starts.tolist())
+
+    def _chosen(self, q: np.ndarray, far: int) -> tuple[np.ndarray, ...]:
+        """Of the contacts and the `far` nearest pairs of each configuration, or more at the same distance, by configuration and distance:
+        configuration, pair, distance, and both axes ``[rows, 12]``."""
+        capsules, pairs = len(self.numbers), len(self.pairs)
+        farthest, near, axes = 0.0, np.zeros((len(q), 0)), np.zeros((len(q), 6 * capsules))
+        if pairs:
+            if self._gaps is None:
+                self._gaps = gaps_task(pairs, capsules)
+            calls = self._calls(q.shape[:-1], pairs)
+            calls.links[3 + capsules :] = self.pairs.ravel()
+            arrays, shapes = {"q": q, "capsules": self._flat}, [(pairs,), (6 * capsules,)]
+            near, axes = calls.evaluate(self._gaps, arrays, shapes, (0, self._reference, 0))
+        if far:
+            # a partition copies all distances
+            nearest = np.partition(near, far - 1, axis=1)[:, far - 1] if far > 1 else near.min(axis=1)
+            farthest = np.maximum(nearest, 0.0)[:, None]
+        rows, columns = np.divmod((near <= farthest).ravel().nonzero()[0], max(near.shape[1], 1))
+        # by configuration, then by distance; pairs at the same distance stay in their order. Short integers are sorted by their digits.
+        order = near[rows, columns].argsort(kind="stable")
+        order = order[rows[order].astype(np.uint16).argsort(kind="stable")]
+        rows, columns = rows[order], columns[order]
+        both = axes.reshape(len(q), capsules, 6)[rows[:, None], self.pairs[columns]]
+        return rows, columns, near[rows, columns], both.reshape(-1, 12)
+
+    def _points(self, axes: np.ndarray) -> np.ndarray:
+        """Nearest points of pairs of axes and unit vectors between them, ``[rows, POINT]``, from the start and the direction of both axes,
+        ``[rows, 12]``."""
+        if self._nearest is None:
+            calls = Calls(self._robot.machine, _AT_ONCE, self._order, "general", {"capsule_axes": 12, "pairs": POINT})
+            given, out = np.zeros((_AT_ONCE, 12)), np.zeros((_AT_ONCE, POINT))
+            run = calls.record(NEAREST_POINTS, {"capsule_axes": given}, [out], False)
+            self._nearest = given, out, run, calls
+        given, out, run, _ = self._nearest
+        found = np.empty((len(axes), POINT))
+        for first in range(0, len(axes), _AT_ONCE):
+            some = axes[first : first + _AT_ONCE]
+            given[: len(some)] = some
+            run.run()
+            found[first : first + _AT_ONCE] = out[: len(some)]
+        return found
 
     def _results_of_one(self, found: Distances, least: int) -> list[CollisionResult]:
         """As :meth:`results`, for one configuration."""
@@ -161,13 +199,13 @@ class Capsules:
             columns = columns[: max(far, np.count_nonzero(chosen <= 0.0))]
             chosen = chosen[: len(columns)]
         p, q, n = (x[columns] for x in found[1:4])
-        return self._rows(found, columns, chosen, p, q, n).results(0, len(columns))
+        return self._rows(found.links, columns, chosen, p, q, n).results(0, len(columns))
 
-    def _rows(self, found: Distances, columns, distance, p, q, n) -> ResultRows:
+    def _rows(self, links, columns, distance, p, q, n) -> ResultRows:
         """Results with the numbers of pairs, nearest points on the axes, and normals."""
         radii = self._pair_radii[columns]
         points = p, q, p + radii[:, :1] * n, q - radii[:, 1:] * n, n
-        return ResultRows(found.links, columns, distance, points)
+        return ResultRows(links, columns, distance, points)
 
     def _calls(self, count: tuple[int, ...], pairs: int) -> Calls:
         key = (count, pairs)

@@ -291,7 +291,12 @@ class Robot:
         return float(self.core.masses[core_of(self, state).body(target_link_index)])
 
     def compute_center_of_mass(
-        self, state: State, ref_link: int, target_link: int | Sequence[int] | None = None, *, target_links=None
+        self,
+        state: State,
+        ref_link: int,
+        target_link: int | Sequence[int] | None = None,
+        *,
+        target_links: int | Sequence[int] | None = None,
     ) -> np.ndarray:
         """Centre of mass in the frame of the reference link [m], ``[3]`` or ``[batch, 3]``.
 
@@ -439,9 +444,9 @@ class Robot:
         capsules = capsules_of(core)
         if isinstance(collision_threshold, bool) or not isinstance(collision_threshold, int | np.integer):
             raise TypeError(f"collision_threshold must be an integer, not {collision_threshold!r}")
-        return capsules.results(capsules.evaluate(core, False), max(collision_threshold, 0))
+        return capsules.results(core, max(collision_threshold, 0))
 
-    def compute_distances(self, state: State, pairs=None, jacobian: bool = False) -> Distances:
+    def compute_distances(self, state: State, pairs: Sequence[int] | None = None, jacobian: bool = False) -> Distances:
         """Distances of pairs of capsules, with nearest points, as arrays.
 
         Args:

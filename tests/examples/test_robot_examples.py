@@ -48,6 +48,13 @@ def test_arms_keep_apart():
     np.testing.assert_allclose(moved[clear], q[clear])
 
 
+@pytest.mark.parametrize("example", [arm_ik, self_collision], ids=lambda x: x.__name__)
+def test_examples_check_themselves(example, monkeypatch, capsys):
+    monkeypatch.setattr(wp.config, "log_level", wp.config.log_level)
+    example.main(["--test", "--quiet", "--num-frames", "100"])
+    assert "test passed" in capsys.readouterr().out
+
+
 def test_marks_and_joints_are_drawn_where_they_are():
     robot = wheeled.load("general")
     state = robot.make_state(["base", "right_tool"])

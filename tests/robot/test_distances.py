@@ -10,9 +10,9 @@ from tests.support.robot_calls import random_input, shuffled_state
 from tests.support.segments import segment_distance
 
 
-def made(rng, joints: int = 7):
+def made(rng, joints: int = 7, **options):
     base = random_robot(rd, rng.integers(2**32), joints, helical=True)[0][0]
-    robot = rd.Robot(rd.RobotConfiguration("case", base))
+    robot = rd.Robot(rd.RobotConfiguration("case", base), **options)
     state = shuffled_state(robot, rng)
     state.q = random_input(state, "q", rng)
     return robot, state
@@ -202,3 +202,28 @@ def test_a_geom_without_shape_is_named():
     links[1].collisions[0].add_geom(rd.Geom(1, 1))
     with pytest.raises(RuntimeError, match=r"'shape'.*'b'"):
         robot.compute_distances(state)
+
+
+@pytest.mark.parametrize(
+    ("least", "evaluator"), [(0, "general"), (4, "general"), pytest.param(1, "auto", marks=pytest.mark.slow)]
+)
+def test_batches_that_take_several_launches_have_the_results_of_single_calls(rng, least, evaluator):
+    """Bit by bit: links, distances, points and normals, nearest first; also of configurations that occur twice."""
+    robot, one = made(rng, evaluator=evaluator)
+    q = random_input(one, "q", rng, 700)
+    q[650:] = q[:50]
+    group = robot.make_state(one.link_names, one.joint_names)
+    group.q = q
+    found = robot.detect_collisions_or_nearest_links(group, least)
+    assert len(found) == len(q)
+
+    def numbers(results):
+        names = "distance", "position1", "position2", "surface1", "surface2", "normal"
+        return [(x.link1, x.link2, *(np.array(getattr(x, name)).tobytes() for name in names)) for x in results]
+
+    every = [numbers(x) for x in found]
+    assert every[650:] == every[:50]
+    for i in (0, 349, 350, 511, 512, 699, *rng.integers(0, len(q), 20)):
+        one.q = q[i]
+        assert every[i] == numbers(robot.detect_collisions_or_nearest_links(one, least))
+    assert len({len(x) for x in every}) > 1 or least

@@ -3,6 +3,7 @@
 import enum
 import inspect
 import re
+import typing
 from pathlib import Path
 
 import numpy as np
@@ -98,3 +99,26 @@ def test_names_are_read_from_the_list():
 )
 def test_functions_have_their_arguments(function, arguments):
     assert list(inspect.signature(getattr(robot, function)).parameters) == arguments
+
+
+def described() -> list:
+    """The public functions, and the public methods and properties of the public classes."""
+    found = []
+    for name in robot.__all__:
+        x = getattr(robot, name)
+        found += [x] if inspect.isroutine(x) or inspect.isclass(x) else []
+        for member, value in inspect.getmembers(x) if inspect.isclass(x) else ():
+            if member == "__init__" or not member.startswith("_"):
+                functions = (value.fget, value.fset) if isinstance(value, property) else (value,)
+                found += [f for f in functions if inspect.isfunction(f) or inspect.ismethod(f)]
+    return found
+
+
+@pytest.mark.parametrize("x", described(), ids=lambda x: x.__qualname__)
+def test_type_hints_can_be_read(x):
+    """All names of annotations are known where they are written, and all arguments of functions but those with stars have a type."""
+    hints = typing.get_type_hints(x)
+    if not inspect.isclass(x) and x.__module__.startswith(robot.__name__):
+        arguments = inspect.signature(x).parameters.values()
+        plain = [a.name for a in arguments if a.kind not in (a.VAR_POSITIONAL, a.VAR_KEYWORD)]
+        assert set(plain) <= {*hints, "self", "cls"}

@@ -30,7 +30,9 @@ def as_poses(value, what: str) -> np.ndarray:
 
 def check_limits(names, lower: np.ndarray, upper: np.ndarray) -> None:
     """Raises RobotError for the first joint whose lower limit is above its upper limit."""
-    for i in np.flatnonzero(lower > upper):
+    wrong = lower > upper
+    if wrong.any():
+        i = int(np.argmax(wrong))
         raise RobotError(f"joint {names[i]!r} has a lower limit {lower[i]:g} above its upper limit {upper[i]:g}")
 
 

@@ -77,7 +77,7 @@ def solve_ik(
     T_goal: ArrayLike | Sequence[ArrayLike],
     reference_link: int | Sequence[int] | None = None,
     *,
-    weights=(0.25, 1.0),
+    weights: ArrayLike = (0.25, 1.0),
     tolerance: tuple[float, float] = (1e-6, 1e-6),
     iterations: int = 30,
     starts: int = 8,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from newton_like.coercion import as_list, as_number
 from newton_like.robot.arguments import as_array
@@ -124,7 +125,7 @@ def solve_qp_step(
     *,
     dt: float | None = None,
     damping: float = 1e-4,
-    posture=None,
+    posture: ArrayLike | None = None,
     posture_weight: float = 1e-2,
     safe_distance: float | None = None,
     pairs: Sequence[int] | None = None,
@@ -308,10 +309,11 @@ class _Program:
             self._slowest = np.maximum(self._slowest, dt * robot.get_limit_qdot_lower(state))
             self._fastest = np.minimum(self._fastest, dt * robot.get_limit_qdot_upper(state))
         self.safe = None if safe_distance is None else _number(safe_distance, "safe_distance")
-        self._pairs, self._nearest = pairs, nearest
+        self._core, self._pairs, self._nearest = core, pairs, nearest
         self._overlap: tuple[Distances, np.ndarray] | None = None
-        if pairs is not None:
-            chosen_pairs(capsules_of(core), pairs)
+        if pairs is not None or self.safe is not None:
+            self._capsules = capsules_of(core)
+            self._chosen = chosen_pairs(self._capsules, pairs)
         self._approach = _number(approach, "approach", above=True)
         if self._approach > 1.0:
             raise RobotError(f"approach {approach:g} must be at most 1")
@@ -337,24 +339,25 @@ class _Program:
 
     def distances(self, state: State) -> Distances | None:
         """Distances of capsules, and their derivatives; None if they are not looked at."""
-        return None if self.safe is None else self._robot.compute_distances(state, self._pairs, jacobian=True)
+        return None if self.safe is None else self._capsules.evaluate(state.core, True, self._chosen)
 
     def too_near(self, near: Distances | None) -> list[tuple[str, str]]:
         """Names of the links of pairs that are nearer than the safe distance."""
         if near is None:
             return []
-        return [near.links[i] for i in np.flatnonzero(near.distance < self.safe - _SLACK)]
+        return [near.links[i] for i in (near.distance < self.safe - _SLACK).nonzero()[0].tolist()]
 
     def missing(self, near: Distances | None) -> float:
         """By how much the nearest pair that counts is nearer than the safe distance [m]."""
         if near is None or not len(near.distance):
             return 0.0
         lack = self.safe - _SLACK - near.distance
-        return float(lack.max(where=self._counts(near), initial=0.0)) if (lack > 0.0).any() else 0.0
+        return float(lack[self._counted(near, (lack > 0.0).nonzero()[0])].max(initial=0.0))
 
-    def _counts(self, near: Distances) -> np.ndarray:
-        """The pairs whose distance some joint changes, and that do not overlap always."""
-        return (np.abs(near.jacobian).max(axis=1, initial=0.0) > _STILL) & ~self._always_overlap(near)
+    def _counted(self, near: Distances, some: np.ndarray) -> np.ndarray:
+        """Those of some pairs whose distance some joint changes, and that do not overlap always."""
+        moves = np.abs(near.jacobian[some]).max(axis=1, initial=0.0) > _STILL
+        return some[moves & ~self._always_overlap(near)[some]]
 
     def floor(self, near: Distances, loss: float = _EVEN) -> np.ndarray:
         """The least distances that a motion may have, from these distances on: the safe one, or that before minus a loss [m]; none for
@@ -380,10 +383,11 @@ class _Program:
             measured, near: errors and distances there, see :meth:`measured` and :meth:`distances`.
             more: further pairs that constrain the step, ``[pairs]``.
         """
-        H = np.diag(np.full(len(q), self._damping))
+        H = np.zeros((len(q), len(q)))
+        H.ravel()[:: len(q) + 1] = self._damping
         f = np.zeros(len(q))
         for (task, _), (J, e) in zip(self._goals, measured, strict=True):
-            w = np.repeat([float(task.rotation_weight), float(task.position_weight)], 3)
+            w = np.array([float(task.rotation_weight)] * 3 + [float(task.position_weight)] * 3)
             J, e = w[:, None] * J, w * e
             H += J.T @ J
             f -= J.T @ (task.gain * e)
@@ -392,14 +396,19 @@ class _Program:
             f -= self._posture_weight * (self._posture - q)
         G, least = self._separation(near, len(q), more)
         low, high, slowest, fastest = self.low - q, self.high - q, self._slowest, self._fastest
+        beyond = (low > 0.0).any() or (high < 0.0).any()
+        bounds, back = (np.maximum(low, slowest), np.minimum(high, fastest)), least
         for part in _PARTS:
             # what is beyond a limit or too near comes back by this part; zero is a solution for the part 0
-            up, down = np.minimum(part * low, fastest.clip(0.0)), np.maximum(part * high, slowest.clip(None, 0.0))
-            bounds = (
-                np.maximum(np.where(low > 0.0, up, low), slowest),
-                np.minimum(np.where(high < 0.0, down, high), fastest),
-            )
-            dq, status = minimum(self._solve, H, f, *bounds, G, np.where(least > 0.0, part * least, least))
+            if beyond:
+                up, down = np.minimum(part * low, fastest.clip(0.0)), np.maximum(part * high, slowest.clip(None, 0.0))
+                bounds = (
+                    np.maximum(np.where(low > 0.0, up, low), slowest),
+                    np.minimum(np.where(high < 0.0, down, high), fastest),
+                )
+            if part != 1.0:
+                back = np.where(least > 0.0, part * least, least)
+            dq, status = minimum(self._solve, H, f, *bounds, G, back)
             if status in _FOUND:
                 break
         return QPStep(dq, status in _FOUND, status, self.too_near(near))
@@ -434,28 +443,28 @@ class _Program:
 
     def _stays_above(self, floor: np.ndarray, q: np.ndarray, dq: np.ndarray, near: Distances) -> bool:
         """Whether bounds of the derivatives tell that no distance comes below a floor on the way from q to q + dq."""
-        core = self._state.core
-        capsules = capsules_of(core)
-        bounds = distance_bounds(core, capsules, chosen_pairs(capsules, self._pairs), q, q + dq)
+        bounds = distance_bounds(self._core, self._capsules, self._chosen, q, q + dq)
         return bool((near.distance - bounds @ np.abs(dq) - _EVEN >= floor).all())
 
     def _distances_at(self, q: np.ndarray) -> np.ndarray:
         """Distances for joint positions, ``[n]`` or ``[batch, n]``."""
-        capsules, core = capsules_of(self._state.core), self._state.core
-        return capsules.evaluate(core, False, chosen_pairs(capsules, self._pairs), q).distance
+        return self._capsules.evaluate(self._core, False, self._chosen, q).distance
 
     def _separation(self, near: Distances | None, n: int, more) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives of the distances that constrain a step, and the least products of these and dq."""
         if near is None:
             return np.zeros((0, n)), np.zeros(0)
-        counts = self._counts(near)
-        pairs = np.flatnonzero(counts)
-        chosen = pairs[np.argsort(near.distance[pairs], kind="stable")[: self._nearest]]
+        order, most = near.distance.argsort(kind="stable"), 2 * self._nearest
+        chosen = self._counted(near, order[:most])[: self._nearest]
+        if len(chosen) < self._nearest and len(order) > most:
+            chosen = self._counted(near, order)[: self._nearest]
         if more is not None:
-            chosen = np.union1d(chosen, np.flatnonzero(more & counts))
-        G, missing = np.ascontiguousarray(near.jacobian[chosen]), self.safe - near.distance[chosen]
-        hopeless = missing > _FARTHEST * (np.abs(G) / self._unit).sum(axis=1)
-        return G, np.where(hopeless, 0.0, self._approach * missing)
+            chosen = np.union1d(chosen, self._counted(near, more.nonzero()[0]))
+        G, missing = near.jacobian[chosen], self.safe - near.distance[chosen]
+        least = self._approach * missing
+        if (missing > 0.0).any():
+            least[missing > _FARTHEST * (np.abs(G) / self._unit).sum(axis=1)] = 0.0
+        return G, least
 
 
 def _highest(robot: Robot, state: State, pairs, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ LDL^T updates"), which the extra ``ik`` installs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -61,13 +62,14 @@ def minimum(solve: Callable, H, f, low, high, G, least) -> tuple[np.ndarray, str
     if (low > high).any():
         return nothing, "infeasible"
     if len(G):
-        ends = G * low, G * high
-        if (np.maximum(*ends).sum(axis=1) < least).any():
-            return nothing, "infeasible"
+        one, other = G * low, G * high
         # all other rows hold between the bounds
-        rows = np.minimum(*ends).sum(axis=1) < least
-        size = np.abs(G[rows]).sum(axis=1)
-        G, least = G[rows] / size[:, None], least[rows] / size
+        rows = (np.minimum(one, other).sum(axis=1) < least).nonzero()[0]
+        if (np.maximum(one[rows], other[rows]).sum(axis=1) < least[rows]).any():
+            return nothing, "infeasible"
+        G, least = G[rows], least[rows]
+        size = np.abs(G).sum(axis=1)
+        G, least = G / size[:, None], least / size
         upper = np.concatenate([high, np.full(len(least), _INFINITE)])
     lower = np.concatenate([low, least]) if len(G) else low
     reason, still = "", None
@@ -75,7 +77,7 @@ def minimum(solve: Callable, H, f, low, high, G, least) -> tuple[np.ndarray, str
         options = {"eps_prox": weight * H.trace() / len(H)} if weight else {}
         x, _, flag, _ = solve(H, f, G, upper, lower, primal_tol=tolerance, **options)
         status = _STATUS.get(flag, f"exit flag {flag}")
-        if status == "optimal" and np.isfinite(x).all():
+        if status == "optimal" and math.isfinite(x @ x):
             # the solver keeps bounds to its tolerance
             x = np.minimum(np.maximum(x, low), high)
             if not len(G) or (G @ x >= least - _MISSED).all():

@@ -124,6 +124,9 @@ def _one_rotation_vector(R: list[list[float]]) -> list[float]:
 def pose_error(T_des: np.ndarray, T: np.ndarray) -> np.ndarray:
     """Rotation vector and translation ``[..., 6]`` from a pose to the desired one, along the axes in which both are given: ``log(R_des
     R^T)`` and ``p_des - p``."""
+    if T_des.ndim == T.ndim == 2:
+        R = T_des[:3, :3] @ T[:3, :3].T
+        return np.array(_one_rotation_vector(R.tolist()) + (T_des[:3, 3] - T[:3, 3]).tolist())
     turn = rotation_vector(T_des[..., :3, :3] @ np.swapaxes(T[..., :3, :3], -1, -2))
     move = np.broadcast_to(T_des[..., :3, 3] - T[..., :3, 3], turn.shape)
     return np.concatenate([turn, move], axis=-1)

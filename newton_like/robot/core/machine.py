@@ -24,6 +24,9 @@ from newton_like.threads import compiling
 _PAIRS = 8
 """Pairs of links for which a task is compiled as a whole. For further pairs, the frames alone are straight-line code."""
 
+_LARGE = 64
+"""Numbers of a configuration from which on the memory of results is fetched while they are computed."""
+
 _FRAME_ROWS = {"pos", "rot", "com", "subspace"}
 """Results of frames that general code for other tasks reads."""
 
@@ -97,7 +100,9 @@ class Machine:
             if len(trace) > most:
                 return self._kernels.setdefault(key, self.general(task.program))
             stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)
-            native = native_program(emitter.head() + emitter.statements(trace, stores), self.m)
+            sizes = [result.length(self.model) for result in task.results] if whole else []
+            ahead = sizes if sum(sizes) >= _LARGE else None
+            native = native_program(emitter.head() + emitter.statements(trace, stores, ahead), self.m)
             follow = _repeated if task.traced == "loop" else _followed
             compute = native if whole else follow(self.m, native)
             self._kernels[key] = batch_kernel(self.m, compute, FLAGS, True, "take_packed", "bring_packed")

@@ -78,6 +78,18 @@ INVERSE_DYNAMICS = Task(
 )
 
 
+POINT = 9
+"""Numbers of the nearest points of two axes: both points, and the unit vector between them."""
+
+NEAREST_POINTS = Task(tasks.NEAREST_POINTS, (Result("pairs", POINT),), ("capsule_axes",))
+
+
+def gaps_task(pairs: int, capsules: int) -> Task:
+    """Distances of pairs of capsules, and the axes of all capsules."""
+    found = Result("pairs", pairs), Result("capsule_axes", 6 * capsules)
+    return Task(tasks.GAPS, found, ("capsules",), traced="frames")
+
+
 def distance_tasks(pairs: int, dofs: int) -> tuple[Task, Task]:
     """Distances of pairs of capsules, and distances with their derivatives."""
     found, slopes = Result("pairs", PAIR * pairs, record=PAIR), Result("distance_rows", dofs * pairs, columns=1)
@@ -91,9 +103,10 @@ FIELDS = {
     "q": Field("q", "coords"), "v": Field("v", "dofs"), "acceleration": Field("acceleration", "dofs"),
     "base_twist": Field("base_twist", "articulations", 6), "base_acceleration": Field("base_acceleration", "articulations", 6),
     "weights": Field("weights", "all", lambda model: model.body_count), "capsules": Field("capsules", "all", 7),
+    "capsule_axes": Field("capsule_axes", "articulations", 12),
     "goals": Field("goals", "articulations"), "ik_settings": Field("ik_settings", "all"),
 }  # fmt: skip
 """The inputs of tasks. Those of dofs are in the order of a state's joints."""
 
-SIZED_LATER = ("capsules", "goals", "ik_settings")
+SIZED_LATER = ("capsules", "capsule_axes", "goals", "ik_settings")
 """Inputs whose sizes follow from their arrays."""

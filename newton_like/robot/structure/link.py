@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+# joints import links; annotations name the module of joints, which typing.get_type_hints finds later
+from newton_like.robot import structure
 from newton_like.robot.arguments import as_array, as_name, as_object
 from newton_like.robot.errors import RobotError
 from newton_like.robot.structure.collision import Collision, versions
 from newton_like.robot.structure.copies import bare, reduced_link, restore
 
 if TYPE_CHECKING:
-    from newton_like.robot.structure.joint import Joint
+    import newton_like.robot.structure.joint  # noqa: F401
 
 _TOLERANCE = 1.0e-6
 """Largest deviation from the form of a spatial inertia, relative to the largest entry. It allows for numbers in single precision."""
@@ -39,8 +41,8 @@ class Link:
     def __init__(self, name: str, I: np.ndarray | None = None):
         self._name = as_name(name, "name of a link")
         self._inertia = np.eye(6) if I is None else _spatial_inertia(I, f"I of link {name!r}")
-        self._parent_joint: Joint | None = None
-        self._child_joints: list[Joint] = []
+        self._parent_joint: structure.joint.Joint | None = None
+        self._child_joints: list[structure.joint.Joint] = []
         self._collisions: list[Collision] = []
 
     @property
@@ -65,12 +67,12 @@ class Link:
         return np.array([G[2, 4], G[0, 5], G[1, 3]]) / self.mass if self.mass > 0.0 else np.zeros(3)
 
     @property
-    def parent_joint(self) -> Joint | None:
+    def parent_joint(self) -> structure.joint.Joint | None:
         """The joint that moves the link, or ``None``."""
         return self._parent_joint
 
     @property
-    def child_joints(self) -> list[Joint]:
+    def child_joints(self) -> list[structure.joint.Joint]:
         """The joints on the link, in the order in which they were connected."""
         return list(self._child_joints)
 
@@ -83,11 +85,11 @@ class Link:
         """:attr:`name`."""
         return self._name
 
-    def get_parent_joint(self) -> Joint | None:
+    def get_parent_joint(self) -> structure.joint.Joint | None:
         """:attr:`parent_joint`."""
         return self._parent_joint
 
-    def get_child_joint_list(self) -> list[Joint]:
+    def get_child_joint_list(self) -> list[structure.joint.Joint]:
         """:attr:`child_joints`."""
         return list(self._child_joints)
 
@@ -121,13 +123,13 @@ def link_of_file(name: str, G: np.ndarray) -> Link:
     return link
 
 
-def join(joint: Joint, parent: Link, child: Link) -> None:
+def join(joint: structure.joint.Joint, parent: Link, child: Link) -> None:
     """Makes a joint the last one on the parent link, and the one that moves the child link."""
     parent._child_joints.append(joint)
     child._parent_joint = joint
 
 
-def part(joint: Joint, parent: Link, child: Link) -> None:
+def part(joint: structure.joint.Joint, parent: Link, child: Link) -> None:
     """Takes a joint from its two links."""
     parent._child_joints.remove(joint)
     child._parent_joint = None

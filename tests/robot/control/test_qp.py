@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from newton_like import assets
 from newton_like import robot as rd
 from newton_like.robot.control.task_space import pose_error, task_jacobian
+from newton_like.robot.nearest import Capsules
 from tests.support.arms import arm, reachable
 from tests.support.robot_calls import shuffled_state
 
@@ -321,13 +322,13 @@ def test_true_distances_stay_safe_on_the_whole_path(rng):
 def test_a_step_of_a_path_computes_distances_once_where_it_starts(rng, monkeypatch):
     """Further launches are for the places on the way, which are batches."""
     robot, state, tool = made(rng)
-    calls, compute = [], rd.Robot.compute_distances
+    calls, evaluate = [], Capsules.evaluate
 
-    def counted(robot, state, pairs=None, jacobian=False):
-        calls.append((state.batch_size, jacobian))
-        return compute(robot, state, pairs, jacobian)
+    def counted(capsules, core, jacobian, *args):
+        calls.append((core.size(("q",)), jacobian))
+        return evaluate(capsules, core, jacobian, *args)
 
-    monkeypatch.setattr(rd.Robot, "compute_distances", counted)
+    monkeypatch.setattr(Capsules, "evaluate", counted)
     path = rd.solve_ik_qp(
         robot, state, rd.PoseTask(tool, near_goal(robot, state, rng, tool)), safe_distance=0.0, steps=20
     )

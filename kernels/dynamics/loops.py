@@ -173,6 +173,18 @@ def loop_program(m: types.SimpleNamespace) -> dict:
                 m.put(mem, L.vector + r, t, loop_acceleration(t, r, T, L, mem))
 
     @m.func
+    def put_loop_column(t, j: int, d: m.lane, T, L, mem):
+        """Column j of loop_gram <- that of its lower Cholesky factor, with d, the inverse of the diagonal entry, in its place."""
+        row = L.loop_gram + j * (j + 1) // 2
+        m.put(mem, row + j, t, d)
+        for i in range(j + 1, T.loop_rows):
+            below = L.loop_gram + i * (i + 1) // 2
+            x = m.get(mem, below + j, t)
+            for k in range(j):
+                x = m.fnma(m.get(mem, below + k, t), m.get(mem, row + k, t), x)
+            m.put(mem, below + j, t, m.mul(x, d))
+
+    @m.func
     def whitened_loops(t, T, L, mem):
         """loop_row <- Y; loop_gram <- the lower Cholesky factor of Y^T Y + s 1, with its diagonal inverted (Golub and Van Loan 2013,
         algorithm 4.2.1). Needs the factors of M."""
@@ -194,13 +206,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
             for i in range(j):
                 d = m.fnma(m.get(mem, row + i, t), m.get(mem, row + i, t), d)
             d = m.rcp(m.sqrt(m.larger(d, m.fill(real(smallest)))))
-            m.put(mem, row + j, t, d)
-            for i in range(j + 1, n):
-                below = L.loop_gram + i * (i + 1) // 2
-                x = m.get(mem, below + j, t)
-                for k in range(j):
-                    x = m.fnma(m.get(mem, below + k, t), m.get(mem, row + k, t), x)
-                m.put(mem, below + j, t, m.mul(x, d))
+            put_loop_column(t, j, d, T, L, mem)
 
     @m.func
     def solve_loop_gram(t, T, L, mem):

@@ -92,13 +92,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
             for i in range(j):
                 d = m.fnma(m.get(mem, row + i, t), m.get(mem, row + i, t), d)
             d = m.where_lt(least, d, m.rcp(m.sqrt(m.larger(d, least))), zero)
-            m.put(mem, row + j, t, d)
-            for i in range(j + 1, n):
-                below = L.loop_gram + i * (i + 1) // 2
-                x = m.get(mem, below + j, t)
-                for k in range(j):
-                    x = m.fnma(m.get(mem, below + k, t), m.get(mem, row + k, t), x)
-                m.put(mem, below + j, t, m.mul(x, d))
+            m.put_loop_column(t, j, d, T, L, mem)
 
     @m.func
     def closure_target(t, r: int, dt: m.lane, T, L, mem) -> m.lane:

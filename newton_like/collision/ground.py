@@ -70,7 +70,6 @@ class ContactTables:
         laws: the :class:`newton_like.collision.laws.Laws` of contacts; None: no shape states one.
         spans: of a cluster with pairs, the degrees of freedom of constraint rows, see `kernels.spans`; each list once.
         candidate_span: which of these each candidate has, ``[candidates]``.
-        closures: the :class:`newton_like.solvers.featherstone.closures.Closures` of the batch; None: there are none.
         surface_table: numbers of height fields and meshes on the device, see `kernels.collision.surfaces`; None: there are none.
     """
 
@@ -87,7 +86,6 @@ class ContactTables:
     spans: list[np.ndarray] | None = None
     surface_table: object = None
     candidate_span: np.ndarray | None = None
-    closures: object = None
 
     @property
     def fields(self) -> dict:

@@ -5,8 +5,9 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.simd import WHOLE_REGISTERS
 
-GENERAL_FLAGS = "-march=native -ffp-contract=off"
+GENERAL_FLAGS = f"-march=native {WHOLE_REGISTERS}-ffp-contract=off"
 """Compiler flags of general kernels on a CPU. Leaving out Warp's own inlining thresholds halves the compile time."""
 
 

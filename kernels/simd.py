@@ -1,6 +1,11 @@
 """C++ source text for SIMD registers of several worlds: types, sine, cosine and arctangent, and copies between arrays and lanes."""
 
+import platform
+
 import warp as wp
+
+WHOLE_REGISTERS = "-mprefer-vector-width=512 " if platform.machine().lower() in ("x86_64", "amd64") else ""
+"""Compiler flag: without it, clang splits vectors of 512 bits into halves, even where the processor has registers for them."""
 
 C_NAME = {wp.float32: "float", wp.float64: "double"}
 

@@ -1,4 +1,5 @@
-"""The vertices of a convex hull that may touch a plane: native code, because registers hold all that a pass over the vertices carries."""
+"""Passes over the vertices of a convex hull: those that may touch a plane, and the farthest one along a direction. The code is native,
+because registers hold all that a pass carries."""
 
 import types
 
@@ -100,10 +101,64 @@ def _code(width: int, real) -> str:
         return true;"""
 
 
+def _farthest_code(width: int, real) -> str:
+    """C++ body of ``hull_farthest`` for lanes of `width` worlds."""
+    number = C_NAME[real]
+    if width == 1:
+        head = f"typedef {number} simd;"
+        read = "const char* own = (const char*)varying.data + b * (size_t)varying.strides[0] + at * (size_t)varying.strides[1];"
+        varied = f"*(const {number}*)(own + ({{}}) * (size_t)varying.strides[1])"
+        put = "mem.data[(size_t)(place + {}) * mem.shape[1] + t] = {};"
+    else:
+        head = FUSE + simd_types(width, real)
+        read = "const simd* own = (const simd*)(varying.data + (size_t)b * varying.shape[1] + at);"
+        varied, put = "own[{}]", "((simd*)mem.data)[place + {}] = {};"
+    registers = "".join(f"simd d{k}; __builtin_memcpy(&d{k}, &direction.{k}, sizeof(simd));" for k in "xyz")
+
+    def part(n: int, taken: str) -> str:
+        """Statements: vertex i + n * part becomes the farthest one of its part if it is farther than those before it."""
+        at = f"3 * (i + {n} * part)"
+        places = [f"{at} + {k}" for k in range(3)]
+        vertex = "".join(f"const simd {k} = {taken.format(place)};" for k, place in zip("xyz", places, strict=True))
+        moved = "".join(f"{k}{n} = far ? {k} : {k}{n};" for k in "xyz")
+        if width > 1:
+            moved = moved.replace("far ?", f"most{n} < reach ?")
+        far = f"const bool far = most{n} < reach;" if width == 1 else ""
+        return f"{{ {vertex} const simd reach = x * dx + (y * dy + z * dz); {far} {moved} most{n} = most{n} < reach ? reach : most{n}; }}"
+
+    def all_parts(taken: str) -> str:
+        loop = "".join(part(n, taken) for n in range(4))
+        rest = part(3, taken)
+        return f"for (int i = 0; i < part; ++i) {{ {loop} }} for (int i = part; i + 3 * part < count; ++i) {rest}"
+
+    new = "".join(f"simd most{n} = simd(-{FAR}), x{n} = simd(0), y{n} = simd(0), z{n} = simd(0);" for n in range(4))
+
+    def better(n: int, other: int) -> str:
+        """Statements: the farther one of two parts; the first one of equal vertices counts."""
+        moved = "".join(f"{k}{n} = most{n} < most{other} ? {k}{other} : {k}{n};" for k in "xyz")
+        return f"{moved} most{n} = most{n} < most{other} ? most{other} : most{n};"
+
+    return f"""{head} {read} const {number}* fixed = uniform.data + at; {registers}
+        // four parts of the vertices, which a processor compares in parallel
+        const int part = count / 4;
+        {new}
+        if (varies) {{ {all_parts(varied)} }} else {{ {all_parts("simd(fixed[{}])")} }}
+        {better(0, 1)} {better(2, 3)} {better(0, 2)}
+        {"".join(put.format(i, f"{k}0") for i, k in enumerate("xyz"))}"""
+
+
 def hull_corner_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``find_corners``."""
+    """For the namespace `m`: ``find_corners`` and ``hull_farthest``."""
     if not hasattr(m, "width"):
-        return {"find_corners": None}  # a stage of a specialised step does not contain hulls
+        return {"find_corners": None, "hull_farthest": None}  # a stage of a specialised step does not contain hulls
+
+    @wp.func_native(_farthest_code(m.width, m.real))
+    def hull_farthest(
+        # the vertices: from place `at` of the parameters of block b on
+        uniform: wp.array[m.real], varying: m.memory, varies: int, b: int, at: int, count: int, direction: m.Vec3,
+        mem: m.memory, place: int, t: int,
+    ):  # fmt: skip
+        """Stores the vertex at `place` that is farthest along a direction, the first one of several."""
 
     @wp.func_native(_code(m.width, m.real))
     def find_corners(
@@ -119,4 +174,4 @@ def hull_corner_program(m: types.SimpleNamespace) -> dict:
         plane, and pushing it out later adds energy. Vertices higher than `thick_` above the deepest one and above the plane do not
         count."""
 
-    return {"find_corners": find_corners}
+    return {"find_corners": find_corners, "hull_farthest": hull_farthest}

@@ -122,6 +122,13 @@ STEP = (
     Row("contact_y", "whitened rows of active contacts", lambda n: n.reach * n.contact_rows * n.candidates,
         "carriers pairs",
         shared=True),
+    # the same of packed contacts
+    Row("packed", "coefficients of contacts in slots", lambda n: n.packed * n.contact_numbers * n.candidates, "kernel"),
+    Row("packed_y", "their rows, over all dofs", lambda n: n.packed * n.dofs * n.contact_rows * n.candidates, "kernel"),
+    Row("packed_impulse", "their impulses", lambda n: n.packed * n.contact_rows * n.candidates, "kernel"),
+    Row("packed_swept", "these after the last sweep", lambda n: n.packed * n.contact_rows * n.candidates, "kernel"),
+    Row("packed_start", "these with which the next sweep starts", lambda n: n.packed * n.contact_rows * n.candidates, "kernel"),
+    Row("packed_worlds", "one for worlds whose contacts are in slots", _one, "kernel"),
     Row("material", "material of a contact", lambda n: 6, "pairs"),
     # a pair of shapes that is looked at
     Row("tree_mass", "masses of trees", lambda n: n.trees if n.pairs else 0, "pairs"),
@@ -253,7 +260,8 @@ def sizes(rows: Iterable[Row], counts) -> dict[str, int]:
         rows: rows with a `size`.
         counts: a namespace with coords, dofs, bodies, trees, entries (of `h`) and reach (the longest chain); for a step also candidates,
             colliders, contact_rows, couplings, loop_rows, limit_rows and given, and the sizes of records: contact_numbers, dof_numbers,
-            coupling_numbers, loop_numbers, ledger_numbers, those of `kernels.collision.pairs.records`; pairs, shapes and first_paired.
+            coupling_numbers, loop_numbers, ledger_numbers, those of `kernels.collision.pairs.records`; pairs, shapes, first_paired
+            and packed.
     """
     return {row.name: row.size(counts) for row in rows}
 

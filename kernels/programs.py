@@ -69,6 +69,7 @@ from newton_like.kernels.solvers.couplings import coupling_program
 from newton_like.kernels.solvers.dof_rows import dof_row_program
 from newton_like.kernels.solvers.drives import drive_program
 from newton_like.kernels.solvers.integrate import integrate_program
+from newton_like.kernels.solvers.packed import packed_program
 from newton_like.kernels.spans import span_program
 from newton_like.kernels.spatial import spatial_algebra
 from newton_like.kernels.tree import tree_structs
@@ -135,6 +136,7 @@ LAYERS = (
     dof_row_program,
     contact_law_program,
     contact_row_program,
+    packed_program,
     coupling_program,
     carrier_program,
     integrate_program,

@@ -136,6 +136,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         pairs: int
         first_paired: int
         pair_table: wp.array[int]
+        # one if sweeps are over packed contacts, see `kernels.solvers.packed`
+        packed: int
         # one if some contact has a law, see LAW
         laws: int
         # the last pairs are those with surfaces, see `kernels.collision.surfaces`; heights, triangles and boxes of these

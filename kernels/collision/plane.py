@@ -75,6 +75,13 @@ def plane_collision(m: types.SimpleNamespace) -> dict:
         put_candidate(b, t, c + 3, s, m.fma3(f, minus, center), zero, dt, T, P, L, mem)
 
     @m.func
+    def fastest(b, t, s: int, center: m.Vec3, T, P, L, mem) -> m.lane:
+        """No point within the bounding sphere of collider s about `center` is faster."""
+        v = m.get6(mem, L.twist + 6 * T.collider_body[s], t)
+        u = m.velocity_at(v, center)
+        return m.add(m.sqrt(m.dot(u, u)), m.mul(m.collider_param(P, b, s, RADIUS), m.sqrt(m.dot(v.w, v.w))))
+
+    @m.func
     def hull_patch(b, t, c: int, s: int, center: m.Vec3, r: m.Mat33, dt: m.lane, T, P, L, mem):
         """Stores four vertices that span a wide patch, see `find_corners`."""
         n = m.plane_vec(P, b, T.collider_plane[s], NORMAL)
@@ -85,14 +92,23 @@ def plane_collision(m: types.SimpleNamespace) -> dict:
         # in the axes of the shape
         down = m.neg3(m.apply_t(n, r))
         place = L.point + 3 * c
-        m.find_corners(
+        # no vertex that is farther away is near, whatever its velocity; the small part is for rounding errors
+        reach = m.fma(
+            m.mul(m.fill(real(2.0)), dt), fastest(b, t, s, center, T, P, L, mem), m.mul(m.fill(real(1.0e-3)), thick)
+        )
+        reach = m.add(reach, m.collider_param(P, b, s, SURFACE + GAP))
+        near = m.find_corners(
             P.uniform, P.varying, P.colliders_vary, b, P.hull_at + 3 * T.hull_at[s], T.hull_count[s],
-            down, above, thick, mem, place, t,
+            down, above, thick, reach, mem, place, t,
         )  # fmt: skip
         zero = m.fill(real(0.0))
         for i in range(4):
-            vertex = m.apply_plus(r, m.get3(mem, place + 3 * i, t), center)
-            put_candidate(b, t, c + i, s, vertex, zero, dt, T, P, L, mem)
+            if near:
+                vertex = m.apply_plus(r, m.get3(mem, place + 3 * i, t), center)
+                put_candidate(b, t, c + i, s, vertex, zero, dt, T, P, L, mem)
+            else:
+                m.put(mem, L.gap + c + i, t, m.fill(real(FAR)))
+                m.put(mem, L.near + c + i, t, m.fill(real(FAR)))
 
     @m.func
     def clearance(b, t, s: int, dt: m.lane, T, P, L, mem) -> m.lane:
@@ -123,9 +139,7 @@ def plane_collision(m: types.SimpleNamespace) -> dict:
                 extent = m.sqrt(m.dot(e, e))
             else:
                 extent = m.fma(m.sqrt(m.fma(d.x, d.x, m.mul(d.y, d.y))), size.x, m.mul(z, size.y))
-        v = m.get6(mem, L.twist + 6 * k, t)
-        u = m.velocity_at(v, center)
-        speed = m.add(m.sqrt(m.dot(u, u)), m.mul(radius, m.sqrt(m.dot(v.w, v.w))))
+        speed = fastest(b, t, s, center, T, P, L, mem)
         reach = m.add(m.collider_param(P, b, s, SURFACE + GAP), m.collider_param(P, b, s, SURFACE + MARGIN))
         return m.sub(height, m.add(extent, m.fma(m.mul(m.fill(real(2.0)), dt), speed, reach)))
 

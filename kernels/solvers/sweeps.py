@@ -50,11 +50,29 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     if not paired:
         return sweep_rows
 
+    @m.func
+    def visit_listed(t, a: int, packed: int, T, L, mem, active: wp.array2d[int]):
+        spans = T.candidates + T.dofs
+        m.listed_sweep(t, a, active[a, t], active[spans + 2 * a, t], active[spans + 2 * a + 1, t], T, L, mem)
+
+    @m.func
+    def visit_any(t, a: int, packed: int, T, L, mem, active: wp.array2d[int]):
+        """A visit of active contact a, or if `packed` of the contacts in slot a."""
+        if packed != 0:
+            m.packed_sweep(t, a, T, L, mem, active)
+        else:
+            spans = T.candidates + T.dofs
+            m.listed_visit(t, a, active[a, t], active[spans + 2 * a, t], active[spans + 2 * a + 1, t], T, L, mem)
+
+    # one world has only its own contacts
+    can_pack = m.width > 1
+    visit_contact = visit_any if can_pack else visit_listed
+
     @m.shared
     def sweep_forwards(
-        b: int, t: int, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
+        b: int, t: int, visited: int, packed: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
     ):
-        """One visit of all rows; contacts have the last word."""
+        """One visit of all rows, those of `visited` contacts or, if `packed`, slots; contacts have the last word."""
         for e in range(T.couplings):
             coupling_sweep(t, e, T, L, mem)
         closure_sweep(t, T, L, mem)
@@ -64,19 +82,16 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             for n in range(limits):
                 i = active[T.candidates + n, t]
                 dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
-        spans = T.candidates + T.dofs
-        for a in range(contacts):
-            m.listed_sweep(t, a, active[a, t], active[spans + 2 * a, t], active[spans + 2 * a + 1, t], T, L, mem)
+        for a in range(visited):
+            visit_contact(t, a, packed, T, L, mem, active)
 
     @m.shared
     def sweep_backwards(
-        b: int, t: int, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
+        b: int, t: int, visited: int, packed: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
     ):
         """One visit of all rows in the opposite order."""
-        spans = T.candidates + T.dofs
-        for n in range(contacts):
-            a = contacts - 1 - n
-            m.listed_sweep(t, a, active[a, t], active[spans + 2 * a, t], active[spans + 2 * a + 1, t], T, L, mem)
+        for n in range(visited):
+            visit_contact(t, visited - 1 - n, packed, T, L, mem, active)
         if plain:
             friction_sweep(b, t, o, T, P, L, mem)
         else:
@@ -141,7 +156,9 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             m.put(mem, L.swept_impulse + first + i, t, p)
 
     @m.shared
-    def extrapolate(t: int, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
+    def extrapolate_listed(
+        t: int, contacts: int, visited: int, packed: int, limits: int, T, L, mem, active: wp.array2d[int]
+    ):
         """Moves impulses and z on along their change by the last sweep or pair of sweeps (Nesterov 1983), where that does not turn back
         against the change before (O'Donoghue and Candes 2015)."""
         one = m.fill(real(1.0))
@@ -170,31 +187,66 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             m.put(mem, L.z + i, t, m.fma(further, m.sub(z, m.get(mem, L.swept_z + i, t)), z))
             m.put(mem, L.swept_z + i, t, z)
 
+    @m.shared
+    def extrapolate_any(
+        t: int, contacts: int, visited: int, packed: int, limits: int, T, L, mem, active: wp.array2d[int]
+    ):
+        """The same for several worlds."""
+        m.extrapolate_impulses(t, contacts, visited, packed, limits, T, L, mem, active)
+
+    extrapolate = extrapolate_any if can_pack else extrapolate_listed
+
     @m.func
     def sweep_on(
-        b, t, done: int, more: int, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
-    ):
+        b, t, done: int, more: int, contacts: int, visited: int, packed: int, limits: int, plain: bool, o, T, P, L, mem,
+        active: wp.array2d[int],
+    ):  # fmt: skip
         """So many more sweeps after those that are done, each after an extrapolation; after FORWARDS, pairs of sweeps, backwards and
         forwards."""
         forwards = wp.clamp(FORWARDS - done, 0, more)
         for _sweep in range(forwards):
-            extrapolate(t, contacts, limits, T, L, mem, active)
-            sweep_forwards(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+            extrapolate(t, contacts, visited, packed, limits, T, L, mem, active)
+            sweep_forwards(b, t, visited, packed, limits, plain, o, T, P, L, mem, active)
         if done + forwards == FORWARDS:
             m.put(mem, L.pace, t, m.fill(real(1.0)))
         for _pair in range((more - forwards + 1) // 2):
-            extrapolate(t, contacts, limits, T, L, mem, active)
-            sweep_backwards(b, t, contacts, limits, plain, o, T, P, L, mem, active)
-            sweep_forwards(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+            extrapolate(t, contacts, visited, packed, limits, T, L, mem, active)
+            sweep_backwards(b, t, visited, packed, limits, plain, o, T, P, L, mem, active)
+            sweep_forwards(b, t, visited, packed, limits, plain, o, T, P, L, mem, active)
+
+    @m.func
+    def no_slots(t, contacts: int, T, L, mem, active: wp.array2d[int]) -> int:
+        return contacts
+
+    @m.func
+    def no_impulses(t, contacts: int, T, L, mem, active: wp.array2d[int]):
+        pass
+
+    pack = m.pack_contacts if can_pack else no_slots
+    unpack = m.unpack_impulses if can_pack else no_impulses
+
+    @m.func
+    def packed_impulse_at(n: int, packed: int, contacts: int, limits: int, t, T, L, active: wp.array2d[int]) -> int:
+        """Where impulse n of active rows is, contacts being in slots if `packed`."""
+        at = L.packed_impulse + n
+        if packed == 0 or n >= T.contact_rows * contacts:
+            at = impulse_at(n, contacts, limits, t, T, L, active)
+        return at
 
     @m.func
     def settle(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
         """Sweeps on until a round of sweeps changed the velocities of every world of the block by no more than `tolerance`, in the norm of
         the kinetic energy, of the change by all impulses, but at most 2^ROUNDS times as often as before. The first round begins with the
-        impulses of the step before. A world keeps the result of the first round for which that holds."""
+        impulses of the step before. A world keeps the result of the first round for which that holds. With ``T.packed``, the contacts of
+        worlds that have not settled after the first round are packed; those of the others stay as they are."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        count = T.contact_rows * contacts + DOF_IMPULSES * limits + T.couplings + T.loop_rows
+        rows = T.contact_rows * contacts
+        count = rows + DOF_IMPULSES * limits + T.couplings + T.loop_rows
+        packed = int(0)
+        visited = int(contacts)
+        # numbers of the impulses of contacts that have to be remembered
+        remembered = int(rows)
         m.put(mem, L.settled, t, zero)
         more = int(o.iterations)
         for _round in range(ROUNDS):
@@ -214,15 +266,22 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                 break
             # 1 for a world that settles now
             now = m.mul(m.sub(one, old), m.sub(one, moving))
+            if T.packed != 0 and packed == 0:
+                remembered = int(0)
             for i in range(T.dofs):
                 kept = m.get(mem, L.settled_z + i, t)
                 m.put(mem, L.settled_z + i, t, m.where_lt(zero, now, m.get(mem, L.z + i, t), kept))
             for n in range(count):
-                p = m.get(mem, impulse_at(n, contacts, limits, t, T, L, active), t)
-                kept = m.get(mem, L.settled_impulse + n, t)
-                m.put(mem, L.settled_impulse + n, t, m.where_lt(zero, now, p, kept))
+                if n < remembered or n >= rows:
+                    p = m.get(mem, packed_impulse_at(n, packed, contacts, limits, t, T, L, active), t)
+                    kept = m.get(mem, L.settled_impulse + n, t)
+                    m.put(mem, L.settled_impulse + n, t, m.where_lt(zero, now, p, kept))
             m.put(mem, L.settled, t, m.add(old, now))
-            sweep_on(b, t, more, more, contacts, limits, plain, o, T, P, L, mem, active)
+            if T.packed != 0 and packed == 0:
+                visited = pack(t, contacts, T, L, mem, active)
+                packed = 1
+                remembered = T.contact_rows * visited
+            sweep_on(b, t, more, more, contacts, visited, packed, limits, plain, o, T, P, L, mem, active)
             more = more + more
         old = m.get(mem, L.settled, t)
         if m.any_lt(zero, old):
@@ -230,17 +289,22 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                 kept = m.get(mem, L.settled_z + i, t)
                 m.put(mem, L.z + i, t, m.where_lt(zero, old, kept, m.get(mem, L.z + i, t)))
             for n in range(count):
-                at = impulse_at(n, contacts, limits, t, T, L, active)
-                kept = m.get(mem, L.settled_impulse + n, t)
-                m.put(mem, at, t, m.where_lt(zero, old, kept, m.get(mem, at, t)))
+                if n < remembered or n >= rows:
+                    at = packed_impulse_at(n, packed, contacts, limits, t, T, L, active)
+                    kept = m.get(mem, L.settled_impulse + n, t)
+                    m.put(mem, at, t, m.where_lt(zero, old, kept, m.get(mem, at, t)))
+        if packed != 0:
+            unpack(t, contacts, T, L, mem, active)
 
     @m.func
     def sweep_piles(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
         """Sweeps over all rows until the velocities settle."""
         list_spans(t, contacts, T, active)
         begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
-        sweep_forwards(b, t, contacts, limits, plain, o, T, P, L, mem, active)
-        sweep_on(b, t, 1, o.iterations - 1, contacts, limits, plain, o, T, P, L, mem, active)
+        packed = int(0)
+        sweep_forwards(b, t, contacts, packed, limits, plain, o, T, P, L, mem, active)
+        more = o.iterations - 1
+        sweep_on(b, t, 1, more, contacts, contacts, packed, limits, plain, o, T, P, L, mem, active)
         # also without contacts, so that a world does not depend on those of its block
         settle(b, t, contacts, limits, plain, o, T, P, L, mem, active)
 

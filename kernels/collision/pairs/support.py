@@ -7,7 +7,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.collision.pairs.records import AXES, CENTRE, EXTENT, SHAPE
-from newton_like.kernels.collision.pairs.work import PER_UNIT, SHAPES, SMALLEST
+from newton_like.kernels.collision.pairs.work import FARTHEST, PER_UNIT, SHAPES, SMALLEST
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, FAR, HULL, SPHERE
 from newton_like.kernels.collision.surfaces.records import TRIANGLE
 
@@ -136,13 +136,11 @@ def support_program(m: types.SimpleNamespace) -> dict:
                     m.mul(size.z, m.mul(edge.z, scale)),
                 )
             if kind == HULL:
-                most = m.fill(real(-FAR))
-                for i in range(count):
-                    v = hull_point(b, hull + i, T, P)
-                    reach = m.dot(v, d)
-                    local = m.where3_lt(most, reach, v, local)
-                    most = m.larger(most, reach)
-                local = m.scale3(local, m.get(mem, L.pair_work + PER_UNIT, t))
+                place = L.pair_work + FARTHEST
+                m.hull_farthest(
+                    P.uniform, P.varying, P.colliders_vary, b, P.hull_at + 3 * hull, count, d, mem, place, t
+                )
+                local = m.scale3(m.get3(mem, place, t), m.get(mem, L.pair_work + PER_UNIT, t))
             if kind == TRIANGLE:
                 most = m.fill(real(-FAR))
                 corners = int(3)

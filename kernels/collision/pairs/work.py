@@ -48,5 +48,8 @@ MOST_NUMBERS = 1024
 """Numbers of corners are below this one; of a hull with more vertices several have the same number."""
 CANDIDATE_AT = PATCH_AT + 2 * PATCH
 
+# The vertex of a hull that is farthest along a direction.
+FARTHEST = CANDIDATE_AT + CANDIDATE * CANDIDATES
+
 # Both shapes as in `kernels.collision.pairs.records`, last.
-SHAPES = CANDIDATE_AT + CANDIDATE * CANDIDATES
+SHAPES = FARTHEST + 3

@@ -26,6 +26,7 @@ from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.couplings import COUPLING
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, DOF_ROW
 from newton_like.kernels.solvers.health import forget_kernel
+from newton_like.kernels.solvers.packed import MOST_DOFS
 from newton_like.kernels.solvers.step import general_stages, step_kernel
 from newton_like.kernels.tree import FRICTION, POSITION, SHAPE_TABLE, VELOCITY
 from newton_like.programs.parameters import Parameters, TablesChanged
@@ -58,6 +59,9 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
     template = work.batch.template
     limited = (work.parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any()
     numbers = {**tables.numbers, "limit_rows": DOF_IMPULSES * template.dofs if limited else 0}
+    # contacts of a robot alone, which differ from world to world; those of boxes in piles are the same in all worlds
+    alone = template.trees == 1 and template.dofs <= MOST_DOFS
+    numbers["packed"] = int(numbers["pairs"] > 0 and work.m.width > 1 and alone)
     of_pairs = PAIR_COUNTS if numbers["pairs"] else dict.fromkeys(PAIR_COUNTS, 0)
     records = dict(
         contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, ledger_numbers=LEDGER, **of_pairs,

@@ -11,7 +11,7 @@ import warp as wp
 from newton_like.arrays import active_tape, keep_for_graph, unrecorded
 from newton_like.coercion import as_count, as_number
 from newton_like.collision.ground import refuse_unsupported, shape_kinds, unsupported_pairs
-from newton_like.collision.pairs import cluster_kinds, find_clusters, refuse_lists, resolved
+from newton_like.collision.pairs import cluster_kinds, find_clusters, resolved
 from newton_like.collision.pipeline import check_contacts
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
@@ -237,11 +237,8 @@ class SolverFeatherstone(SolverBase):
 
     @compiling
     def _make_steppers(self, given: bool = False) -> list[Stepper]:
-        kinds, clusters = shape_kinds(self.model), None
-        if not given:
-            # contacts that are handed over act between a body and what is fixed
-            clusters = find_clusters(self.model)
-            kinds = cluster_kinds(kinds, clusters)
+        clusters = find_clusters(self.model)
+        kinds = cluster_kinds(shape_kinds(self.model), clusters)
         return [Stepper(self, batch, given) for batch in find_batches(self.model, kinds, clusters)]
 
     def _refresh(self) -> None:
@@ -287,14 +284,13 @@ class SolverFeatherstone(SolverBase):
             state_out: the state afterwards; may be ``state_in``.
             control: forces and targets; None: those of the model's initial control.
             contacts: None: the solver finds the contacts. Otherwise a list from ``model.collide(state_in)``, or one
-                of the user's, of contacts of moving shapes with fixed ones of any kind; it is used as it is, by the general kernel. See
-                :meth:`unused_contacts`.
+                of the user's, of contacts of moving shapes with fixed ones of any kind and with each other; it is used as it is, by the
+                general kernel. See :meth:`unused_contacts`.
             dt: time step [s]; with :attr:`substeps`, the length of all of them together.
 
         Raises:
             TypeError: an argument is of another kind.
-            ValueError: ``dt`` is not positive, or an array belongs to another model; a list of contacts for a model in which moving shapes
-                may touch each other, unless ``unsupported_contacts="ignore"``.
+            ValueError: ``dt`` is not positive, or an array belongs to another model.
             RuntimeError: a tape records, and an array requires a gradient, which a step does not have.
         """
         model = self.model
@@ -311,9 +307,6 @@ class SolverFeatherstone(SolverBase):
             )
         if contacts is not None and self._given is None:
             with unrecorded(model.device, "SolverFeatherstone.step"):
-                if self.unsupported_contacts == "error":
-                    for stepper in self._steppers:
-                        refuse_lists(model, stepper.tables)
                 self._given = self._make_steppers(given=True)
         steppers = self._steppers if contacts is None else self._given
         capturing = model.device.is_capturing
@@ -350,8 +343,10 @@ class SolverFeatherstone(SolverBase):
     def unused_contacts(self) -> int:
         """Number of unused contacts of the list that was passed to the last step with ``contacts=``.
 
-        Not used are contacts between two moving or two fixed shapes, those of kinematic bodies and of shapes that do not exist, more than
-        ``newton_like.collision.pipeline.SLOTS`` of one shape, and those the list had no room for.
+        Not used are contacts of which no force moves either shape (both are fixed or on kinematic bodies), those of shapes that do not
+        exist, those of moving shapes that filters keep apart or whose contacts the solver does not find, more than
+        ``newton_like.collision.pipeline.SLOTS`` of one shape with fixed shapes, more contacts of a pair of moving shapes than the solver
+        finds (four; of round shapes less), and those the list had no room for.
         """
         if not self._last_was_handed:
             return 0

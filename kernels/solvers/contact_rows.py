@@ -289,8 +289,8 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def given_pair_candidate(b, t, c: int, p: int, T, L, mem):
-        """A contact of pair p that was handed over as candidate c: where it is now, and its impulses in row axes. Its point is on the second
-        shape's body, the other point on the first one's, both in link frames."""
+        """A contact of pair p that was handed over as candidate c: where it is now, and its impulses in row axes. Its point is on the
+        second shape's body, the other point on the first one's, both in link frames."""
         at = L.given + GIVEN * c
         half = m.fill(real(0.5))
         k = m.shape_body(m.pair_one(p, T), T)

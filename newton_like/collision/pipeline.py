@@ -390,8 +390,9 @@ class HandOver:
             place,
             dim=room,
             inputs=[
-                key, value, self.articulation, self.candidate, self.room, self.second, *pair, contacts.rigid_contact_point0, contacts.rigid_contact_point1,
-                contacts.rigid_contact_normal, contacts.rigid_contact_margin0, contacts.rigid_contact_margin1, self.material,
+                key, value, self.articulation, self.candidate, self.room, self.second, *pair, contacts.rigid_contact_point0,
+                contacts.rigid_contact_point1, contacts.rigid_contact_normal, contacts.rigid_contact_margin0,
+                contacts.rigid_contact_margin1, self.material,
                 as_numbers(self.lanes, self.model.dtype, self.work.m.width), used,
             ],
             device=device,

@@ -1,6 +1,7 @@
 """Runs unit tests of Newton's wheel on newton_like: ``python -m tests.support.newton_shim test_kinematics ...`` prints their outcomes.
 
-With ``test_rigid_contact:SolverMuJoCo``, the tests of Newton's solver of that name run with ``SolverFeatherstone``, at its default settings.
+With ``test_rigid_contact:SolverMuJoCo``, the tests of Newton's solver of that name run with ``SolverFeatherstone`` at its default settings,
+those for CUDA devices on the CPU.
 
 The tests import ``newton``. Here that name is a module whose attributes are those of newton_like. Test modules, their helpers and their
 assets are read where the wheel has them; no code of Newton's engine is imported. Names of Newton that newton_like does not have are
@@ -98,9 +99,14 @@ class _ShapeConfig(newton_like.ShapeConfig):
 
 
 class _Builder(newton_like.ModelBuilder):
-    """Builders of newton_like, with such configurations."""
+    """Builders of newton_like, with such configurations, and with velocities whose numbers may be set one by one."""
 
     ShapeConfig = _ShapeConfig
+
+    def add_link(self, *args, **options) -> int:
+        index = super().add_link(*args, **options)
+        self.body_qd[index] = list(self.body_qd[index])
+        return index
 
 
 class _StandIn(solvers.SolverFeatherstone):
@@ -108,6 +114,24 @@ class _StandIn(solvers.SolverFeatherstone):
 
     def __init__(self, model, **options):
         super().__init__(model)
+
+
+def test_body_state(model, state, test_name: str, test_fn, indices=None, **options) -> None:
+    """Raises ValueError unless the function holds for poses and velocities of some bodies."""
+    poses, velocities = state.body_q.numpy(), state.body_qd.numpy()
+    for i in range(model.body_count) if indices is None else indices:
+        if not test_fn(wp.transform(*poses[i].tolist()), wp.spatial_vector(*velocities[i].tolist())):
+            raise ValueError(f"{test_name}: body {i} at {poses[i]} with the velocity {velocities[i]}")
+
+
+class _ViewerNull:
+    """A viewer whose methods do nothing."""
+
+    def __init__(self, *args, **options):
+        pass
+
+    def __getattr__(self, name: str):
+        return lambda *args, **options: None
 
 
 def quat_between_axes(*axes):
@@ -144,7 +168,7 @@ def install(folder: str, stand_in: str = "") -> None:
     def asset(name: str) -> str:
         return os.path.join(folder, "examples", "assets", name)
 
-    examples = _Shim("newton.examples", get_asset=asset)
+    examples = _Shim("newton.examples", get_asset=asset, test_body_state=test_body_state)
     tests = _Shim("newton.tests")
     tests.__path__ = [os.path.join(folder, "tests")]
     own_solvers = _Shim("newton.solvers", solvers, **({stand_in: _StandIn} if stand_in else {}))
@@ -156,12 +180,13 @@ def install(folder: str, stand_in: str = "") -> None:
             examples=examples,
             tests=tests,
             ModelBuilder=_Builder,
+            viewer=_Shim("newton.viewer", viewer, ViewerNull=_ViewerNull),
         ),
         _Shim("newton.sensors", sensors),
         own_solvers,
         _Shim("newton.selection", selection, ArticulationView=_View),
         _Shim("newton.usd", usd),
-        _Shim("newton.viewer", viewer),
+        _Shim("newton.viewer", viewer, ViewerNull=_ViewerNull),
         _Shim("newton.actuators"),
         examples,
         tests,
@@ -250,6 +275,10 @@ def main(modules: list[str]) -> None:
         for each in modules:
             module, _, stand_in = each.partition(":")
             install(folder, stand_in)
+            if stand_in:
+                importlib.import_module("newton.tests.unittest_utils").get_cuda_test_devices = lambda mode=None: [
+                    wp.get_device("cpu")
+                ]
             outcomes[each] = run(folder, module)
     finally:
         sys.stdout = out

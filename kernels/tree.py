@@ -136,8 +136,10 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         pairs: int
         first_paired: int
         pair_table: wp.array[int]
-        # one if some contact has a law, see LAW
+        # one if some contact has a law, see LAW; one if some position limit has one, and where those of the degrees of freedom begin
         laws: int
+        limit_laws: int
+        first_limit_law: int
         # the last pairs are those with surfaces, see `kernels.collision.surfaces`; heights, triangles and boxes of these
         surface_pairs: int
         surface_table: wp.array[m.real]

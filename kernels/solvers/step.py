@@ -102,7 +102,7 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def dof_build(b, t, i: int, full: int, o, T, P, L, mem):
-        m.dof_build(b, t, i, full, m.fill(o.dt), T, P, L, mem)
+        m.dof_build(b, t, i, full, o, T, P, L, mem)
 
     @m.func
     def dof_sweep(b, t, i: int, full: int, o, T, P, L, mem):

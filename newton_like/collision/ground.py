@@ -114,7 +114,7 @@ class ContactTables:
 
     @property
     def law_count(self) -> int:
-        """Number of contacts with a law: none, or all colliders and pairs."""
+        """Number of laws: none or those of all colliders and pairs, then none or those of all degrees of freedom."""
         return 0 if self.laws is None else self.laws.shapes[0].shape[1]
 
     @property

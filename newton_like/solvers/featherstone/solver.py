@@ -202,19 +202,21 @@ class SolverFeatherstone(SolverBase):
 
     @staticmethod
     def register_custom_attributes(builder) -> None:
-        """Declares MuJoCo's settings of contacts as custom attributes, in the namespace ``mujoco``. :func:`add_mjcf` does so for files with
-        such settings.
+        """Declares MuJoCo's settings of contacts and joint limits as custom attributes, in the namespace ``mujoco``. :func:`add_mjcf` does
+        so for files with such settings.
 
         Of shapes: ``contact_rules`` (0: the rules of :class:`ShapeConfig`; 1: friction as in MuJoCo; 2: softness as in MuJoCo; 3: both),
         ``condim``, ``geom_priority``, ``geom_solmix``, ``solref`` (time constant [s] and damping ratio; or, as negative numbers,
         stiffness [1/s^2] and damping [1/s]), ``geom_solimp`` (least and largest impedance, width [m], midpoint, power),
         ``geom_turning_friction`` (torsional and rolling [m]). Sliding friction is ``shape_material_mu``. Of pairs, the custom frequency
         ``mujoco:pair``: ``pair_geom1``, ``pair_geom2`` (shapes), ``pair_condim``, ``pair_friction`` (five numbers: the second and the fifth
-        are not used), ``pair_solref``, ``pair_solimp``, ``pair_margin`` [m], ``pair_gap`` [m] (not used).
+        are not used), ``pair_solref``, ``pair_solimp``, ``pair_margin`` [m], ``pair_gap`` [m] (not used). Of degrees of freedom:
+        ``limit_rules`` (1: their position limits are soft as in MuJoCo), ``solreflimit``, ``solimplimit`` (the width in [m] or [rad]),
+        ``limit_margin`` (how far before the limit it acts, [m] or [rad]).
 
         In a contact of two shapes, a shape that states no rules has no share in the softness, and the priority 0. The solver reads the
-        settings when it is made, and after ``notify_model_changed(ModelFlags.SHAPE_PROPERTIES)``. Contacts that are handed over do not
-        have them.
+        settings when it is made, and after ``notify_model_changed(ModelFlags.SHAPE_PROPERTIES)`` or ``JOINT_DOF_PROPERTIES``. Contacts that
+        are handed over do not have them; limits have.
 
         Args:
             builder: a :class:`newton_like.model.builder.builder.ModelBuilder`.

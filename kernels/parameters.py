@@ -498,7 +498,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         # of each articulation and contact: both shapes, then -1 for position limits
         one: wp.array2d[int],
         two: wp.array2d[int],
-        # laws as `newton_like.collision.laws` makes them, and how many numbers those of one articulation have; 0: they are the same for all
+        # those of `newton_like.collision.laws`, and how many numbers those of one articulation have; 0: they are the same for all
         table: wp.array[real],
         stride: int,
         # Model:
@@ -510,8 +510,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         if i < 0:
             return
         for k in range(share, G.items, G.sharing):
-            s = one[i, k]
-            g = two[i, k]
+            s, g = one[i, k], two[i, k]
             at = law_at + LAW * k
             start = stride * i + LAW_TABLE * k
             for j in range(LAW):

@@ -87,7 +87,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at + TARGET, t, m.where_lt(calm, zero, bounce, target))
         if T.laws > 0:
             half = m.fill(real(0.5))
-            row = m.law_row(b, law, gap, before, weight, o, P)
+            row = m.law_row(b, law, gap, before, weight, m.fill(o.push_speed), o, P)
             least = m.rcp(m.add(ann, row.compliance))
             m.put(mem, at + MASS, t, m.where_lt(half, row.soft, m.mul(on, least), m.get(mem, at + MASS, t)))
             part = m.mul(row.compliance, least)

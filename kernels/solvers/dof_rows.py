@@ -92,7 +92,8 @@ def dof_row_program(m: types.SimpleNamespace) -> dict:
         half = m.fill(real(0.5))
         law = T.first_limit_law + i
         acts = m.law_on(b, law, gap, one, P)
-        row = m.law_row(b, law, gap, m.mul(side, m.get(mem, L.v + i, t)), a, o, P)
+        unbounded = m.fill(real(1.0e30))
+        row = m.law_row(b, law, gap, m.mul(side, m.get(mem, L.v + i, t)), a, unbounded, o, P)
         inverse = m.rcp(m.add(a, row.compliance))
         mass = m.mul(m.get(mem, at + HARD, t), m.mul(acts, inverse))
         m.put(mem, at + MASS, t, m.where_lt(half, row.soft, mass, m.get(mem, at + MASS, t)))

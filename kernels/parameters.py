@@ -495,10 +495,10 @@ def parameter_kernels(real) -> types.SimpleNamespace:
     def laws(
         G: Target,
         law_at: int,
-        # of each articulation and contact: both shapes
+        # of each articulation and contact: both shapes, then -1 for position limits
         one: wp.array2d[int],
         two: wp.array2d[int],
-        # laws as `newton_like.collision.laws` makes them, and how many numbers those of one articulation have; 0: they are the same for all
+        # those of `newton_like.collision.laws`, and how many numbers those of one articulation have; 0: they are the same for all
         table: wp.array[real],
         stride: int,
         # Model:
@@ -510,13 +510,14 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         if i < 0:
             return
         for k in range(share, G.items, G.sharing):
-            s = one[i, k]
-            g = two[i, k]
+            s, g = one[i, k], two[i, k]
             at = law_at + LAW * k
             start = stride * i + LAW_TABLE * k
             for j in range(LAW):
-                if j != LAW_MU and j != LAW_SHIFT:
+                if s < 0 or (j != LAW_MU and j != LAW_SHIFT):
                     give(G, lane, at + j, fetch(table, start + j))
+            if s < 0:
+                continue
             # of sliding friction there are shares of both numbers and of their maximum, and a number
             x = fetch(shape_material_mu, s)
             y = fetch(shape_material_mu, g)

@@ -133,8 +133,8 @@ LAYERS = (
     surface_detection,
     # floor 5
     drive_program,
-    dof_row_program,
     contact_law_program,
+    dof_row_program,
     contact_row_program,
     packed_program,
     coupling_program,

@@ -70,8 +70,8 @@ LAW = 14
 # of dofs that both chains have; and the first candidate.
 SHAPE_TABLE, PAIR_TABLE = 4, 6
 
-# A contact given to the solver: 1 if it exists, its point on the body (link frame) and on the other shape (world), the normal, both
-# margins, and the surface properties from MU to MU_ROLLING.
+# A contact given to the solver: 1 if it exists, its point on the body (link frame) and on the other shape (world; of a pair of
+# shapes on bodies: link frame), the normal, both margins, and the surface properties from MU to MU_ROLLING.
 GIVEN = 18
 GIVEN_ON, GIVEN_POINT, GIVEN_OTHER_POINT, GIVEN_NORMAL = 0, 1, 4, 7
 GIVEN_MARGIN, GIVEN_OTHER_MARGIN, GIVEN_SURFACE = 10, 11, 12
@@ -138,8 +138,10 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         pair_table: wp.array[int]
         # one if sweeps are over packed contacts, see `kernels.solvers.packed`
         packed: int
-        # one if some contact has a law, see LAW
+        # one if some contact has a law, see LAW; one if some position limit has one, and where those of the degrees of freedom begin
         laws: int
+        limit_laws: int
+        first_limit_law: int
         # the last pairs are those with surfaces, see `kernels.collision.surfaces`; heights, triangles and boxes of these
         surface_pairs: int
         surface_table: wp.array[m.real]

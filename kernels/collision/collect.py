@@ -136,12 +136,16 @@ def hand_over_kernels(real):
         count: wp.array[int],
         shape0: wp.array[int],
         shape1: wp.array[int],
-        # of each shape: 0 fixed, 1 moved by forces, 2 kinematic
+        # of each shape: 0 fixed, 1 moved by forces, 2 kinematic; and its body
         moves: wp.array[int],
+        shape_body: wp.array[int],
+        # pairs of shapes on bodies as 2^32 smaller + larger index, in ascending order
+        pairs: wp.array[wp.int64],
         key: wp.array[int],
         value: wp.array[int],
     ):
-        """key <- the shape of each contact that forces move, or 2147483647 unless the other one is fixed; value <- the contact's index."""
+        """key <- the shape that forces move of each contact with one on no body; of two shapes on bodies, of which forces move one or both,
+        the number of shapes and the rank of the pair; else 2147483647. value <- the contact's index."""
         i = wp.tid()
         value[i] = i
         key[i] = 2147483647
@@ -149,19 +153,27 @@ def hand_over_kernels(real):
             a = shape0[i]
             b = shape1[i]
             if a >= 0 and a < moves.shape[0] and b >= 0 and b < moves.shape[0]:
-                if moves[a] == 1 and moves[b] == 0:
+                if moves[a] == 1 and shape_body[b] < 0:
                     key[i] = a
-                if moves[b] == 1 and moves[a] == 0:
+                elif moves[b] == 1 and shape_body[a] < 0:
                     key[i] = b
+                elif moves[a] == 1 or moves[b] == 1:
+                    code = wp.int64(wp.min(a, b)) * wp.int64(4294967296) + wp.int64(wp.max(a, b))
+                    n = wp.lower_bound(pairs, code)
+                    if n < pairs.shape[0]:
+                        if pairs[n] == code:
+                            key[i] = moves.shape[0] + n
 
     @wp.kernel(module="unique", enable_backward=False)
     def place(
         key: wp.array[int],
         value: wp.array[int],
-        slots: int,
-        # of each shape: the articulation of the batch, or -1, and the first candidate
+        # of each shape, then of each pair: the articulation of the batch, or -1, the first candidate, the number of candidates, and the
+        # shape that normals point to
         articulation: wp.array[int],
         candidate: wp.array[int],
+        room: wp.array[int],
+        second: wp.array[int],
         shape0: wp.array[int],
         shape1: wp.array[int],
         point0: wp.array[vec3],
@@ -173,7 +185,7 @@ def hand_over_kernels(real):
         given: wp.array3d[real],
         used: wp.array[int],
     ):
-        """Stores the n-th contact of a shape as its n-th candidate; used <- 1 for each stored contact."""
+        """Stores the n-th contact of a shape or pair as its n-th candidate; used <- 1 for each stored contact."""
         n = wp.tid()
         s = key[n]
         if s == 2147483647:
@@ -181,6 +193,7 @@ def hand_over_kernels(real):
         a = articulation[s]
         if a < 0:
             return
+        slots = room[s]
         rank = int(0)
         while rank < slots and n - rank - 1 >= 0:
             if key[n - rank - 1] != s:
@@ -189,6 +202,7 @@ def hand_over_kernels(real):
         if rank >= slots:
             return
         i = value[n]
+        own = second[s]
         width = given.shape[2]
         at = GIVEN * (candidate[s] + rank)
         b = a // width
@@ -199,7 +213,7 @@ def hand_over_kernels(real):
         up = normal[i]
         near = margin1[i]
         far = margin0[i]
-        if shape0[i] == s:
+        if shape0[i] == own:
             other = shape1[i]
             mine = point0[i]
             theirs = point1[i]
@@ -215,7 +229,7 @@ def hand_over_kernels(real):
         given[b, at + GIVEN_OTHER_MARGIN, lane] = far
         # means of the materials of both shapes; `material` has a time constant in the row OMEGA
         for j in range(material.shape[0]):
-            mean = real(0.5) * (material[j, s] + material[j, other])
+            mean = real(0.5) * (material[j, own] + material[j, other])
             if j == OMEGA:
                 mean = real(1.0) / wp.max(mean, real(1.0e-6))
             given[b, at + GIVEN_SURFACE + j, lane] = mean

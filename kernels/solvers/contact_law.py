@@ -97,8 +97,8 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
         target: m.lane
 
     @m.func
-    def law_row(b, law: int, gap: m.lane, before: m.lane, weight: m.lane, o, P) -> SoftRow:
-        """The row of a contact with this velocity before the step."""
+    def law_row(b, law: int, gap: m.lane, before: m.lane, weight: m.lane, fastest: m.lane, o, P) -> SoftRow:
+        """The row of a contact with this velocity before the step, whose penetration is pushed out at no more than `fastest`."""
         one = m.fill(real(1.0))
         dt = m.fill(o.dt)
         depth = m.larger(m.fill(real(0.0)), m.neg(law_gap(b, law, gap, P)))
@@ -109,7 +109,7 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
         stiffness = m.mul(m.mul(dt, dt), m.law_param(P, b, law, LAW_STIFFNESS))
         stiffness = m.div(m.smaller(stiffness, m.law_param(P, b, law, LAW_MOST)), m.mul(most, most))
         push = m.mul(m.mul(stiffness, m.mul(d, depth)), m.fill(o.inverse_dt))
-        push = m.smaller(m.fill(o.push_speed), push)
+        push = m.smaller(fastest, push)
         compliance = m.mul(weight, m.div(m.sub(one, d), d))
         return SoftRow(m.law_param(P, b, law, LAW_SOFT), compliance, m.add(m.fnma(damping, before, before), push))
 

@@ -87,7 +87,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at + TARGET, t, m.where_lt(calm, zero, bounce, target))
         if T.laws > 0:
             half = m.fill(real(0.5))
-            row = m.law_row(b, law, gap, before, weight, o, P)
+            row = m.law_row(b, law, gap, before, weight, m.fill(o.push_speed), o, P)
             least = m.rcp(m.add(ann, row.compliance))
             m.put(mem, at + MASS, t, m.where_lt(half, row.soft, m.mul(on, least), m.get(mem, at + MASS, t)))
             part = m.mul(row.compliance, least)
@@ -231,12 +231,8 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         visit_on_chain(t, a, c, T.leaf[k], 0, T, L, mem)
 
     @m.func
-    def pair_build(b, t, a: int, c: int, p: int, o, T, P, L, mem):
-        """The rows of candidate c of the pair p as active contact a, warm-started."""
-        m.mix_materials(b, t, p, T, P, L, mem)
-        law = T.colliders + p
-        if T.laws > 0:
-            m.law_material(b, t, L.material, law, P, mem)
+    def pair_rows(b, t, a: int, c: int, p: int, material: int, o, T, P, L, mem):
+        """The rows of candidate c of the pair p as active contact a, with the material at `material` in memory."""
         n = m.get3(mem, L.normal + 3 * (c - T.first_paired), t)
         k = m.shape_body(m.pair_one(p, T), T)
         j = m.shape_body(m.pair_two(p, T), T)
@@ -246,9 +242,17 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         tree = m.moving_tree(j, m.pair_leaf(p, T), T)
         tree2 = m.moving_tree(k, m.pair_other(p, T), T)
         build_rows(
-            b, t, a, c, m.pair_leaf(p, T), m.pair_other(p, T), m.pair_shared(p, T), tree, tree2, j, k, L.material, law, two, one, n,
-            m.tangent(n), m.second_tangent(n), o, T, P, L, mem,
+            b, t, a, c, m.pair_leaf(p, T), m.pair_other(p, T), m.pair_shared(p, T), tree, tree2, j, k, material, T.colliders + p, two, one,
+            n, m.tangent(n), m.second_tangent(n), o, T, P, L, mem,
         )  # fmt: skip
+
+    @m.func
+    def pair_build(b, t, a: int, c: int, p: int, o, T, P, L, mem):
+        """The rows of candidate c of the pair p as active contact a, warm-started."""
+        m.mix_materials(b, t, p, T, P, L, mem)
+        if T.laws > 0:
+            m.law_material(b, t, L.material, T.colliders + p, P, mem)
+        pair_rows(b, t, a, c, p, L.material, o, T, P, L, mem)
 
     @m.func
     def listed_sweep(t, a: int, c: int, at: int, size: int, T, L, mem):
@@ -282,5 +286,35 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
             b, t, a, c, T.leaf[k], -1, 0, m.tree_of(k, T), -1, k, -1, at + GIVEN_SURFACE, 0, x, x, n, m.tangent(n), m.second_tangent(n),
             o, T, P, L, mem,
         )  # fmt: skip
+
+    @m.func
+    def given_pair_candidate(b, t, c: int, p: int, T, L, mem):
+        """A contact of pair p that was handed over as candidate c: where it is now, and its impulses in row axes. Its point is on the
+        second shape's body, the other point on the first one's, both in link frames."""
+        at = L.given + GIVEN * c
+        half = m.fill(real(0.5))
+        k = m.shape_body(m.pair_one(p, T), T)
+        j = m.shape_body(m.pair_two(p, T), T)
+        one = m.apply_plus(
+            m.get9(mem, L.rot + 9 * k, t), m.get3(mem, at + GIVEN_OTHER_POINT, t), m.get3(mem, L.pos + 3 * k, t)
+        )
+        two = m.apply_plus(
+            m.get9(mem, L.rot + 9 * j, t), m.get3(mem, at + GIVEN_POINT, t), m.get3(mem, L.pos + 3 * j, t)
+        )
+        two = m.add3(two, m.between_origins(t, k, j, T, L, mem))
+        n = m.get3(mem, at + GIVEN_NORMAL, t)
+        margin = m.get(mem, at + GIVEN_MARGIN, t)
+        gap = m.sub(m.dot(n, m.sub3(two, one)), m.add(margin, m.get(mem, at + GIVEN_OTHER_MARGIN, t)))
+        m.put(mem, L.gap + c, t, gap)
+        m.put(mem, L.near + c, t, m.neg(m.get(mem, at + GIVEN_ON, t)))
+        m.put3(mem, L.point + 3 * c, t, m.fnma3(n, m.fma(half, gap, margin), two))
+        m.put3(mem, L.normal + 3 * (c - T.first_paired), t, n)
+        for a in range(T.contact_rows // 3):
+            m.in_row_axes(t, L.impulse + T.contact_rows * c + 3 * a, n, mem)
+
+    @m.func
+    def given_pair_build(b, t, a: int, c: int, p: int, o, T, P, L, mem):
+        """The rows of a contact of pair p that was handed over."""
+        pair_rows(b, t, a, c, p, L.given + GIVEN * c + GIVEN_SURFACE, o, T, P, L, mem)
 
     return locals()

@@ -5,7 +5,8 @@ projected Gauss-Seidel: with u = y.z the velocity of the dof,
 
     friction loss    |p| <= friction dt,  p drives u to zero
     velocity limit   |u| <= limit
-    position limit   one-sided: an implicit spring-damper, as for contacts, aims at gap + dt u = 0 while apart
+    position limit   one-sided: an implicit spring-damper, as for contacts, aims at gap + dt u = 0 while apart; or soft as in MuJoCo, see
+                     `kernels.solvers.contact_law`, with the response A in the place of the inverse masses
 
 Velocity and position limits (the *hard* ones) act in a world only where that world needs them, whatever its neighbours in the
 block do; a row without them is shorter.
@@ -52,6 +53,13 @@ def dof_row_program(m: types.SimpleNamespace) -> dict:
         return m.smaller(m.sub(q, m.gain(P, b, i, LIMIT_LOWER)), m.sub(m.gain(P, b, i, LIMIT_UPPER), q))
 
     @m.func
+    def gap_of_law(b, i: int, gap: m.lane, T, P) -> m.lane:
+        """The distance from the limit, or from its margin."""
+        if T.limit_laws > 0:
+            gap = m.law_gap(b, T.first_limit_law + i, gap, P)
+        return gap
+
+    @m.func
     def dof_need(b, t, i: int, dt: m.lane, T, P, L, mem) -> m.lane:
         """Negative where dof i needs its hard limits, judged by the velocity u."""
         limits = T.dof_limits[i]
@@ -60,7 +68,7 @@ def dof_row_program(m: types.SimpleNamespace) -> dict:
         if limits & VELOCITY:
             need = m.smaller(need, m.sub(m.gain(P, b, i, VELOCITY_LIMIT), u))
         if limits & POSITION:
-            gap = limit_gap(b, i, m.get(mem, L.q + T.dof_q[i], t), P)
+            gap = gap_of_law(b, i, limit_gap(b, i, m.get(mem, L.q + T.dof_q[i], t), P), T, P)
             need = m.smaller(need, m.fnma(m.mul(m.fill(real(2.0)), dt), u, gap))
         return need
 
@@ -79,8 +87,26 @@ def dof_row_program(m: types.SimpleNamespace) -> dict:
         return m.where_lt(m.get(mem, L.dof_need + i, t), zero, zero, need)
 
     @m.func
-    def dof_build(b, t, i: int, full: int, dt: m.lane, T, P, L, mem):
+    def soften_limit(b, t, i: int, at: int, gap: m.lane, side: m.lane, a: m.lane, o, T, P, L, mem) -> m.lane:
+        """The row of a position limit whose record is at `at` becomes that of its law, if it has one. Returns one where the limit acts."""
+        one = m.fill(real(1.0))
+        half = m.fill(real(0.5))
+        law = T.first_limit_law + i
+        acts = m.law_on(b, law, gap, one, P)
+        unbounded = m.fill(real(1.0e30))
+        row = m.law_row(b, law, gap, m.mul(side, m.get(mem, L.v + i, t)), a, unbounded, o, P)
+        inverse = m.rcp(m.add(a, row.compliance))
+        mass = m.mul(m.get(mem, at + HARD, t), m.mul(acts, inverse))
+        m.put(mem, at + MASS, t, m.where_lt(half, row.soft, mass, m.get(mem, at + MASS, t)))
+        part = m.where_lt(half, acts, m.mul(row.compliance, inverse), one)
+        m.put(mem, at + SOFTNESS, t, m.where_lt(half, row.soft, part, m.get(mem, at + SOFTNESS, t)))
+        m.put(mem, at + TARGET, t, m.where_lt(half, row.soft, row.target, m.get(mem, at + TARGET, t)))
+        return acts
+
+    @m.func
+    def dof_build(b, t, i: int, full: int, o, T, P, L, mem):
         """The row of dof i, warm-started; with hard limits, where dof_need is negative, if `full`."""
+        dt = m.fill(o.dt)
         limits = T.dof_limits[i]
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -118,6 +144,8 @@ def dof_row_program(m: types.SimpleNamespace) -> dict:
                 m.put(mem, at + TARGET, t, m.where_lt(gap, zero, soft.push, m.neg(m.div(gap, dt))))
                 # an impulse remembered from the other limit is none of this one's
                 warm = m.mul(hard, m.mul(dt, m.get(mem, p + OF_POSITION, t)))
+                if T.limit_laws > 0:
+                    warm = m.mul(warm, soften_limit(b, t, i, at, gap, side, a, o, T, P, L, mem))
                 warm = m.mul(side, m.larger(zero, m.mul(side, warm)))
                 m.put(mem, p + OF_POSITION, t, warm)
                 total = m.add(total, warm)

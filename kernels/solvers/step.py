@@ -110,7 +110,7 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False) -> types.Simp
 
     @m.func
     def dof_build(b, t, i: int, full: int, o, T, P, L, mem):
-        m.dof_build(b, t, i, full, m.fill(o.dt), T, P, L, mem)
+        m.dof_build(b, t, i, full, o, T, P, L, mem)
 
     @m.func
     def dof_sweep(b, t, i: int, full: int, o, T, P, L, mem):
@@ -265,15 +265,30 @@ def step_kernel(
         return find_pairs(b, t, n, m.fill(o.dt), T, P, L, mem, active)
 
     @m.func
+    def place_beside_fixed(b, t, c: int, o, T, L, mem):
+        m.given_candidate(b, t, c, T.candidate_body[c], m.fill(o.dt), T, L, mem)
+
+    @m.func
+    def place_any(b, t, c: int, o, T, L, mem):
+        if c < T.first_paired:
+            place_beside_fixed(b, t, c, o, T, L, mem)
+        else:
+            m.given_pair_candidate(b, t, c, T.candidate_collider[c], T, L, mem)
+
+    place_given = place_any if paired else place_beside_fixed
+
+    @m.func
     def take_contacts(b, t, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
         """Lists the candidates that some world of the block was handed."""
         zero = m.fill(real(0.0))
         n = int(0)
+        if paired:
+            m.weigh_trees(t, T, L, mem)
         for c in range(T.candidates):
             m.recall(mem, L.given + GIVEN * c + GIVEN_ON, GIVEN * c + GIVEN_ON, t, contacts_in, b, 1)
             if m.any_lt(zero, m.get(mem, L.given + GIVEN * c + GIVEN_ON, t)):
                 m.recall(mem, L.given + GIVEN * c, GIVEN * c, t, contacts_in, b, GIVEN)
-                m.given_candidate(b, t, c, T.candidate_body[c], m.fill(o.dt), T, L, mem)
+                place_given(b, t, c, o, T, L, mem)
                 active[n, t] = c
                 n = n + 1
         return n
@@ -291,11 +306,19 @@ def step_kernel(
             pair_build(b, t, a, c, T.candidate_collider[c], o, T, P, L, mem)
 
     @m.func
-    def build_given(b, t, a: int, c: int, o, T, P, L, mem):
+    def build_beside_fixed(b, t, a: int, c: int, o, T, P, L, mem):
         m.given_build(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
+
+    @m.func
+    def build_any_given(b, t, a: int, c: int, o, T, P, L, mem):
+        if c < T.first_paired:
+            build_beside_fixed(b, t, a, c, o, T, P, L, mem)
+        else:
+            m.given_pair_build(b, t, a, c, T.candidate_collider[c], o, T, P, L, mem)
 
     list_contacts = take_contacts if given else find_contacts
     build_found = build_of_any if paired else build_on_plane
+    build_given = build_any_given if paired else build_beside_fixed
     build_contact = build_given if given else build_found
 
     @m.func

@@ -114,7 +114,7 @@ class ContactTables:
 
     @property
     def law_count(self) -> int:
-        """Number of contacts with a law: none, or all colliders and pairs."""
+        """Number of laws: none or those of all colliders and pairs, then none or those of all degrees of freedom."""
         return 0 if self.laws is None else self.laws.shapes[0].shape[1]
 
     @property
@@ -407,12 +407,15 @@ def unsupported_pairs(model, dynamic: bool = False, known=None) -> np.ndarray:
         a, b = np.triu_indices(len(index), 1)
         a, b = index[a], index[b]
         plane = (shapes.type[a] == GeoType.PLANE) | (shapes.type[b] == GeoType.PLANE)
-        plane_is_static = ~((shapes.type[a] == GeoType.PLANE) & moving[a]) & ~(
-            (shapes.type[b] == GeoType.PLANE) & moving[b]
+        on_body_a, on_body_b = shapes.body[a] >= 0, shapes.body[b] >= 0
+        plane_is_static = ~((shapes.type[a] == GeoType.PLANE) & on_body_a) & ~(
+            (shapes.type[b] == GeoType.PLANE) & on_body_b
         )
         keep = (pushed[a] | pushed[b]) & ~(plane & plane_is_static) & may_collide(shapes.group[a], shapes.group[b])
         if known is not None:
-            keep &= ~known(shapes.type[a], shapes.type[b], shapes.body[a] < 0, shapes.body[b] < 0)
+            # a body of no world is in no cluster with those of worlds
+            apart = (shapes.world[a] != shapes.world[b]) & on_body_a & on_body_b
+            keep &= apart | ~known(shapes.type[a], shapes.type[b], ~on_body_a, ~on_body_b)
         pairs = np.stack([a[keep], b[keep]], axis=1)
         if len(pairs):
             codes = (pairs.min(axis=1).astype(np.int64) << 32) | pairs.max(axis=1)
@@ -432,8 +435,12 @@ def refuse_unsupported(model, pairs: np.ndarray, who: str) -> None:
     if len(pairs):
         a, b = (int(s) for s in pairs[0])
         kinematic = moving_shapes(model) & ~moving_shapes(model, dynamic=True)
+        body, world = model.shape_body.numpy(), model.shape_world.numpy()
+        beside_worlds = (body >= 0) & (world < 0) & (world.max() >= 0)
         names = [
-            f"'{model.shape_label[s]}' (index {s}{', on a kinematic body' if kinematic[s] else ''})" for s in (a, b)
+            f"'{model.shape_label[s]}' (index {s}{', on a kinematic body' if kinematic[s] else ''}"
+            f"{', on a body of no world' if beside_worlds[s] else ''})"
+            for s in (a, b)
         ]
         raise ValueError(
             f"shapes {names[0]} and {names[1]} may touch ({len(pairs)} such pairs), but {who} no contacts of"

@@ -1,4 +1,5 @@
-"""The laws of contacts whose shapes, or whose pair, state MuJoCo's settings: friction, and softness by `solref` and `solimp`."""
+"""The laws of contacts whose shapes, or whose pair, state MuJoCo's settings: friction, and softness by `solref` and `solimp`; and those of
+joint limits, softness by `solreflimit` and `solimplimit`."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from newton_like.collision.ground import ContactTables
 from newton_like.kernels.parameters import LAW_TABLE
 from newton_like.model.contact_settings import (
     FRICTION_RULE,
+    LIMIT_SETTINGS,
     PAIR_SETTINGS,
     SOFTNESS_RULE,
     has_contact_settings,
@@ -18,7 +20,7 @@ from newton_like.model.contact_settings import (
 
 from newton_like.kernels.tree import (  # isort: skip
     LAW, LAW_BY_RULE, LAW_DAMPING, LAW_IMPEDANCE, LAW_IMPEDANCE_MOST, LAW_INVERSE_WIDTH, LAW_MIDPOINT, LAW_MOST, LAW_MU, LAW_POWER,
-    LAW_SOFT, LAW_STIFFNESS,
+    LAW_SHIFT, LAW_SOFT, LAW_STIFFNESS,
 )  # fmt: skip
 
 MIN_IMPEDANCE, MAX_IMPEDANCE = 1.0e-4, 0.9999
@@ -30,11 +32,12 @@ TINY = 1.0e-15
 
 @dataclass
 class Laws:
-    """Laws of the contacts of a batch.
+    """Laws of the contacts and of the position limits of a batch.
 
     Attributes:
-        shapes: model indices of the first and of the second shapes, ``[count, contacts]`` each; contacts are colliders, then pairs.
-        table: the numbers of laws, ``[count or 1, contacts, LAW_TABLE]``.
+        shapes: model indices of the first and of the second shapes, ``[count, laws]`` each; contacts are colliders, then pairs. -1 for the
+            limits of degrees of freedom, which follow.
+        table: the numbers of laws, ``[count or 1, laws, LAW_TABLE]``.
     """
 
     shapes: tuple[np.ndarray, np.ndarray]
@@ -73,6 +76,45 @@ def add_laws(model, tables: ContactTables) -> ContactTables:
     tables.numbers["laws"] = 1
     if table[..., LAW_MU + 1 : LAW_MU + 3].any():
         tables.numbers["contact_rows"] = 6
+    return tables
+
+
+def add_limit_laws(model, batch, tables: ContactTables) -> ContactTables:
+    """Adds the laws of position limits to the tables of a batch, behind those of contacts, where some degree of freedom states one.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+    if not has_contact_settings(model) or not batch.template.dofs:
+        return tables
+    settings = settings_of(model)
+    if not settings["limit_rules"].any():
+        return tables
+    _check(model, settings)
+    index = batch.qd_start[:, None] + np.arange(batch.template.dofs)
+    soft = settings["limit_rules"][index] != 0
+    if not soft.any():
+        return tables
+    table = np.zeros((*index.shape, LAW_TABLE))
+    table[..., LAW_IMPEDANCE : LAW_IMPEDANCE_MOST + 1] = table[..., LAW_MIDPOINT, None] = 0.5
+    table[..., LAW_POWER] = 1.0
+    table[..., LAW_SHIFT] = np.where(soft, -settings["limit_margin"][index].astype(np.float64), 0.0)
+    flat = table.reshape(-1, LAW_TABLE)
+    numbers = (settings[name][index].astype(np.float64) for name in ("solreflimit", "solimplimit"))
+    solref, solimp = (x.reshape(-1, x.shape[-1]) for x in numbers)
+    _soften(flat, soft.ravel(), solref, solimp)
+    table = flat.reshape(table.shape)
+    first = tables.law_count
+    shapes = np.full(index.shape, -1)
+    shapes = (shapes, shapes)
+    if tables.laws is not None:
+        before = np.broadcast_to(tables.laws.table, (batch.count, first, LAW_TABLE))
+        table = np.concatenate([before, table], axis=1)
+        shapes = tuple(np.concatenate([old, shapes[0]], axis=1) for old in tables.laws.shapes)
+    if (table == table[:1]).all():
+        table = table[:1]
+    tables.laws = Laws(shapes, table)
+    tables.numbers.update(limit_laws=1, first_limit_law=first)
     return tables
 
 
@@ -186,6 +228,7 @@ _POSITIVE = {
     "geom_turning_friction": "numbers",
     "pair_friction": "numbers",
     "pair_margin": "a distance",
+    "limit_margin": "a distance",
 }
 
 
@@ -198,6 +241,9 @@ def _check(model, settings: dict) -> None:
             if name in PAIR_SETTINGS:
                 a, b = (int(settings[f"pair_geom{k}"][i]) for k in (1, 2))
                 what = f"pair of shapes '{model.shape_label[a]}' and '{model.shape_label[b]}'"
+            elif name in LIMIT_SETTINGS:
+                joint = int(np.searchsorted(model.joint_qd_start.numpy(), i, side="right")) - 1
+                what = f"joint '{model.joint_label[joint]}' (index {joint}), degree of freedom {i}"
             else:
                 what = f"shape '{model.shape_label[i]}' (index {i})"
             raise ValueError(f"{what}: mujoco:{name} is {settings[name][i].tolist()}; give {give}")
@@ -208,7 +254,7 @@ def _check(model, settings: dict) -> None:
         refuse(name, ~sound, f"{what} of at least 0")
     for name in ("condim", "pair_condim"):
         refuse(name, ~np.isin(settings[name], (1, 3, 4, 6)), "1, 3, 4 or 6")
-    for name in ("solref", "pair_solref"):
+    for name in ("solref", "pair_solref", "solreflimit"):
         numbers = settings[name].reshape(-1, 2)
         sound = np.isfinite(numbers).all(axis=1) & ((numbers > 0.0).all(axis=1) | (numbers < 0.0).all(axis=1))
         refuse(
@@ -216,6 +262,6 @@ def _check(model, settings: dict) -> None:
             ~sound,
             "a time constant [s] and a damping ratio above 0, or both a stiffness and a damping as negative numbers",
         )
-    for name in ("geom_solimp", "pair_solimp"):
+    for name in ("geom_solimp", "pair_solimp", "solimplimit"):
         numbers = settings[name].reshape(-1, 5)
         refuse(name, ~np.isfinite(numbers).all(axis=1), "five finite numbers")

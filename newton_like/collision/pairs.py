@@ -54,7 +54,8 @@ def find_clusters(model) -> list[range]:
     moving = moving_shapes(model)
     clusters: list[range] = []
     patterns: dict[tuple, list[tuple[int, int]]] = {}
-    used = np.flatnonzero(shapes.collides & moving & np.isin(shapes.type, list(KIND)) & (owner >= 0))
+    # a body that no degree of freedom moves is touched by those that move
+    used = np.flatnonzero(shapes.collides & np.isin(shapes.type, list(KIND)) & (owner >= 0))
     order = used[np.argsort(owner[used], kind="stable")]
     starts = np.searchsorted(owner[order], np.arange(model.articulation_count + 1))
     cuts = np.flatnonzero(np.diff(worlds)) + 1
@@ -63,20 +64,26 @@ def find_clusters(model) -> list[range]:
             continue
         mine = order[starts[a] : starts[end]]
         first = mine[0] if len(mine) else 0
-        key = (end - a, (owner[mine] - a).tobytes(), shapes.group[mine].tobytes(), (mine - first).tobytes())
+        key = (
+            end - a,
+            (owner[mine] - a).tobytes(),
+            shapes.group[mine].tobytes(),
+            (mine - first).tobytes(),
+            moving[mine].tobytes(),
+        )
         codes = shapes.filtered_among(mine)
         key = (*key, (codes - ((first << 32) | first)).tobytes())
         if key not in patterns:
-            patterns[key] = _ranges(end - a, owner[mine] - a, mine, shapes)
+            patterns[key] = _ranges(end - a, owner[mine] - a, mine, shapes, moving[mine])
         clusters += [range(a + s, a + e) for s, e in patterns[key]]
     return clusters
 
 
-def _ranges(count: int, owner: np.ndarray, mine: np.ndarray, shapes: Shapes) -> list[tuple[int, int]]:
+def _ranges(count: int, owner: np.ndarray, mine: np.ndarray, shapes: Shapes, moving) -> list[tuple[int, int]]:
     """Runs of articulations, so that those that may touch are in one run."""
     reach = np.arange(count)
     i, j = np.triu_indices(len(mine), 1)
-    keep = (owner[i] != owner[j]) & may_collide(shapes.group[mine[i]], shapes.group[mine[j]])
+    keep = (owner[i] != owner[j]) & (moving[i] | moving[j]) & may_collide(shapes.group[mine[i]], shapes.group[mine[j]])
     i, j = i[keep], j[keep]
     codes = (np.minimum(mine[i], mine[j]).astype(np.int64) << 32) | np.maximum(mine[i], mine[j])
     keep = ~shapes.is_filtered(codes)
@@ -113,15 +120,15 @@ def _static_of(model, batch: Batch, shapes: Shapes) -> np.ndarray:
     return np.concatenate([np.broadcast_to(shared, (batch.count, len(shared))), own], axis=1)
 
 
-def add_pairs(model, batch: Batch, tables: ContactTables) -> ContactTables:
-    """Adds the pairs of shapes of a batch that may touch to its colliders with planes.
+def add_pairs(model, batch: Batch, tables: ContactTables, fixed: bool = True) -> ContactTables:
+    """Adds the pairs of shapes of a batch that may touch to its colliders with planes. `fixed`: also those with shapes on no body.
 
     Raises:
         ValueError: clusters of the batch differ in their shapes.
     """
     shapes, template = Shapes(model), batch.template
     own, bodies = shapes_of(model, batch, shapes, moving=False)
-    static = _static_of(model, batch, shapes)
+    static = _static_of(model, batch, shapes) if fixed else np.zeros((batch.count, 0), dtype=int)
     index = np.concatenate([own, static], axis=1)
     body = np.array([*bodies, *[-1] * static.shape[1]], dtype=int)
     moves = np.append(template.leaf >= 0, False)[body]
@@ -227,15 +234,3 @@ def _common(a, b) -> int:
     n = min(len(a), len(b))
     differs = np.flatnonzero(np.asarray(a[:n]) != np.asarray(b[:n]))
     return int(differs[0]) if len(differs) else n
-
-
-def refuse_lists(model, tables: ContactTables) -> None:
-    """Raises ValueError for a batch in which moving shapes may touch each other: lists of contacts have no place for those."""
-    one, two = tables.arrays["pair_one"], tables.arrays["pair_two"]
-    both = np.flatnonzero((tables.arrays["pair_leaf"] >= 0) & (tables.arrays["pair_other"] >= 0))
-    if len(both):
-        a, b = (model.shape_label[tables.pair_shapes[0, of[both[0]]]] for of in (one, two))
-        raise ValueError(
-            f"shapes '{a}' and '{b}' both move and may touch, but a step takes contacts between moving and fixed shapes from a list; call"
-            " step with contacts=None, filter the pairs, or pass unsupported_contacts='ignore'"
-        )

@@ -279,7 +279,8 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
 
 
 def given_tables(model, batch) -> ContactTables:
-    """Candidates for contacts that are handed over: SLOTS for every moving shape of the batch."""
+    """Candidates for contacts that are handed over: SLOTS for every moving shape of the batch beside those on no body, then those of
+    pairs of shapes on bodies."""
     moving = np.flatnonzero(moving_shapes(model))
     body = model.shape_body.numpy()
     order = moving[np.argsort(body[moving], kind="stable")]
@@ -305,8 +306,10 @@ def given_tables(model, batch) -> ContactTables:
         collider_body=none, collider_kind=none, collider_plane=none, collider_candidate=none, hull_at=none, hull_count=none,
         candidate_collider=of, candidate_body=np.array(bodies, dtype=int)[of], plane_finite=none, **NO_PAIRS, **couplings,
     )  # fmt: skip
-    tables = ContactTables(numbers, arrays)
+    tables = ContactTables(numbers, arrays, hull=np.zeros((0, 3)))
     tables.shapes = np.array(shapes, dtype=int).reshape(batch.count, len(bodies))
+    add_pairs(model, batch, tables, fixed=False)
+    numbers["given"] = GIVEN * numbers["candidates"]
     return tables
 
 
@@ -325,18 +328,31 @@ class HandOver:
     def __init__(self, model, tables: ContactTables, work: Workspace):
         self.model, self.work = model, work
         self.lanes = work.block_lanes(tables.numbers["given"])
-        articulation = np.full(model.shape_count, -1, dtype=np.int32)
-        candidate = np.zeros(model.shape_count, dtype=np.int32)
-        articulation[tables.shapes] = np.arange(tables.shapes.shape[0])[:, None]
-        candidate[tables.shapes] = SLOTS * np.arange(tables.shapes.shape[1])
-        device = model.device
-        self.articulation = wp.array(articulation, dtype=wp.int32, device=device)
-        self.candidate = wp.array(candidate, dtype=wp.int32, device=device)
+        device, places = model.device, self._places(tables)
+        self.articulation, self.candidate, self.room, self.second = (
+            wp.array(np.concatenate(x), dtype=wp.int32, device=device) for x in zip(*places, strict=True)
+        )
         self.moves = wp.array(_motion(model), dtype=wp.int32, device=device)
         self._kinds = edits_of(model).last[KINDS]
         self.material = wp.zeros((len(MATERIALS), model.shape_count), dtype=model.dtype, device=device)
         self._turning = tables.numbers["contact_rows"] > 3
         self.read()
+
+    def _places(self, tables: ContactTables) -> tuple:
+        """Of shapes and of pairs: the articulation of the batch or -1, the first candidate, the number of candidates, and the shape that
+        normals point to."""
+        articulation = np.full(self.model.shape_count, -1)
+        candidate = np.zeros(self.model.shape_count, dtype=int)
+        articulation[tables.shapes] = np.arange(tables.shapes.shape[0])[:, None]
+        candidate[tables.shapes] = SLOTS * np.arange(tables.shapes.shape[1])
+        of_shapes = (articulation, candidate, np.full(self.model.shape_count, SLOTS), np.arange(self.model.shape_count))
+        one, two = (tables.pair_shapes[:, tables.arrays[name]].astype(np.int64) for name in ("pair_one", "pair_two"))
+        codes = (np.minimum(one, two) << 32) | np.maximum(one, two)
+        order = np.argsort(codes, axis=None, kind="stable")
+        self.pairs = wp.array(codes.ravel()[order], dtype=wp.int64, device=self.model.device)
+        first = tables.arrays["pair_candidate"]
+        of_pairs = (np.arange(len(codes))[:, None], first[:-1], np.diff(first), two)
+        return of_shapes, tuple(np.broadcast_to(x, codes.shape).ravel()[order] for x in of_pairs)
 
     def read(self) -> None:
         """Takes materials from the model.
@@ -364,14 +380,20 @@ class HandOver:
         key = wp.zeros(2 * room, dtype=wp.int32, device=device)
         value = wp.zeros(2 * room, dtype=wp.int32, device=device)
         pair = [contacts.rigid_contact_shape0, contacts.rigid_contact_shape1]
-        wp.launch(keys, dim=room, inputs=[contacts.rigid_contact_count, *pair, self.moves, key, value], device=device)
+        wp.launch(
+            keys,
+            dim=room,
+            inputs=[contacts.rigid_contact_count, *pair, self.moves, self.model.shape_body, self.pairs, key, value],
+            device=device,
+        )
         wp.utils.radix_sort_pairs(key, value, room)
         wp.launch(
             place,
             dim=room,
             inputs=[
-                key, value, SLOTS, self.articulation, self.candidate, *pair, contacts.rigid_contact_point0, contacts.rigid_contact_point1,
-                contacts.rigid_contact_normal, contacts.rigid_contact_margin0, contacts.rigid_contact_margin1, self.material,
+                key, value, self.articulation, self.candidate, self.room, self.second, *pair, contacts.rigid_contact_point0,
+                contacts.rigid_contact_point1, contacts.rigid_contact_normal, contacts.rigid_contact_margin0,
+                contacts.rigid_contact_margin1, self.material,
                 as_numbers(self.lanes, self.model.dtype, self.work.m.width), used,
             ],
             device=device,

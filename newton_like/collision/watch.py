@@ -9,7 +9,7 @@ from newton_like.arrays import flat
 from newton_like.kernels.edits import edit_kernels
 from newton_like.model.contact_settings import has_contact_settings, settings_of
 from newton_like.model.edit_checks import check_mesh_scales, check_shape_types
-from newton_like.model.edits import SHAPES, TYPES, edits_of
+from newton_like.model.edits import GAINS, SHAPES, TYPES, edits_of
 
 _FORMS = ("shape_type", "shape_hull_first", "shape_hull_count", "hull_points")
 
@@ -50,7 +50,7 @@ class ShapeWatch:
         if edits.last[SHAPES] > self._since and model.shape_count and self._differs(model, edits):
             check_shape_types(model)
             return True
-        if self._settings and edits.last[SHAPES] > self._since:
+        if self._settings and max(edits.last[SHAPES], edits.last[GAINS]) > self._since:
             now = settings_of(model)
             if not all(np.array_equal(old, now[name]) for name, old in self._settings.items()):
                 return True

@@ -1,4 +1,5 @@
-"""MuJoCo's settings of contacts as custom attributes of shapes and of pairs of shapes, with Newton's names in the namespace ``mujoco``."""
+"""MuJoCo's settings of contacts and of joint limits as custom attributes of shapes, of pairs of shapes and of degrees of freedom, with
+Newton's names in the namespace ``mujoco``."""
 
 from __future__ import annotations
 
@@ -47,14 +48,22 @@ _OF_PAIRS = (
     ("pair_gap", wp.float32, 0.0, None),
     ("pair_friction", _VEC5, PAIR_FRICTION, None),
 )
+_OF_DOFS = (
+    # own: 1: the position limits of a degree of freedom are soft by solreflimit and solimplimit
+    ("limit_rules", wp.int32, 0),
+    ("solreflimit", wp.vec2, SOLREF),
+    ("solimplimit", _VEC5, SOLIMP),
+    ("limit_margin", wp.float32, 0.0),
+)
 
 _SHAPE_SETTINGS = tuple(name for name, *_ in _OF_SHAPES)
 PAIR_SETTINGS = tuple(name for name, *_ in _OF_PAIRS)
-SETTINGS = (*_SHAPE_SETTINGS, *PAIR_SETTINGS)
+LIMIT_SETTINGS = tuple(name for name, *_ in _OF_DOFS)
+SETTINGS = (*_SHAPE_SETTINGS, *PAIR_SETTINGS, *LIMIT_SETTINGS)
 
 
 def declare_contact_settings(builder) -> None:
-    """Declares the settings of contacts of MuJoCo as custom attributes of a builder; see
+    """Declares the settings of contacts and limits of MuJoCo as custom attributes of a builder; see
     :meth:`newton_like.solvers.SolverFeatherstone.register_custom_attributes`."""
     if PAIR not in builder.custom_frequencies:
         builder.add_custom_frequency(CustomFrequency("pair", namespace=NAMESPACE))
@@ -70,17 +79,33 @@ def declare_contact_settings(builder) -> None:
         builder.add_custom_attribute(
             CustomAttribute(name, dtype, PAIR, namespace=NAMESPACE, default=default, references=refers)
         )
+    for name, dtype, default in _OF_DOFS:
+        builder.add_custom_attribute(
+            CustomAttribute(
+                name, dtype, AttributeFrequency.JOINT_DOF, namespace=NAMESPACE, default=default,
+                mjcf_attribute_name=f"mujoco:{name}",
+            )
+        )  # fmt: skip
 
 
 def has_contact_settings(model) -> bool:
-    """Whether shapes or pairs of a model may have settings of MuJoCo."""
-    return hasattr(getattr(model, NAMESPACE, None), "contact_rules")
+    """Whether shapes, pairs or degrees of freedom of a model may have settings of MuJoCo."""
+    space = getattr(model, NAMESPACE, None)
+    return hasattr(space, "contact_rules") or hasattr(space, "limit_rules")
 
 
 def settings_of(model) -> dict:
-    """The settings on the host, ``[shape_count, ...]`` and ``[pairs, ...]``."""
+    """The settings on the host, ``[shape_count, ...]``, ``[pairs, ...]`` and ``[joint_dof_count, ...]``."""
     space = getattr(model, NAMESPACE)
     # attributes of a frequency without entities have no arrays
-    sizes = {"pair_solref": 2, "pair_solimp": 5, "pair_friction": 5}
-    none = {name: np.zeros((0, sizes[name]) if name in sizes else 0) for name in PAIR_SETTINGS}
+    sizes = {
+        "solref": 2,
+        "geom_solimp": 5,
+        "geom_turning_friction": 2,
+        "pair_solref": 2,
+        "pair_solimp": 5,
+        "pair_friction": 5,
+    }
+    sizes |= {"solreflimit": 2, "solimplimit": 5}
+    none = {name: np.zeros((0, sizes[name]) if name in sizes else 0) for name in SETTINGS}
     return {name: getattr(space, name).numpy() if hasattr(space, name) else none[name] for name in SETTINGS}

@@ -101,6 +101,8 @@ class Model(Fields):
         custom_frequency_articulation: articulation of each entity, int arrays by the keys of the frequencies that define it.
         custom_frequency_label_attributes: keys of the attributes with labels of entities, by the keys of the frequencies that have some.
         contact_attributes: attributes of contacts that were requested, see :meth:`request_contact_attributes`.
+        rigid_contact_max: capacity for contacts of :meth:`contacts` and :class:`newton_like.CollisionPipeline`. None (the default): eight
+            for every colliding shape on a body.
         version: number of calls of :meth:`notify_changed`. Cached results of an older version are stale.
     """
 
@@ -114,6 +116,7 @@ class Model(Fields):
         self.check_finite = "auto"
         self.tendons: list = []
         self.frames = FrameTable()
+        self._contact_room = None
         self.version = 0
         self._varying = frozenset()
         # the reason that the mass matrix is singular, and the version it was found for; see newton_like.model.singular
@@ -135,6 +138,15 @@ class Model(Fields):
     _edits = _graph_readers = _graph_numbers = _surfaces = None
     # scales of shapes as of finalize, where there are hulls; and what the structure was, see newton_like.model.structure
     _hull_scale = _structure = None
+
+    @property
+    def rigid_contact_max(self) -> int | None:
+        """Default capacity for contacts."""
+        return self._contact_room
+
+    @rigid_contact_max.setter
+    def rigid_contact_max(self, value: int | None) -> None:
+        self._contact_room = None if value is None else as_index(value, "rigid_contact_max", 2**31)
 
     @property
     def evaluator(self) -> str:
@@ -269,7 +281,7 @@ class Model(Fields):
         """Memory for contacts.
 
         Args:
-            rigid_contact_max: how many; by default eight for every colliding shape on a body.
+            rigid_contact_max: how many; by default the attribute ``rigid_contact_max``.
             collision_pipeline: a :class:`newton_like.CollisionPipeline` of this model, whose ``contacts()`` is called instead.
 
         Raises:
@@ -451,7 +463,9 @@ def shapes_by_body(shape_body: list[int], body_count: int) -> dict[int, list[int
 
 
 def contact_room(model) -> int:
-    """Default capacity for contacts: `CONTACTS_PER_SHAPE` for every colliding shape on a body."""
+    """Default capacity for contacts: ``rigid_contact_max`` of the model, or `CONTACTS_PER_SHAPE` for every colliding shape on a body."""
+    if model.rigid_contact_max is not None:
+        return model.rigid_contact_max
     flags, body = model.shape_flags.numpy(), model.shape_body.numpy()
     return CONTACTS_PER_SHAPE * int(np.count_nonzero((flags & int(ShapeFlags.COLLIDE_SHAPES) != 0) & (body >= 0)))
 

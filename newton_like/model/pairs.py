@@ -52,6 +52,14 @@ class PairSet(MutableSet):
         """Adds one pair, in either order."""
         self.update([pair])
 
+    def append(self, pair) -> None:
+        """The same as :meth:`add`, as for a list."""
+        self.add(pair)
+
+    def extend(self, pairs: Iterable) -> None:
+        """The same as :meth:`update`, as for a list."""
+        self.update(pairs)
+
     def discard(self, pair) -> None:
         """Removes a pair, in either order, if it exists."""
         codes = self._sorted()

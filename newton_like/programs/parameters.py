@@ -498,15 +498,15 @@ class Parameters:
                 found[name] = wp.array(np.ascontiguousarray(table, dtype=np.int32), dtype=wp.int32, device=device)
             for name, table in (("allowed", contacts.record_allowed), ("pair_allowed", contacts.pair_allowed)):
                 found[name] = wp.array(np.ascontiguousarray(table), dtype=wp.bool, device=device)
-            if contacts.laws is not None:
-                law = contacts.laws
-                found["law_one"], found["law_two"] = (
-                    wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=device) for x in law.shapes
-                )
-                found["law_table"] = wp.array(law.table.ravel(), dtype=self.m.real, device=device)
-                found["law_stride"] = law.table[0].size if len(law.table) > 1 else 0
             second = self._drivers.get("second", np.full(self._counts["pair"], -1))
             found["driver_of_second"] = wp.array(np.asarray(second), dtype=wp.int32, device=device)
+        if contacts is not None and contacts.laws is not None:
+            law = contacts.laws
+            found["law_one"], found["law_two"] = (
+                wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=device) for x in law.shapes
+            )
+            found["law_table"] = wp.array(law.table.ravel(), dtype=self.m.real, device=device)
+            found["law_stride"] = law.table[0].size if len(law.table) > 1 else 0
         return found
 
     # ------------------------------------------------------------------------------------------------ what varies

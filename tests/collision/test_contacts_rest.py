@@ -356,7 +356,8 @@ def test_contacts_without_a_use_are_counted():
 
     assert unused([row(box, balls[0])]) == 0
     assert unused([row(box, other)]) == 1  # two fixed shapes
-    assert unused([row(balls[0], balls[1])]) == 1  # two moving shapes
+    assert unused([row(balls[0], balls[1])]) == 0
+    assert unused([row(balls[0], balls[1])] * 2) == 1  # more than one of two balls
     assert unused([row(box, 99), row(box, balls[1])]) == 1  # a shape that does not exist
     assert unused([row(box, balls[0])] * 8 + [row(box, balls[1])] * 8) == 0
     assert unused([row(box, balls[0])] * 11 + [row(box, balls[1])]) == 3  # more than eight of one shape

@@ -1,5 +1,8 @@
 """Runs unit tests of Newton's wheel on newton_like: ``python -m tests.support.newton_shim test_kinematics ...`` prints their outcomes.
 
+With ``test_rigid_contact:SolverMuJoCo``, the tests of Newton's solver of that name run with ``SolverFeatherstone`` at its default settings,
+those for CUDA devices on the CPU.
+
 The tests import ``newton``. Here that name is a module whose attributes are those of newton_like. Test modules, their helpers and their
 assets are read where the wheel has them; no code of Newton's engine is imported. Names of Newton that newton_like does not have are
 attributes whose use raises :class:`Missing`, so that a module with one test of another solver is still run.
@@ -7,7 +10,10 @@ attributes whose use raises :class:`Missing`, so that a module with one test of 
 
 from __future__ import annotations
 
+import importlib.abc
+import importlib.machinery
 import importlib.util
+import itertools
 import json
 import os
 import sys
@@ -19,6 +25,7 @@ import warp as wp
 
 import newton_like
 from newton_like import selection, sensors, solvers, usd, viewer
+from newton_like.geometry.transforms import quat_between
 
 
 class Missing(Exception):
@@ -32,7 +39,8 @@ class _MissingType(type):
         raise Missing(cls.__name__)
 
     def __getattr__(cls, name: str):
-        if name.startswith("__"):
+        # Warp asks types of arguments for attributes of its own
+        if name.startswith(("__", "_wp_")):
             raise AttributeError(name)
         return _MissingType(f"{cls.__name__}.{name}", (), {})
 
@@ -84,38 +92,106 @@ def centres_of_mass(
     centres[i] = wp.transform_point(frame * body_q[i], body_com[i])
 
 
+class _ShapeConfig(newton_like.ShapeConfig):
+    """The configuration of shapes, whose attributes may have any name, as in Newton: its tests set some that have no effect there."""
+
+    __slots__ = ("__dict__",)
+
+
+class _Builder(newton_like.ModelBuilder):
+    """Builders of newton_like, with such configurations, and with velocities whose numbers may be set one by one."""
+
+    ShapeConfig = _ShapeConfig
+
+    def add_link(self, *args, **options) -> int:
+        index = super().add_link(*args, **options)
+        self.body_qd[index] = list(self.body_qd[index])
+        return index
+
+
+class _StandIn(solvers.SolverFeatherstone):
+    """SolverFeatherstone with the name of another solver, whose options have no effect."""
+
+    def __init__(self, model, **options):
+        super().__init__(model)
+
+
+def test_body_state(model, state, test_name: str, test_fn, indices=None, **options) -> None:
+    """Raises ValueError unless the function holds for poses and velocities of some bodies."""
+    poses, velocities = state.body_q.numpy(), state.body_qd.numpy()
+    for i in range(model.body_count) if indices is None else indices:
+        if not test_fn(wp.transform(*poses[i].tolist()), wp.spatial_vector(*velocities[i].tolist())):
+            raise ValueError(f"{test_name}: body {i} at {poses[i]} with the velocity {velocities[i]}")
+
+
+class _ViewerNull:
+    """A viewer whose methods do nothing."""
+
+    def __init__(self, *args, **options):
+        pass
+
+    def __getattr__(self, name: str):
+        return lambda *args, **options: None
+
+
+def quat_between_axes(*axes):
+    """The rotation from the first axis to the last one, by way of those between."""
+    q = wp.quat_identity()
+    for a, b in itertools.pairwise(axes):
+        q = wp.quat(*quat_between(a.to_vector(), b.to_vector()).tolist()) * q
+    return q
+
+
+class _Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds modules of Newton that have no equivalent here: modules whose names are all missing. Modules of tests are found as usual."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname.startswith("newton.") and not fullname.startswith("newton.tests."):
+            return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        return _Shim(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
 def newton_folder() -> str:
     """The folder of the installed Newton."""
     return importlib.util.find_spec("newton").submodule_search_locations[0]
 
 
-def install(folder: str) -> None:
-    """Adds the modules that Newton's tests import to ``sys.modules``."""
+def install(folder: str, stand_in: str = "") -> None:
+    """Adds the modules that Newton's tests import to ``sys.modules``. SolverFeatherstone is also Newton's solver `stand_in`."""
 
     def asset(name: str) -> str:
         return os.path.join(folder, "examples", "assets", name)
 
-    examples = _Shim("newton.examples", get_asset=asset)
+    examples = _Shim("newton.examples", get_asset=asset, test_body_state=test_body_state)
     tests = _Shim("newton.tests")
     tests.__path__ = [os.path.join(folder, "tests")]
+    own_solvers = _Shim("newton.solvers", solvers, **({stand_in: _StandIn} if stand_in else {}))
     modules = [
         _Shim(
             "newton",
             newton_like,
-            solvers=_Shim("newton.solvers", solvers),
+            solvers=own_solvers,
             examples=examples,
             tests=tests,
+            ModelBuilder=_Builder,
+            viewer=_Shim("newton.viewer", viewer, ViewerNull=_ViewerNull),
         ),
         _Shim("newton.sensors", sensors),
-        _Shim("newton.solvers", solvers),
+        own_solvers,
         _Shim("newton.selection", selection, ArticulationView=_View),
         _Shim("newton.usd", usd),
-        _Shim("newton.viewer", viewer),
+        _Shim("newton.viewer", viewer, ViewerNull=_ViewerNull),
         _Shim("newton.actuators"),
         examples,
         tests,
         _Shim("newton._src"),
-        _Shim("newton._src.core"),
+        _Shim("newton._src.core", newton_like, quat_between_axes=quat_between_axes),
         _Shim("newton._src.core.types", newton_like),
         _Shim("newton._src.geometry"),
         _Shim("newton._src.geometry.flags", newton_like),
@@ -137,6 +213,8 @@ def install(folder: str) -> None:
         parent, _, name = module.__name__.rpartition(".")
         if parent:
             vars(sys.modules[parent])[name] = module
+    if not any(isinstance(finder, _Absent) for finder in sys.meta_path):
+        sys.meta_path.append(_Absent())
 
 
 class _Outcomes(unittest.TestResult):
@@ -190,11 +268,18 @@ def run(folder: str, module: str) -> dict[str, str]:
 
 def main(modules: list[str]) -> None:
     folder = newton_folder()
-    install(folder)
     warnings.simplefilter("ignore")
     out, sys.stdout = sys.stdout, sys.stderr
+    outcomes = {}
     try:
-        outcomes = {module: run(folder, module) for module in modules}
+        for each in modules:
+            module, _, stand_in = each.partition(":")
+            install(folder, stand_in)
+            if stand_in:
+                importlib.import_module("newton.tests.unittest_utils").get_cuda_test_devices = lambda mode=None: [
+                    wp.get_device("cpu")
+                ]
+            outcomes[each] = run(folder, module)
     finally:
         sys.stdout = out
     print(json.dumps(outcomes))

@@ -32,6 +32,7 @@ from newton_like.importers.mjcf.ties import Ties
 from newton_like.importers.mjcf.trees import find_hosts, order_of, share_joints
 from newton_like.importers.shared import Options, add_root_joint, join_articulation, remark_massless
 from newton_like.importers.xml_source import ImportFileError
+from newton_like.model.contact_settings import NAMESPACE, declare_contact_settings
 from newton_like.model.tendons import Tendon
 from newton_like.types import MAXVAL, JointTargetMode, JointType
 
@@ -191,6 +192,8 @@ class SceneBuilder:
         """Adds bodies, joints, shapes, articulations, loops, tendons and collision filters to the builder."""
         scale, before = self.options.scale, self.builder.joint_count
         self._shapes.settings.declare()
+        if any(joint.limit for body in self.model.bodies for joint in body.joints):
+            declare_contact_settings(self.builder)
         self._world_pose = self.options.world_pose(self.builder)
         self._link_of: dict[int, int] = {0: self.options.parent_body}
         for tree in self._trees:
@@ -294,6 +297,13 @@ class SceneBuilder:
         self.joints[joint.name] = index
         self.dofs[joint.name] = self.builder.joint_qd_start[index] + number
         self.coords[joint.name] = self.builder.joint_q_start[index] + number
+        for name, value in joint.limit.items():
+            # lengths of a slide joint
+            if joint.kind == "slide" and name == "limit_margin":
+                value *= self.options.scale
+            elif joint.kind == "slide" and name == "solimplimit":
+                value = (*value[:2], self.options.scale * value[2], *value[3:])
+            self.builder.custom_attributes[f"{NAMESPACE}:{name}"].values[self.dofs[joint.name]] = value
 
     def _add_joints(self, group: list[Joint], parent: int, link: int, anchor: np.ndarray) -> None:
         """Adds one joint for one or several joints of the file."""

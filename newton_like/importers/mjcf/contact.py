@@ -37,6 +37,33 @@ def read_solimp(element: XmlElement) -> tuple[float, ...]:
     return (*given, *SOLIMP[len(given) :])
 
 
+def read_limit_settings(model: Mjcf, element: XmlElement, label: str) -> dict:
+    """Settings of the limits of a hinge or slide joint, by the names of custom attributes; none where the file states none.
+
+    Args:
+        model: the file, for remarks.
+        element: the joint.
+        label: its name.
+
+    Raises:
+        ImportFileError: a number is not one that it can be.
+    """
+    stated = [name for name in ("solreflimit", "solimplimit", "margin") if name in element.attributes]
+    if not stated:
+        return {}
+    solref = (*floats(element, "solreflimit", 2, ()), *SOLREF)[:2]
+    if not is_solref(solref):
+        model.findings.remark("joints have a solreflimit with a 0 or with two signs, which is ignored", label)
+        solref = SOLREF
+        if stated == ["solreflimit"]:
+            return {}
+    given = floats(element, "solimplimit", 5, ())
+    return {
+        "limit_rules": 1, "solreflimit": solref, "solimplimit": (*given, *SOLIMP[len(given) :]),
+        "limit_margin": element.number("margin", 0.0, low=0.0),
+    }  # fmt: skip
+
+
 def is_solref(solref) -> bool:
     """Whether two numbers are a time constant and a damping ratio, or a stiffness and a damping as negative numbers."""
     return min(solref) > 0.0 or max(solref) < 0.0

@@ -16,7 +16,7 @@ from newton_like.geometry.transforms import (
     transform_multiply,
     transform_point,
 )
-from newton_like.importers.mjcf.contact import read_condim, read_solimp
+from newton_like.importers.mjcf.contact import read_condim, read_limit_settings, read_solimp
 from newton_like.importers.mjcf.pose import between, pose_of, quat_from_euler, unit
 from newton_like.importers.mjcf.records import Body, Compiler, Geom, Joint, Mjcf, Site
 from newton_like.importers.mjcf.source import MAIN, MAX_ELEMENTS, Defaults, Findings, MjcfSource, floats, whole, words
@@ -332,6 +332,8 @@ class _Parser:
         auto = self.model.compiler.autolimits
         if kind != "free":
             joint.range = limits(element, "range", "limited", auto, angle)
+            if kind in ("hinge", "slide") and joint.range is not None:
+                joint.limit = read_limit_settings(self.model, element, name)
         elif words(element, "limited", AUTO) or "range" in element.attributes:
             self.model.findings.remark("free joints have limits, which are not used", name)
         joint.effort = limits(element, "actuatorfrcrange", "actuatorfrclimited", auto)

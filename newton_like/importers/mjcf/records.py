@@ -48,6 +48,7 @@ class Joint:
         springref: rest coordinate of the spring.
         springdamper: time constant [s] and damping ratio instead of stiffness and damping, or ``None``.
         effort: smallest and largest force of all actuators together, or ``None``.
+        limit: settings of the limits that the file has, by the names of custom attributes in the namespace ``mujoco``.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Joint:
     springref: float = 0.0
     springdamper: tuple[float, float] | None = None
     effort: tuple[float, float] | None = None
+    limit: dict = field(default_factory=dict)
 
     @property
     def dofs(self) -> int:

@@ -82,7 +82,7 @@ _SHORTCUTS = {
 }
 _JOINT = (
     "name class type pos axis ref range limited stiffness damping springref springdamper armature frictionloss "
-    "actuatorfrcrange actuatorfrclimited"
+    "actuatorfrcrange actuatorfrclimited solreflimit solimplimit margin"
 )
 _ATTRIBUTES = {
     "mujoco": "model",

@@ -11,7 +11,7 @@ import warp as wp
 from newton_like.arrays import active_tape, keep_for_graph, unrecorded
 from newton_like.coercion import as_count, as_number
 from newton_like.collision.ground import refuse_unsupported, shape_kinds, unsupported_pairs
-from newton_like.collision.pairs import cluster_kinds, find_clusters, refuse_lists, resolved
+from newton_like.collision.pairs import cluster_kinds, find_clusters, resolved
 from newton_like.collision.pipeline import check_contacts
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
@@ -207,19 +207,21 @@ class SolverFeatherstone(SolverBase):
 
     @staticmethod
     def register_custom_attributes(builder) -> None:
-        """Declares MuJoCo's settings of contacts as custom attributes, in the namespace ``mujoco``. :func:`add_mjcf` does so for files with
-        such settings.
+        """Declares MuJoCo's settings of contacts and joint limits as custom attributes, in the namespace ``mujoco``. :func:`add_mjcf` does
+        so for files with such settings.
 
         Of shapes: ``contact_rules`` (0: the rules of :class:`ShapeConfig`; 1: friction as in MuJoCo; 2: softness as in MuJoCo; 3: both),
         ``condim``, ``geom_priority``, ``geom_solmix``, ``solref`` (time constant [s] and damping ratio; or, as negative numbers,
         stiffness [1/s^2] and damping [1/s]), ``geom_solimp`` (least and largest impedance, width [m], midpoint, power),
         ``geom_turning_friction`` (torsional and rolling [m]). Sliding friction is ``shape_material_mu``. Of pairs, the custom frequency
         ``mujoco:pair``: ``pair_geom1``, ``pair_geom2`` (shapes), ``pair_condim``, ``pair_friction`` (five numbers: the second and the fifth
-        are not used), ``pair_solref``, ``pair_solimp``, ``pair_margin`` [m], ``pair_gap`` [m] (not used).
+        are not used), ``pair_solref``, ``pair_solimp``, ``pair_margin`` [m], ``pair_gap`` [m] (not used). Of degrees of freedom:
+        ``limit_rules`` (1: their position limits are soft as in MuJoCo), ``solreflimit``, ``solimplimit`` (the width in [m] or [rad]),
+        ``limit_margin`` (how far before the limit it acts, [m] or [rad]).
 
         In a contact of two shapes, a shape that states no rules has no share in the softness, and the priority 0. The solver reads the
-        settings when it is made, and after ``notify_model_changed(ModelFlags.SHAPE_PROPERTIES)``. Contacts that are handed over do not
-        have them.
+        settings when it is made, and after ``notify_model_changed(ModelFlags.SHAPE_PROPERTIES)`` or ``JOINT_DOF_PROPERTIES``. Contacts that
+        are handed over do not have them; limits have.
 
         Args:
             builder: a :class:`newton_like.model.builder.builder.ModelBuilder`.
@@ -242,12 +244,9 @@ class SolverFeatherstone(SolverBase):
 
     @compiling
     def _make_steppers(self, given: bool = False) -> list[Stepper]:
-        of_loops = self._loops.kinds(self.model.articulation_count)
-        kinds, clusters = [a + b for a, b in zip(shape_kinds(self.model), of_loops, strict=True)], None
-        if not given:
-            # contacts that are handed over act between a body and what is fixed
-            clusters = find_clusters(self.model)
-            kinds = cluster_kinds(kinds, clusters)
+        clusters, of_loops = find_clusters(self.model), self._loops.kinds(self.model.articulation_count)
+        kinds = [a + b for a, b in zip(shape_kinds(self.model), of_loops, strict=True)]
+        kinds = cluster_kinds(kinds, clusters)
         return [Stepper(self, batch, given) for batch in find_batches(self.model, kinds, clusters)]
 
     def _refresh(self) -> None:
@@ -300,14 +299,13 @@ class SolverFeatherstone(SolverBase):
             state_out: the state afterwards; may be ``state_in``.
             control: forces and targets; None: those of the model's initial control.
             contacts: None: the solver finds the contacts. Otherwise a list from ``model.collide(state_in)``, or one
-                of the user's, of contacts of moving shapes with fixed ones of any kind; it is used as it is, by the general kernel. See
-                :meth:`unused_contacts`.
+                of the user's, of contacts of moving shapes with fixed ones of any kind and with each other; it is used as it is, by the
+                general kernel. See :meth:`unused_contacts`.
             dt: time step [s]; with :attr:`substeps`, the length of all of them together.
 
         Raises:
             TypeError: an argument is of another kind.
-            ValueError: ``dt`` is not positive, or an array belongs to another model; a list of contacts for a model in which moving shapes
-                may touch each other, unless ``unsupported_contacts="ignore"``.
+            ValueError: ``dt`` is not positive, or an array belongs to another model.
             RuntimeError: a tape records, and an array requires a gradient, which a step does not have.
         """
         model = self.model
@@ -324,9 +322,6 @@ class SolverFeatherstone(SolverBase):
             )
         if contacts is not None and self._given is None:
             with unrecorded(model.device, "SolverFeatherstone.step"):
-                if self.unsupported_contacts == "error":
-                    for stepper in self._steppers:
-                        refuse_lists(model, stepper.tables)
                 self._given = self._make_steppers(given=True)
         steppers = self._steppers if contacts is None else self._given
         capturing = model.device.is_capturing
@@ -363,8 +358,10 @@ class SolverFeatherstone(SolverBase):
     def unused_contacts(self) -> int:
         """Number of unused contacts of the list that was passed to the last step with ``contacts=``.
 
-        Not used are contacts between two moving or two fixed shapes, those of kinematic bodies and of shapes that do not exist, more than
-        ``newton_like.collision.pipeline.SLOTS`` of one shape, and those the list had no room for.
+        Not used are contacts of which no force moves either shape (both are fixed or on kinematic bodies), those of shapes that do not
+        exist, those of moving shapes that filters keep apart or whose contacts the solver does not find, more than
+        ``newton_like.collision.pipeline.SLOTS`` of one shape with fixed shapes, more contacts of a pair of moving shapes than the solver
+        finds (four; of round shapes less), and those the list had no room for.
         """
         if not self._last_was_handed:
             return 0

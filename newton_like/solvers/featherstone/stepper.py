@@ -11,7 +11,7 @@ import warp as wp
 
 from newton_like.arrays import as_numbers, constant_array, keep_for_graph
 from newton_like.collision.ground import find_colliders
-from newton_like.collision.laws import add_laws
+from newton_like.collision.laws import add_laws, add_limit_laws
 from newton_like.collision.pairs import add_pairs
 from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.compiler.cpp import FLAGS
@@ -145,8 +145,9 @@ class Stepper:
     def _find_tables(self):
         model = self.solver.model
         if self.given:
-            return given_tables(model, self.batch)
-        return add_laws(model, add_pairs(model, self.batch, find_colliders(model, self.batch)))
+            return add_limit_laws(model, self.batch, given_tables(model, self.batch))
+        tables = add_laws(model, add_pairs(model, self.batch, find_colliders(model, self.batch)))
+        return add_limit_laws(model, self.batch, tables)
 
     def _choose_kernel(self) -> None:
         self.kernel = self._find_kernel()

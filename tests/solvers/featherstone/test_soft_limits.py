@@ -1,0 +1,192 @@
+"""Position limits with MuJoCo's settings: joints bounce, rest and settle as in MuJoCo; other limits stay as they are.
+
+Positions half a step later, at the velocity of the state, are those of MuJoCo's Euler integrator, see `test_contact_laws`.
+"""
+
+import mujoco
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like import ModelBuilder, ModelFlags
+from newton_like.importers.mjcf import MjcfWarning
+from newton_like.solvers import SolverFeatherstone
+
+DT = 0.002
+
+
+def limit_settings(rng, direct: bool) -> str:
+    """Random settings. Where a spring is stiffer than one per step squared, it is softer here than in MuJoCo."""
+    ref = (
+        (-rng.uniform(1e3, 1e4), -rng.uniform(10.0, 100.0))
+        if direct
+        else (rng.uniform(0.005, 0.05), rng.uniform(0.5, 1.5))
+    )
+    low, high, width = rng.uniform(0.1, 0.9), rng.uniform(0.5, 0.99), rng.uniform(5e-4, 5e-2)
+    curve = (rng.uniform(0.2, 0.8), rng.uniform(1.0, 4.0))
+    numbers = " ".join(str(float(x)) for x in (low, high, width, *curve))
+    margin = f'margin="{rng.uniform(0.0, 0.05)}"' if rng.random() < 0.5 else ""
+    return f'solreflimit="{ref[0]} {ref[1]}" solimplimit="{numbers}" {margin}'
+
+
+def joint_of(rng, kind: str, settings: str, name: str = "joint") -> str:
+    axis = "0 1 0" if kind == "hinge" else "0 0 1"
+    limits = (-rng.uniform(0.05, 0.3), rng.uniform(0.05, 0.3))
+    return f'<joint name="{name}" type="{kind}" axis="{axis}" range="{limits[0]} {limits[1]}" {settings}/>'
+
+
+def scene(body: str) -> str:
+    option = f'<compiler angle="radian"/><option timestep="{DT}"><flag contact="disable" eulerdamp="disable"/></option>'
+    return f"<mujoco>{option}<worldbody>{body}</worldbody></mujoco>"
+
+
+def ball(rng) -> str:
+    return f'<geom type="sphere" size=".05" pos="{rng.uniform(0.2, 0.4)} 0 0" mass="{rng.uniform(0.2, 2.0)}"/>'
+
+
+def single(rng, kind: str, direct: bool) -> str:
+    return scene(f"<body>{joint_of(rng, kind, limit_settings(rng, direct))}{ball(rng)}</body>")
+
+
+def built(xmls, dtype=wp.float64):
+    builder = ModelBuilder()
+    for xml in xmls:
+        builder.begin_world()
+        builder.add_mjcf(xml)
+        builder.end_world()
+    return builder.finalize(dtype=dtype)
+
+
+def motions(model, steps: int, **options) -> np.ndarray:
+    """Coordinates after each step, half a step later, ``[steps, coordinates]``."""
+    solver, now, then = SolverFeatherstone(model, **options), model.state(), model.state()
+    found = []
+    for _ in range(steps):
+        solver.step(now, then, dt=DT)
+        now, then = then, now
+        found.append(now.joint_q.numpy() + 0.5 * DT * now.joint_qd.numpy())
+    return np.array(found)
+
+
+def motions_of_mujoco(xmls, steps: int) -> np.ndarray:
+    worlds = []
+    for xml in xmls:
+        model = mujoco.MjModel.from_xml_string(xml)
+        data, found = mujoco.MjData(model), []
+        for _ in range(steps):
+            mujoco.mj_step(model, data)
+            found.append(data.qpos.copy())
+        worlds.append(found)
+    return np.concatenate(worlds, axis=1)
+
+
+@pytest.mark.parametrize("direct", [False, True])
+def test_joints_bounce_at_limits_and_rest_as_in_mujoco(rng, direct):
+    """Hinges and slides of random loads; each world has its own numbers. Custom attributes have single precision."""
+    for kind in ("hinge", "slide"):
+        xmls = [single(rng, kind, direct) for _ in range(8)]
+        found = motions(built(xmls), 500, evaluator="general")
+        expected = motions_of_mujoco(xmls, 500)
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=3.0e-7)
+
+
+@pytest.mark.slow
+def test_chains_settle_at_their_limits_as_in_mujoco(rng):
+    """Two links, whose limits both carry load. The softness depends on the pose here, and MuJoCo takes that of the file, so sizes of
+    penetrations differ by some per cent."""
+    for _ in range(3):
+        joints = [
+            f'<joint type="hinge" axis="0 1 0" damping=".3" range="-.2 {x}" solreflimit=".02 1" solimplimit=".8 .9 .01"/>'
+            for x in rng.uniform(0.02, 0.2, 2)
+        ]
+        arm = f'<body pos=".3 0 0">{joints[1]}{ball(rng)}</body>'
+        xml = scene(f"<body>{joints[0]}{ball(rng)}{arm}</body>")
+        found, expected = motions(built([xml]), 2000, evaluator="general")[-1], motions_of_mujoco([xml], 2000)[-1]
+        limits = mujoco.MjModel.from_xml_string(xml).jnt_range[:, 1]
+        assert (expected > limits + 1e-5).all(), "both are beyond their limits"
+        np.testing.assert_allclose(found - limits, expected - limits, rtol=0.1)
+
+
+def test_evaluators_agree_bit_by_bit(rng):
+    xmls = [single(rng, "hinge", False)] * 9
+    runs = [motions(built(xmls, wp.float32), 150, evaluator=e) for e in ("general", "specialised")]
+    np.testing.assert_array_equal(*runs)
+    assert np.ptp(runs[0], axis=1).max() == 0.0
+
+
+def test_joints_without_settings_keep_their_limits(rng):
+    """In a file, and in a model, in which another joint has some."""
+    stiff = joint_of(rng, "hinge", "", "stiff")
+    plain = f"<body>{stiff}{ball(rng)}</body>"
+    soft = f'<body pos="0 1 0">{joint_of(rng, "hinge", limit_settings(rng, False), "soft")}{ball(rng)}</body>'
+    alone, both = built([scene(plain)]), built([scene(plain + soft)])
+    assert not hasattr(alone, "mujoco")
+    np.testing.assert_array_equal(both.mujoco.limit_rules.numpy(), [0, 1])
+    found = [motions(model, 300, evaluator="general")[:, 0] for model in (alone, both)]
+    np.testing.assert_array_equal(*found)
+
+
+def test_steps_with_lists_of_contacts_have_the_same_limits(rng):
+    model = built([single(rng, "hinge", False)])
+    found = []
+    for contacts in (None, model.contacts(8)):
+        solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+        for _ in range(300):
+            solver.step(state, state, None, contacts, DT)
+        found.append(state.joint_q.numpy())
+    np.testing.assert_allclose(*found, rtol=0.0, atol=1e-12)
+
+
+def test_settings_of_your_own_and_their_edits(rng):
+    """The depth at rest beyond a limit is that of its law, R f = k d depth with f = m g and R = (1 - d) / (d m), for a constant d."""
+    g, time, ratio, d = 9.81, rng.uniform(0.02, 0.05), rng.uniform(0.8, 1.5), rng.uniform(0.3, 0.9)
+    builder = ModelBuilder()
+    SolverFeatherstone.register_custom_attributes(builder)
+    link = builder.add_link(mass=rng.uniform(0.5, 3.0), inertia=np.eye(3))
+    settings = {"limit_rules": 1, "solreflimit": (time, ratio), "solimplimit": (d, d, 0.01, 0.5, 2.0)}
+    joint = builder.add_joint_prismatic(
+        -1,
+        link,
+        axis="z",
+        limit_lower=-0.1,
+        limit_upper=0.1,
+        custom_attributes={f"mujoco:{k}": v for k, v in settings.items()},
+    )
+    builder.add_articulation([joint])
+    model = builder.finalize(dtype=wp.float64)
+
+    def depth(solver) -> float:
+        state = model.state()
+        for _ in range(2000):
+            solver.step(state, state, None, None, DT)
+        return -0.1 - state.joint_q.numpy()[0]
+
+    solver = SolverFeatherstone(model, evaluator="general")
+    first = depth(solver)
+    k = 1.0 / (d * time * ratio) ** 2
+    np.testing.assert_allclose(first, (1.0 - d) / d * g / (k * d), rtol=1e-5)
+    model.mujoco.solreflimit.assign([[0.5 * time, ratio]])
+    solver.notify_model_changed(ModelFlags.JOINT_DOF_PROPERTIES)
+    np.testing.assert_allclose(depth(solver), 0.25 * first, rtol=1e-5)
+    for name, value, match in (
+        (
+            "solreflimit",
+            [[0.0, 1.0]],
+            r"joint 'joint_0' \(index 0\), degree of freedom 0: mujoco:solreflimit is .*time constant",
+        ),
+        ("limit_margin", [-1.0], "limit_margin is -1.*at least 0"),
+        ("solimplimit", [[np.nan] * 5], "solimplimit is .*finite"),
+    ):
+        old = getattr(model.mujoco, name).numpy().copy()
+        getattr(model.mujoco, name).assign(value)
+        with pytest.raises(ValueError, match=match):
+            SolverFeatherstone(model, evaluator="general")
+        getattr(model.mujoco, name).assign(old)
+
+
+def test_settings_without_a_meaning_are_remarked(rng):
+    builder = ModelBuilder()
+    joint = joint_of(rng, "hinge", 'solreflimit="0 1"')
+    with pytest.warns(MjcfWarning, match="solreflimit with a 0"):
+        builder.add_mjcf(scene(f"<body>{joint}{ball(rng)}</body>"))
+    assert not builder.custom_attributes

@@ -68,6 +68,7 @@ from newton_like.kernels.solvers.contact_rows import contact_row_program
 from newton_like.kernels.solvers.couplings import coupling_program
 from newton_like.kernels.solvers.dof_rows import dof_row_program
 from newton_like.kernels.solvers.drives import drive_program
+from newton_like.kernels.solvers.impulses import impulse_program
 from newton_like.kernels.solvers.integrate import integrate_program
 from newton_like.kernels.solvers.packed import packed_program
 from newton_like.kernels.spans import span_program
@@ -139,6 +140,7 @@ LAYERS = (
     packed_program,
     coupling_program,
     carrier_program,
+    impulse_program,
     integrate_program,
     balance_program,
     closure_program,

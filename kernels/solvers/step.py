@@ -9,8 +9,6 @@ import types
 import warp as wp
 from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.collision.report import report_function
-from newton_like.kernels.rows import SOFTNESS
-from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY, SETTLED
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
 from newton_like.kernels.solvers.sweeps import stages_without_loops, stages_without_pairs, sweep_function
@@ -341,75 +339,6 @@ def step_kernel(
                 n = n + 1
         return n
 
-    @m.func
-    def start_cold(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
-        """Drops the remembered impulses in worlds where they are worse than none: where |z|^2 / 2 - impulse . target is larger with them
-        (Todorov 2014 chooses the warm start in this way)."""
-        zero = m.fill(real(0.0))
-        change = m.mul(m.fill(real(-2.0)), m.get(mem, L.warm_work, t))
-        for i in range(T.dofs):
-            z = m.get(mem, L.z + i, t)
-            old = m.get(mem, L.free_z + i, t)
-            change = m.fma(m.sub(z, old), m.add(z, old), change)
-        if m.any_lt(zero, change):
-            for i in range(T.dofs):
-                z = m.get(mem, L.z + i, t)
-                m.put(mem, L.z + i, t, m.where_lt(zero, change, m.get(mem, L.free_z + i, t), z))
-            for i in range(T.couplings + T.loop_rows):
-                p = L.coupling_impulse + i
-                m.put(mem, p, t, m.where_lt(zero, change, zero, m.get(mem, p, t)))
-            for n in range(limits):
-                for j in range(DOF_IMPULSES):
-                    p = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + n, t] // 2) + j
-                    m.put(mem, p, t, m.where_lt(zero, change, zero, m.get(mem, p, t)))
-            for a in range(contacts):
-                for j in range(T.contact_rows):
-                    p = L.impulse + T.contact_rows * active[a, t] + j
-                    m.put(mem, p, t, m.where_lt(zero, change, zero, m.get(mem, p, t)))
-
-    @m.func
-    def scale_impulses(t, contacts: int, limits: int, s: m.lane, T, L, mem, active: wp.array2d[int]):
-        """All impulses of active rows times s."""
-        for e in range(T.couplings + T.loop_rows):
-            m.put(mem, L.coupling_impulse + e, t, m.mul(s, m.get(mem, L.coupling_impulse + e, t)))
-        for n in range(limits):
-            p = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + n, t] // 2)
-            for j in range(DOF_IMPULSES):
-                m.put(mem, p + j, t, m.mul(s, m.get(mem, p + j, t)))
-        for a in range(contacts):
-            p = L.impulse + T.contact_rows * active[a, t]
-            for j in range(T.contact_rows):
-                m.put(mem, p + j, t, m.mul(s, m.get(mem, p + j, t)))
-
-    @m.func
-    def calm_bounces(b, t, contacts: int, limits: int, T, P, L, mem, active: wp.array2d[int]):
-        """Weakens impacts that would add energy, as Newton's law of restitution does with friction (Kane and Levinson 1985)."""
-        zero = m.fill(real(0.0))
-        one = m.fill(real(1.0))
-        # an impact is what has no softness
-        softness = one
-        for a in range(contacts):
-            softness = m.smaller(softness, m.get(mem, L.contact + CONTACT * a + SOFTNESS, t))
-        tiny = m.fill(real(1.0e-30))
-        if m.any_lt(softness, tiny):
-            square = tiny
-            along = zero
-            for i in range(T.dofs):
-                z = m.get(mem, L.free_z + i, t)
-                d = m.sub(m.get(mem, L.z + i, t), z)
-                square = m.fma(d, d, square)
-                along = m.fma(z, d, along)
-            if T.prescribed != 0:
-                along = m.add(along, m.work_on_carriers(b, t, contacts, limits, T, P, L, mem, active))
-            # |z + s d| = |z|; half of an elastic impact is a plastic one
-            s = m.smaller(one, m.larger(m.fill(real(0.5)), m.div(m.mul(m.fill(real(-2.0)), along), square)))
-            s = m.where_lt(softness, tiny, s, one)
-            for i in range(T.dofs):
-                z = m.get(mem, L.free_z + i, t)
-                scaled = m.fma(s, m.sub(m.get(mem, L.z + i, t), z), z)
-                m.put(mem, L.z + i, t, m.where_lt(s, one, scaled, m.get(mem, L.z + i, t)))
-            scale_impulses(t, contacts, limits, s, T, L, mem, active)
-
     sweep = sweep_function(m, stages, paired)
     report_contact = report_function(m)
 
@@ -430,14 +359,14 @@ def step_kernel(
             build_contact(b, t, a, active[a, t], o, T, P, L, mem)
         if T.prescribed != 0:
             m.bring_back(b, t, T, P, L, mem)
-        start_cold(t, contacts, limits, T, L, mem, active)
+        m.start_cold(t, contacts, limits, T, L, mem, active)
         # all dofs with friction are in the list: without a hard limit among them they are visited in one go
         plain = bool(limits > 0)
         for n in range(limits):
             if active[T.candidates + n, t] % 2 == 1:
                 plain = bool(False)
         sweep(b, t, contacts, limits, plain, o, T, P, L, mem, active)
-        calm_bounces(b, t, contacts, limits, T, P, L, mem, active)
+        m.calm_bounces(b, t, contacts, limits, T, P, L, mem, active)
         # loops have the last word
         closure_sweep(t, T, L, mem)
 

@@ -86,15 +86,18 @@ def _unpack_code(width: int, real) -> str:
     """C++ body of ``unpack_impulses``."""
     number = C_NAME[real]
     return f"""{{ {number}* const F = ({number}*)mem.data; const int rows = T.contact_rows;
+        const int from[3] = {{L.packed_impulse, L.packed_swept, L.packed_start}};
         int count[{width}];
         for (int l = 0; l < {width}; ++l) count[l] = 0;
-        for (int a = 0; a < contacts; ++a) for (int l = 0; l < {width}; ++l) {{
-            const bool on = F[(size_t)(L.contact + {CONTACT} * a + {ON}) * {width} + l] > 0;
-            if (!on || !(F[(size_t)L.packed_worlds * {width} + l] > 0)) continue;
-            const int s = count[l]++;
-            for (int r = 0; r < rows; ++r)
-                F[(size_t)(L.impulse + rows * active.data[a] + r) * {width} + l]
-                    = F[(size_t)(L.packed_impulse + rows * s + r) * {width} + l];
+        for (int a = 0; a < contacts; ++a) {{
+            const int to[3] = {{L.impulse + rows * active.data[a], L.swept_impulse + rows * a, L.start_impulse + rows * a}};
+            for (int l = 0; l < {width}; ++l) {{
+                const bool on = F[(size_t)(L.contact + {CONTACT} * a + {ON}) * {width} + l] > 0;
+                if (!on || !(F[(size_t)L.packed_worlds * {width} + l] > 0)) continue;
+                const int s = count[l]++;
+                for (int q = 0; q < 3; ++q) for (int r = 0; r < rows; ++r)
+                    F[(size_t)(to[q] + r) * {width} + l] = F[(size_t)(from[q] + rows * s + r) * {width} + l];
+            }}
         }} }}"""
 
 

@@ -226,27 +226,21 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     unpack = m.unpack_impulses if can_pack else no_impulses
 
     @m.func
-    def packed_impulse_at(n: int, packed: int, contacts: int, limits: int, t, T, L, active: wp.array2d[int]) -> int:
-        """Where impulse n of active rows is, contacts being in slots if `packed`."""
-        at = L.packed_impulse + n
-        if packed == 0 or n >= T.contact_rows * contacts:
-            at = impulse_at(n, contacts, limits, t, T, L, active)
-        return at
-
-    @m.func
     def settle(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
         """Sweeps on until a round of sweeps changed the velocities of every world of the block by no more than `tolerance`, in the norm of
         the kinetic energy, of the change by all impulses, but at most 2^ROUNDS times as often as before. The first round begins with the
-        impulses of the step before. A world keeps the result of the first round for which that holds. With ``T.packed``, the contacts of
-        worlds that have not settled after the first round are packed; those of the others stay as they are."""
+        impulses of the step before. A world keeps the result of the first round for which that holds. With ``T.packed``, rounds
+        sweep over the contacts of worlds that have not settled, alone; those of the others stay as they are."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         rows = T.contact_rows * contacts
         count = rows + DOF_IMPULSES * limits + T.couplings + T.loop_rows
         packed = int(0)
         visited = int(contacts)
-        # numbers of the impulses of contacts that have to be remembered
-        remembered = int(rows)
+        first = int(0)
+        if T.packed != 0:
+            # impulses of contacts of worlds that have settled do not change
+            first = rows
         m.put(mem, L.settled, t, zero)
         more = int(o.iterations)
         for _round in range(ROUNDS):
@@ -266,35 +260,32 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                 break
             # 1 for a world that settles now
             now = m.mul(m.sub(one, old), m.sub(one, moving))
-            if T.packed != 0 and packed == 0:
-                remembered = int(0)
+            if packed != 0:
+                unpack(t, contacts, T, L, mem, active)
             for i in range(T.dofs):
                 kept = m.get(mem, L.settled_z + i, t)
                 m.put(mem, L.settled_z + i, t, m.where_lt(zero, now, m.get(mem, L.z + i, t), kept))
-            for n in range(count):
-                if n < remembered or n >= rows:
-                    p = m.get(mem, packed_impulse_at(n, packed, contacts, limits, t, T, L, active), t)
-                    kept = m.get(mem, L.settled_impulse + n, t)
-                    m.put(mem, L.settled_impulse + n, t, m.where_lt(zero, now, p, kept))
+            for n in range(first, count):
+                p = m.get(mem, impulse_at(n, contacts, limits, t, T, L, active), t)
+                kept = m.get(mem, L.settled_impulse + n, t)
+                m.put(mem, L.settled_impulse + n, t, m.where_lt(zero, now, p, kept))
             m.put(mem, L.settled, t, m.add(old, now))
-            if T.packed != 0 and packed == 0:
+            if T.packed != 0:
                 visited = pack(t, contacts, T, L, mem, active)
                 packed = 1
-                remembered = T.contact_rows * visited
             sweep_on(b, t, more, more, contacts, visited, packed, limits, plain, o, T, P, L, mem, active)
             more = more + more
+        if packed != 0:
+            unpack(t, contacts, T, L, mem, active)
         old = m.get(mem, L.settled, t)
         if m.any_lt(zero, old):
             for i in range(T.dofs):
                 kept = m.get(mem, L.settled_z + i, t)
                 m.put(mem, L.z + i, t, m.where_lt(zero, old, kept, m.get(mem, L.z + i, t)))
-            for n in range(count):
-                if n < remembered or n >= rows:
-                    at = packed_impulse_at(n, packed, contacts, limits, t, T, L, active)
-                    kept = m.get(mem, L.settled_impulse + n, t)
-                    m.put(mem, at, t, m.where_lt(zero, old, kept, m.get(mem, at, t)))
-        if packed != 0:
-            unpack(t, contacts, T, L, mem, active)
+            for n in range(first, count):
+                at = impulse_at(n, contacts, limits, t, T, L, active)
+                kept = m.get(mem, L.settled_impulse + n, t)
+                m.put(mem, at, t, m.where_lt(zero, old, kept, m.get(mem, at, t)))
 
     @m.func
     def sweep_piles(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):

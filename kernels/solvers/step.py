@@ -9,6 +9,7 @@ import types
 import warp as wp
 from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.collision.report import report_function
+from newton_like.kernels.solvers.deep import deep_function
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY, SETTLED
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
 from newton_like.kernels.solvers.sweeps import stages_without_loops, stages_without_pairs, sweep_function
@@ -341,6 +342,7 @@ def step_kernel(
 
     sweep = sweep_function(m, stages, paired)
     report_contact = report_function(m)
+    push_deep = deep_function(m)
 
     @m.func
     def constrain(b, t, contacts: int, limits: int, o, T, P, L, mem, active: wp.array2d[int]):
@@ -359,6 +361,7 @@ def step_kernel(
             build_contact(b, t, a, active[a, t], o, T, P, L, mem)
         if T.prescribed != 0:
             m.bring_back(b, t, T, P, L, mem)
+        push_deep(t, contacts, o, T, L, mem, active)
         m.start_cold(t, contacts, limits, T, L, mem, active)
         # all dofs with friction are in the list: without a hard limit among them they are visited in one go
         plain = bool(limits > 0)

@@ -9,7 +9,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import check_recorded, host_array, unrecorded
-from newton_like.coercion import as_flag, as_index, as_number
+from newton_like.coercion import as_count, as_flag, as_index, as_number
 from newton_like.kernels.edits import DEGENERATE, NEGLIGIBLE
 from newton_like.model.columns import KIND_OF
 from newton_like.model.contacts import Contacts, checked_attributes
@@ -146,7 +146,7 @@ class Model(Fields):
 
     @rigid_contact_max.setter
     def rigid_contact_max(self, value: int | None) -> None:
-        self._contact_room = None if value is None else as_index(value, "rigid_contact_max", 2**31)
+        self._contact_room = None if value is None else as_count(value, "rigid_contact_max", 0)
 
     @property
     def evaluator(self) -> str:

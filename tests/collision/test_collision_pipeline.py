@@ -156,3 +156,25 @@ def test_contacts_of_another_model_are_refused(rng):
                 call(foreign)
     for own in (model.contacts(), copy.copy(model).contacts(), Contacts(8, device="cpu")):
         solver.step(state, state, contacts=own)
+
+
+def test_a_model_states_the_capacity_of_its_lists(rng):
+    model = on_ground(["sb"]).finalize("cpu")
+    default = model.contacts().rigid_contact_max
+    assert model.rigid_contact_max is None and default == nl.CollisionPipeline(model).rigid_contact_max > 0
+    model.rigid_contact_max = capacity = int(rng.integers(100))
+    assert model.contacts().rigid_contact_max == nl.CollisionPipeline(model).rigid_contact_max == capacity
+    assert model.contacts(7).rigid_contact_max == 7
+    with pytest.raises((TypeError, ValueError), match="rigid_contact_max"):
+        model.rigid_contact_max = -1
+    model.rigid_contact_max = None
+    assert model.contacts().rigid_contact_max == default
+
+
+def test_filter_pairs_are_appended_as_in_newton():
+    builder = on_ground(["sb"])
+    before = len(builder.shape_collision_filter_pairs)
+    builder.shape_collision_filter_pairs.append((2, 1))
+    builder.shape_collision_filter_pairs.extend([(0, 2), (1, 2)])
+    assert (1, 2) in builder.shape_collision_filter_pairs and (0, 2) in builder.shape_collision_filter_pairs
+    assert before <= len(builder.shape_collision_filter_pairs) <= before + 2

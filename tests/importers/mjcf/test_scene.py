@@ -388,7 +388,7 @@ def test_report_names_what_is_left_out():
         ("", '<keyframe><key qpoz="1"/></keyframe>', ["key@qpoz"]),
         ("", '<contact><pair geom1="g" geom2="g" mu="1"/></contact>', ["pair@mu"]),
         ('<option graviti="1 2 3"><flag gravvity="disable"/></option>', "", ["option@graviti", "flag@gravvity"]),
-        ('<default><joint solimplimit=".9 .95 .001"/></default>', "", ["joint@solimplimit"]),
+        ('<default><joint solimpfriction=".9 .95 .001"/></default>', "", ["joint@solimpfriction"]),
     ],
 )
 def test_attributes_that_are_not_read_are_counted(before, after, names):

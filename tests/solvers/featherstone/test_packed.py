@@ -13,7 +13,9 @@ WORLDS = 12
 def fallen_quadrupeds(rng):
     """A model of limp quadrupeds that touch themselves and the ground, and states of them while they fall."""
     robot = nl.ModelBuilder()
-    robot.add_urdf(assets.path("quadruped.urdf"), xform=(0, 0, 0.3, 0, 0, 0, 1), floating=True, enable_self_collisions=True)
+    robot.add_urdf(
+        assets.path("quadruped.urdf"), xform=(0, 0, 0.3, 0, 0, 0, 1), floating=True, enable_self_collisions=True
+    )
     scene = nl.ModelBuilder()
     scene.add_ground_plane()
     scene.replicate(robot, WORLDS)

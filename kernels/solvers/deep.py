@@ -1,0 +1,45 @@
+"""Contacts that are deep where something turns fast.
+
+A contact aims at velocities along its normal. Over a step in which a body turns by some tenths of a radian, its points also move across
+their velocities, by half the square of that angle times their distance from the axis, which may be some millimetres a step into the
+ground. The spring of a contact pushes a penetration out within tenths of a second, too slowly for that. So in worlds where a velocity is
+above QUICK a step, a contact that is deeper than SLACK aims to be out after STEPS steps, but not faster than `push_speed`.
+"""
+
+import types
+
+import warp as wp
+from newton_like.kernels.rows import TARGET
+from newton_like.kernels.solvers.contact_rows import CONTACT
+
+QUICK = 0.15
+"""Of angular velocities in radians a step, of others in metres a step."""
+
+SLACK, STEPS = 2.0e-3, 8.0
+
+
+def deep_function(m: types.SimpleNamespace):
+    """The function that changes the rows of deep contacts in a step."""
+    real = m.real
+
+    @m.func
+    def push_deep(t, contacts: int, o, T, L, mem, active: wp.array2d[int]):
+        """TARGET <- what pushes deep contacts out soon, in quick worlds."""
+        zero = m.fill(real(0.0))
+        quick = m.mul(m.fill(real(QUICK)), m.fill(o.inverse_dt))
+        fastest = zero
+        for i in range(T.dofs):
+            v = m.get(mem, L.v + i, t)
+            fastest = m.larger(fastest, m.larger(v, m.neg(v)))
+        # MuJoCo's contacts are as soft as they are stated
+        if T.laws == 0 and m.any_lt(quick, fastest):
+            share = m.mul(m.fill(real(1.0 / STEPS)), m.fill(o.inverse_dt))
+            for a in range(contacts):
+                at = L.contact + CONTACT * a + TARGET
+                depth = m.neg(m.add(m.get(mem, L.gap + active[a, t], t), m.fill(real(SLACK))))
+                push = m.smaller(m.fill(o.push_speed), m.mul(depth, share))
+                old = m.get(mem, at, t)
+                new = m.where_lt(zero, depth, m.larger(old, push), old)
+                m.put(mem, at, t, m.where_lt(quick, fastest, new, old))
+
+    return push_deep

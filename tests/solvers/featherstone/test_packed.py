@@ -1,9 +1,10 @@
 """Sweeps over packed contacts, of robots whose links touch each other, against sweeps of one world at a time, which are not packed."""
 
-import newton_like as nl
 import numpy as np
 import pytest
 import warp as wp
+
+import newton_like as nl
 from newton_like import assets
 from newton_like.solvers import SolverFeatherstone
 

@@ -4,9 +4,6 @@ import platform
 
 import warp as wp
 
-NATIVE = "-march=native" + (" -mprefer-vector-width=512" * (platform.machine().lower() in ("x86_64", "amd64")))
-"""Compiler flags of the processor at hand. Without the second one, registers of 512 bits are cut into halves on processors of Intel."""
-
 C_NAME = {wp.float32: "float", wp.float64: "double"}
 
 # sin and cos on [-pi/4, pi/4]: Cephes sinf.c / sin.c. pi/2 in three parts with trailing zeros.
@@ -78,6 +75,13 @@ _ATAN = {
 
 # fuses products and sums of one expression into one instruction if the processor has it
 FUSE = "\n#pragma clang fp contract(on)\n"
+
+
+def compiler_flags(flags: str, width: int) -> str:
+    """Compiler flags of kernels over lanes of `width` worlds. Without the flag that is added, clang splits vectors of 512 bits into halves
+    for processors of Intel; loops over numbers of one world are slower with it."""
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    return f"-mprefer-vector-width=512 {flags}" if width > 1 and x86 else flags
 
 
 def simd_types(width: int, real) -> str:

@@ -9,6 +9,7 @@ import types
 import warp as wp
 from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.collision.report import report_function
+from newton_like.kernels.simd import compiler_flags
 from newton_like.kernels.solvers.deep import deep_function
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY, SETTLED
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
@@ -183,7 +184,7 @@ def step_kernel(
     if not paired:
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_pairs(m))})
     real = m.real
-    options = {"cpu_compiler_flags": flags}
+    options = {"cpu_compiler_flags": compiler_flags(flags, m.width)}
     if level is not None:
         options["optimization_level"] = level
     smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate

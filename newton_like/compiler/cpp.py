@@ -9,9 +9,9 @@ import warp as wp
 
 from newton_like.compiler.order import LEAVES, needed, operands, ordered, parts
 from newton_like.compiler.trace import Index, Trace
-from newton_like.kernels.simd import FUSE, NATIVE, atan2_code, simd_types, sincos_code
+from newton_like.kernels.simd import FUSE, atan2_code, simd_types, sincos_code
 
-FLAGS = f"{NATIVE} -ffp-contract=off -fno-slp-vectorize -fno-vectorize"
+FLAGS = "-march=native -ffp-contract=off -fno-slp-vectorize -fno-vectorize"
 """Compiler flags of emitted code on a CPU. The code is vectorised already, and only the fused operations of programs are fused."""
 
 CUT = 8000

@@ -36,7 +36,7 @@ RATED = ("pose", "space Jacobian", "body Jacobian", "mass matrix", "inverse dyna
 
 def random_robot(sdk, joints: int, rng: np.random.Generator, chain: bool = False, oblique: bool = False):
     """A tree with rotations and translations about random axes, or a chain of them, and a capsule on each link. Axes are z axes of joint
-    frames in random directions, or `oblique` unit vectors in these frames."""
+    frames in random directions; with `oblique` all joints are rotations, about oblique unit vectors in these frames."""
 
     def inertia() -> np.ndarray:
         mass, com, A = rng.uniform(0.5, 2.0), 0.1 * rng.normal(size=3), rng.normal(size=(3, 3))
@@ -53,7 +53,7 @@ def random_robot(sdk, joints: int, rng: np.random.Generator, chain: bool = False
 
     links = [sdk.Link("base", inertia())]
     for i in range(joints):
-        make = sdk.Joint.make_revolute if i % 5 else sdk.Joint.make_prismatic
+        make = sdk.Joint.make_revolute if i % 5 or oblique else sdk.Joint.make_prismatic
         axis = rng.normal(size=3) if oblique else np.array([0.0, 0.0, 1.0])
         joint = make(f"j{i}", np.eye(4), axis / np.linalg.norm(axis))
         link = sdk.Link(f"l{i}", inertia())
@@ -293,7 +293,7 @@ def main(arguments: list[str] | None = None) -> None:
     robots = {
         "Random tree, 24 joints": {},
         "Random chain, 24 joints": {"chain": True},
-        "Random chain, 24 joints, oblique axes": {"chain": True, "oblique": True},
+        "Random chain, 24 rotations about oblique axes": {"chain": True, "oblique": True},
     }
     for label, shape in robots.items():
         sides = []

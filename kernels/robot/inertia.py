@@ -189,8 +189,8 @@ def robot_inertia_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def operational_inertia(b, t, T, P, L, mem):
-        """operational <- the inverse of A = J M^-1 J^T with the Jacobian of relative_jacobian; the number of dofs without inertia, which do
-        not move; and 1 if A is singular or nearly so, so that A is there instead of its inverse, else 0."""
+        """operational <- the inverse of A = J M^-1 J^T with the Jacobian of relative_jacobian; the number of dofs that move links with
+        inertia, but have none themselves; and 1 if A is singular or nearly so, so that A is there instead of its inverse, else 0."""
         m.relative_jacobian(t, T, L, mem)
         m.joint_space_inertia(b, t, T, P, L, mem)
         m.factorize_apart(b, t, T, P, L, mem)
@@ -223,9 +223,16 @@ def robot_inertia_program(m: types.SimpleNamespace) -> dict:
                 x = m.where_lt(ratio, limit, x, m.get(mem, at + n * i + j, t))
                 m.put(mem, at + n * i + j, t, x)
                 m.put(mem, at + n * j + i, t, x)
+        # the row of a dof that moves no inertia at all is zero in M and in its pseudo-inverse, as it is in D^-1
         stuck = zero
-        for k in range(T.dofs):
-            stuck = m.add(stuck, m.where_lt(zero, m.get(mem, L.pivot + k, t), zero, one))
+        for k in range(T.bodies):
+            moved = zero
+            for j in range(10):
+                x = m.get(mem, L.composite + 10 * k + j, t)
+                moved = m.fma(x, x, moved)
+            for dof in range(T.dof_at[k], T.dof_at[k + 1]):
+                lacks = m.where_lt(zero, m.get(mem, L.pivot + dof, t), zero, one)
+                stuck = m.add(stuck, m.where_lt(zero, moved, lacks, zero))
         m.put(mem, at + n * n, t, stuck)
         m.put(mem, at + n * n + 1, t, m.where_lt(ratio, limit, zero, one))
 

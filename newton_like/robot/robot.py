@@ -70,7 +70,8 @@ class Robot:
             raise RobotError(
                 f"{type(self).__name__} has {self._dofs} joints that move, but this robot has {self.dof}; use Robot"
             )
-        self._index = {link.name: i for i, link in enumerate(self.core.links)}
+        self._index = {name: i for i, name in enumerate(self.core.link_names)}
+        self._joint_index = {name: i for i, name in enumerate(self.core.joint_names)}
         self._mobility = mobility_of(robot_configuration)
 
     def __reduce__(self):
@@ -140,7 +141,7 @@ class Robot:
     def get_link(self, name: str) -> Link | None: ...
     @overload
     def get_link(self, state: State, index: int) -> Link: ...
-    def get_link(self, *args, **named) -> Link | None:
+    def get_link(self, *args: str | State | int, **named: str | State | int) -> Link | None:
         """``get_link(name)``: the link of that name, or None. ``get_link(state, index)``: the link with that index of the state.
 
         Raises:
@@ -171,8 +172,10 @@ class Robot:
             KeyError, ValueError: unknown or repeated names.
             TypeError: no list of names.
         """
-        links = name_order(self.core.link_names, link_names, "link")
-        return new_state(self._state, self, links, name_order(self.core.joint_names, joint_names, "joint"))
+        links = name_order(self.core.link_names, link_names, "link", self._index)
+        return new_state(
+            self._state, self, links, name_order(self.core.joint_names, joint_names, "joint", self._joint_index)
+        )
 
     def get_joint_property(self, state: State, getter: Callable[[Joint], float]) -> np.ndarray:
         """A number of each joint in the order of a state, ``[n]``.
@@ -267,7 +270,9 @@ class Robot:
     @staticmethod
     def _jacobian(core: StateCore, target: int, ref: int, seen: int) -> np.ndarray:
         J = core.evaluate(tasks.JACOBIAN, (6, core.dofs), target, ref, seen)
-        return J if core.scale is None else J * core.scale
+        if core.scale is not None:
+            J *= core.scale
+        return J
 
     def compute_body_velocity(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
         """Twist of the target link relative to the reference link in the target frame, ``[6]`` or ``[batch, 6]``: the body Jacobian times
@@ -328,7 +333,9 @@ class Robot:
         ref = core.body(ref_link)
         self._weigh(core, target_link)
         J = core.evaluate(tasks.CENTRE_JACOBIAN, (3, core.dofs), 0, ref)
-        return J if core.scale is None else J * core.scale
+        if core.scale is not None:
+            J *= core.scale
+        return J
 
     def _weigh(self, core: StateCore, links) -> None:
         """Selects links whose centre of mass is asked for."""
@@ -370,7 +377,9 @@ class Robot:
         """
         core = core_of(self, state)
         M, scale = core.evaluate(tasks.MASS_MATRIX, (core.dofs, core.dofs)), core.scale
-        return M if scale is None else M * (scale * scale[:, None])
+        if scale is not None:
+            M *= scale * scale[:, None]
+        return M
 
     def compute_gravity_term(self, state: State) -> np.ndarray:
         """Joint torques and forces that hold the robot at rest under ``state.Vdot0`` [N m or N], ``[n]`` or ``[batch, n]``. Neither V0 nor
@@ -383,7 +392,9 @@ class Robot:
         # a test of one configuration takes longer than what it saves
         task = tasks.LIFTING if core.batched and not core.given["Vdot0"][..., :3].any() else tasks.HOLDING
         tau = core.evaluate(task, (core.dofs,))
-        return tau if core.scale is None else tau * core.scale
+        if core.scale is not None:
+            tau *= core.scale
+        return tau
 
     def compute_inverse_dynamics(self, state: State) -> None:
         """Writes to ``state.tau`` the joint torques and forces [N m or N] for q, qdot, qddot and the motion V0, Vdot0 of the base link, by
@@ -394,7 +405,9 @@ class Robot:
         """
         core = core_of(self, state)
         tau = core.evaluate(tasks.INVERSE_DYNAMICS, (core.dofs,))
-        core.given["tau"] = tau if core.scale is None else tau * core.scale
+        if core.scale is not None:
+            tau *= core.scale
+        core.given["tau"] = tau
 
     def compute_reflective_inertia(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
         """Inertia that is felt at the target link, in its frame: ``pinv(J pinv(M) J^T)`` with the body Jacobian J, ``[6, 6]`` or
@@ -479,7 +492,9 @@ class Robot:
     ) -> None: ...
     @overload
     def compute_mobility_inverse_diff_kinematics(self, state: State, body_velocity: ArrayLike) -> None: ...
-    def compute_mobility_inverse_diff_kinematics(self, state: State, *args, **named) -> None:
+    def compute_mobility_inverse_diff_kinematics(
+        self, state: State, *args: ArrayLike | float, **named: ArrayLike | float
+    ) -> None:
         """Writes to ``state.qdot`` the velocities of the wheels for a velocity of the base link.
 
         ``(state, linear_velocity, angular_velocity)`` takes ``[vx, vy]`` and w; ``(state, body_velocity)`` takes ``[w, vx, vy]``, ``[3]``

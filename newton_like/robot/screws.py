@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 _ROUNDING = 1e-14
-"""Pitch, relative to the distance of the axis, that is a rounding error."""
+"""Pitch, relative to the distance of the axis, and deviation of a length from 1, that are rounding errors."""
 
 
 class Axis(NamedTuple):
@@ -21,7 +21,7 @@ class Axis(NamedTuple):
         direction: of the axis, of length 1.
         point: on the axis [m]; zero for a translation.
         pitch: translation along the axis for each radian [m/rad]; zero for a translation.
-        scale: radians, or for a translation metres, of motion for each unit of the coordinate.
+        scale: radians, or for a translation metres, of motion for each unit of the coordinate; 1 up to rounding is 1.
     """
 
     rotates: bool
@@ -36,12 +36,17 @@ def axis_of(S: np.ndarray) -> Axis:
     w, v = np.asarray(S[:3], dtype=float), np.asarray(S[3:], dtype=float)
     size = float(np.linalg.norm(w))
     if size == 0.0:
-        scale = float(np.linalg.norm(v))
-        return Axis(False, v / scale, np.zeros(3), 0.0, scale)
+        size = float(np.linalg.norm(v))
+        return Axis(False, v / size, np.zeros(3), 0.0, _scale(size))
     pitch = float(w @ v) / size**2
     if abs(pitch) <= _ROUNDING * float(np.linalg.norm(v)) / size:
         pitch = 0.0
-    return Axis(True, w / size, np.cross(w, v) / size**2, pitch, size)
+    return Axis(True, w / size, np.cross(w, v) / size**2, pitch, _scale(size))
+
+
+def _scale(size: float) -> float:
+    """The length of an axis. That of a unit vector that is not along a coordinate axis differs from 1 by rounding."""
+    return 1.0 if abs(size - 1.0) < _ROUNDING else size
 
 
 def cross_matrix(x: np.ndarray) -> np.ndarray:

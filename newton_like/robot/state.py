@@ -28,7 +28,7 @@ class State:
     # the core is for the files of this package
     __slots__ = ("__weakref__", "core")
 
-    def __init__(self, *_args, **_options):
+    def __init__(self, *_args: object, **_options: object) -> None:
         raise TypeError(f"{type(self).__name__}() cannot be called; use robot.make_state(link_names, joint_names)")
 
     def __repr__(self) -> str:

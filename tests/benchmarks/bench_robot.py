@@ -34,8 +34,9 @@ RATED = ("pose", "space Jacobian", "body Jacobian", "mass matrix", "inverse dyna
 """Quantities for which there is a target for batches."""
 
 
-def random_robot(sdk, joints: int, rng: np.random.Generator, chain: bool = False):
-    """A tree with rotations and translations about random axes, or a chain of them, and a capsule on each link."""
+def random_robot(sdk, joints: int, rng: np.random.Generator, chain: bool = False, oblique: bool = False):
+    """A tree with rotations and translations about random axes, or a chain of them, and a capsule on each link. Axes are z axes of joint
+    frames in random directions; with `oblique` all joints are rotations, about oblique unit vectors in these frames."""
 
     def inertia() -> np.ndarray:
         mass, com, A = rng.uniform(0.5, 2.0), 0.1 * rng.normal(size=3), rng.normal(size=(3, 3))
@@ -52,7 +53,9 @@ def random_robot(sdk, joints: int, rng: np.random.Generator, chain: bool = False
 
     links = [sdk.Link("base", inertia())]
     for i in range(joints):
-        joint = sdk.Joint.make_revolute(f"j{i}") if i % 5 else sdk.Joint.make_prismatic(f"j{i}")
+        make = sdk.Joint.make_revolute if i % 5 or oblique else sdk.Joint.make_prismatic
+        axis = rng.normal(size=3) if oblique else np.array([0.0, 0.0, 1.0])
+        joint = make(f"j{i}", np.eye(4), axis / np.linalg.norm(axis))
         link = sdk.Link(f"l{i}", inertia())
         parent = len(links) - 1 - (0 if chain else int(rng.integers(0, 3)))
         joint.connect_links(links[max(0, parent)], link, pose())
@@ -86,6 +89,11 @@ class Side:
 
     def calls(self, base: int, tip: int, matrices: bool) -> dict:
         r, s = self.robot, self.state
+
+        def torques():
+            r.compute_inverse_dynamics(s)
+            return s.get_tau()
+
         found = {
             "pose": lambda: r.compute_transformation(s, base, tip),
             "space Jacobian": lambda: r.compute_space_jacobian(s, base, tip),
@@ -95,7 +103,7 @@ class Side:
             "its Jacobian": lambda: r.compute_center_of_mass_jacobian(s, base),
             "total inertia": lambda: r.compute_total_inertial(s, base),
             "gravity term": lambda: r.compute_gravity_term(s),
-            "inverse dynamics": lambda: (r.compute_inverse_dynamics(s), s.get_tau())[1],
+            "inverse dynamics": torques,
         }
         if matrices:
             found["mass matrix"] = lambda: r.compute_mass_matrix(s)
@@ -103,9 +111,10 @@ class Side:
         return found
 
     def set(self, numbers) -> None:
-        s = self.state
-        for name, x in zip(("set_q", "set_qdot", "set_qddot"), numbers, strict=True):
-            getattr(s, name)(x)
+        q, qdot, qddot = numbers
+        self.state.set_q(q)
+        self.state.set_qdot(qdot)
+        self.state.set_qddot(qddot)
 
     def update(self) -> None:
         r, s = self.robot, self.state
@@ -211,25 +220,46 @@ def measure(label: str, theirs: Side, mine: Side, batch: int, rounds: int, matri
         two["distances of all pairs"] = lambda: mine.robot.compute_distances(group).distance
     rows = []
     group.set_qdot(many[1])
+    # both sides are written out: for one configuration, loops and look-ups in Python would take part of the vendor's time
+    r, s, (q, qdot, qddot) = theirs.robot, theirs.state, (x.copy() for x in numbers)
+    (some_q, some_qdot, some_qddot), ours_too = many, mine.robot
+
+    def vendor_dynamics():
+        s.set_q(q)
+        s.set_qdot(qdot)
+        s.set_qddot(qddot)
+        r.compute_forward_kinematics(s)
+        r.compute_diff_forward_kinematics(s)
+        r.compute_2nd_diff_forward_kinematics(s)
+        r.compute_inverse_dynamics(s)
+        return s.get_tau()
+
+    def lanes_dynamics():
+        group.set_q(some_q)
+        group.set_qdot(some_qdot)
+        group.set_qddot(some_qddot)
+        ours_too.compute_inverse_dynamics(group)
+        return group.get_tau()
+
+    def vendor_call(f):
+        def call():
+            s.set_q(q)
+            r.compute_forward_kinematics(s)
+            return f()
+
+        return call
+
+    def lanes_call(f):
+        def call():
+            group.set_q(some_q)
+            return f()
+
+        return call
+
     for name in two:
         moving = name == "inverse dynamics"
-
-        def vendor(name=name, moving=moving):
-            if moving:
-                theirs.set(numbers)
-                theirs.update()
-            else:
-                theirs.state.set_q(numbers[0])
-                theirs.robot.compute_forward_kinematics(theirs.state)
-            return one[name]()
-
-        def lanes(name=name, moving=moving):
-            if moving:
-                mine.set(many)
-                return mine.robot.compute_inverse_dynamics(group)
-            group.set_q(many[0])
-            return two[name]()
-
+        vendor = vendor_dynamics if moving else vendor_call(one[name])
+        lanes = lanes_dynamics if moving else lanes_call(two[name])
         lanes()
         row = batch // 2
         mine.state = single
@@ -260,10 +290,15 @@ def main(arguments: list[str] | None = None) -> None:
         import rby1_sdk.dynamics as vendor
     except ImportError:
         sys.exit("rby1_sdk is not installed; install the extra 'peers'")
-    for label, chain in (("Random tree, 24 joints", False), ("Random chain, 24 joints", True)):
+    robots = {
+        "Random tree, 24 joints": {},
+        "Random chain, 24 joints": {"chain": True},
+        "Random chain, 24 rotations about oblique axes": {"chain": True, "oblique": True},
+    }
+    for label, shape in robots.items():
         sides = []
         for sdk in (vendor, ours):
-            links, configuration = random_robot(sdk, 24, np.random.default_rng(7), chain)
+            links, configuration = random_robot(sdk, 24, np.random.default_rng(7), **shape)
             names = [link.get_name() for link in links], [f"j{i}" for i in range(24)]
             sides.append(Side(sdk, configuration, names, 24))
             sides[-1].links = links

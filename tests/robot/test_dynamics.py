@@ -206,6 +206,30 @@ def test_unreachable_directions_have_no_reflective_inertia(rng):
     np.testing.assert_array_equal(robot.compute_reflective_inertia(state, ref, ref), np.zeros((6, 6)))
 
 
+@pytest.mark.parametrize("batch", [(), (5,)])
+def test_massless_ends_of_a_tree(rng, batch):
+    """Joints that move no inertia are left out of J and M: links without mass at the ends of a tree, one behind the other too."""
+    links = random_robot(rd, rng.integers(2**32), 9, unit=True)[0]
+    tip = links[-1]
+    for i in range(2):
+        T, link = np.eye(4), rd.Link(f"massless{i}", np.zeros((6, 6)))
+        T[:3, 3] = rng.normal(size=3)
+        rd.Joint.make_revolute(f"idle{i}", T, rng.normal(size=3)).connect_links(tip, link, T)
+        tip = link
+    robot = rd.Robot(rd.RobotConfiguration("", links[0]))
+    state = robot.make_state([], ["idle1"])
+    state.q = rng.normal(size=(*batch, robot.dof))
+    target = state.link_names.index(tip.name)
+    J, M = robot.compute_body_jacobian(state, 0, target), robot.compute_mass_matrix(state)
+    moves = np.abs(M).max(axis=-1).reshape(-1, robot.dof).max(axis=0) > 0.0
+    assert not moves[[state.joint_names.index(f"idle{i}") for i in range(2)]].any()
+    J, M = J[..., moves], M[..., moves, :][..., moves]
+    A = J @ np.linalg.solve(M, np.swapaxes(J, -1, -2))
+    found = robot.compute_reflective_inertia(state, 0, target)
+    assert found.shape == (*batch, 6, 6)
+    close(A @ found @ A, A, 1e-9)
+
+
 def test_a_joint_that_moves_no_inertia(rng):
     """M is singular. The pseudo-inverse takes the joint for one that cannot move."""
     links = [rd.Link(name, np.zeros((6, 6)) if name == "tip" else np.eye(6)) for name in ("base", "arm", "tip")]

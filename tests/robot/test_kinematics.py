@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from newton_like import robot as rd
-from tests.support.random_robots import cross_matrix, link_poses, random_robot
+from tests.support.random_robots import cross_matrix, link_poses, random_pose, random_robot
 from tests.support.robot_calls import random_input, shuffled_state
 
 STEP = 1e-6
@@ -78,6 +78,27 @@ def test_jacobians_are_derivatives_of_poses(rng, unit):
             np.testing.assert_allclose(space[:, i], twist(rate @ np.linalg.inv(T)), atol=SLACK)
             np.testing.assert_allclose(body[:, i], twist(np.linalg.inv(T) @ rate), atol=SLACK)
         np.testing.assert_allclose(space, adjoint(T) @ body, atol=1e-12)
+
+
+def test_oblique_axes_of_length_1(rng):
+    """The norm of a unit vector in any direction is 1 up to rounding. Coordinates of such joints are used as they are; other screws have a
+    factor."""
+    links = [rd.Link(f"link{i}") for i in range(25)]
+    for i, axis in enumerate(rng.normal(size=(24, 3))):
+        make = rd.Joint.make_revolute if i % 3 else rd.Joint.make_prismatic
+        joint = make(f"joint{i}", random_pose(rng), axis / np.linalg.norm(axis))
+        joint.connect_links(links[i], links[i + 1], random_pose(rng))
+    robot = rd.Robot(rd.RobotConfiguration("case", links[0]))
+    state = robot.make_state()
+    assert state.core.scale is None
+    state.q = rng.normal(size=24)
+    poses = link_poses(links[0], dict(zip(state.joint_names, state.q, strict=True)))
+    for k in (1, 24):
+        np.testing.assert_allclose(robot.compute_transformation(state, 0, k), poses[f"link{k}"], rtol=0, atol=1e-12)
+    rd.Joint.make("joint24", 2.0 * joint.S).connect_links(links[24], rd.Link("link25"))
+    longer = rd.Robot(rd.RobotConfiguration("case", links[0])).make_state()
+    np.testing.assert_array_equal(longer.core.scale[:24], 1.0)
+    np.testing.assert_allclose(longer.core.scale[24], 2.0, rtol=1e-14)
 
 
 def test_jacobians_of_exchanged_links_are_opposite(rng):

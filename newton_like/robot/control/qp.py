@@ -185,7 +185,7 @@ def solve_ik_qp(
     *,
     tolerance: tuple[float, float] = (1e-4, 1e-4),
     steps: int = 200,
-    **options,
+    **options: float | ArrayLike | Sequence[int] | None,
 ) -> QPPath:
     """Steps of :func:`solve_qp_step` from ``state.q`` until all goals are reached, all joints are within their limits, and all capsules
     keep the safe distance. The state is not changed.

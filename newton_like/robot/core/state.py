@@ -12,6 +12,8 @@ from newton_like.robot.errors import RobotError, RobotIndexError, ShapeError
 INPUTS = {"q": "q", "qdot": "v", "qddot": "acceleration", "V0": "base_twist", "Vdot0": "base_acceleration", "tau": None}
 """The inputs, and the rows of kernels that read them."""
 
+_READ = [(name, row) for name, row in INPUTS.items() if row]
+
 LARGE = 1e300
 """Sum of squares of an input below which it has no number that is not finite."""
 
@@ -51,7 +53,7 @@ class StateCore:
         self.link_names, self.joint_names = [core.link_names[k] for k in bodies], [core.joint_names[i] for i in dofs]
         self.scale = None if core.unit else core.scale[dofs]
         self.given = given = {name: np.zeros(6 if name[0] == "V" else n) for name in INPUTS}
-        self.read = {row: given[name] for name, row in INPUTS.items() if row}
+        self.read = {row: given[name] for name, row in _READ}
         self.read["weights"] = np.zeros(len(bodies))
         if self.scale is not None:
             self.read.update({INPUTS[name]: np.zeros(len(dofs)) for name in ("q", "qdot", "qddot")})

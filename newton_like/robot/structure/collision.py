@@ -253,7 +253,7 @@ class GeomCapsule(Geom):
         self, start_point: np.ndarray, end_point: np.ndarray, radius: float, coltype: int, colaffinity: int
     ) -> None: ...
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: float | np.ndarray, **kwargs: float | np.ndarray) -> None:
         names = ("height", "radius", "coltype", "colaffinity")
         if len(args) + len(kwargs) == 5:
             names = ("start_point", "end_point", *names[1:])

@@ -21,6 +21,9 @@ ACCELERATION_LIMIT = 10.0
 
 _IDENTITY = np.eye(4)
 
+_Z = (0.0, 0.0, 1.0)
+"""The axis of a new joint."""
+
 
 class Joint:
     """A joint with one degree of freedom, or a fixed joint, between a parent link and a child link.
@@ -37,14 +40,14 @@ class Joint:
     tree of links and joints with them.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: object, **kwargs: object) -> None:
         raise TypeError("Joint has no constructor; use Joint.make, make_revolute, make_prismatic or make_fixed")
 
     @classmethod
     def _new(cls, name: str, S: np.ndarray, fixed: bool) -> Joint:
         joint = object.__new__(cls)
         joint._name, joint._S, joint._fixed = as_name(name, "name of a joint"), S, fixed
-        joint._T_pj, joint._T_jc = np.eye(4), np.eye(4)
+        joint._T_pj, joint._T_jc = _IDENTITY.copy(), _IDENTITY.copy()
         joint._parent_link = joint._child_link = None
         joint._q = (-UNLIMITED, UNLIMITED)
         joint._qdot = (-UNLIMITED, UNLIMITED)
@@ -70,7 +73,7 @@ class Joint:
         return Joint._new(name, S, False)
 
     @staticmethod
-    def make_revolute(name: str, T: np.ndarray | None = None, axis: np.ndarray = (0.0, 0.0, 1.0)) -> Joint:
+    def make_revolute(name: str, T: np.ndarray | None = None, axis: np.ndarray = _Z) -> Joint:
         """A joint that turns about an axis: ``S = Ad(T) [axis, 0]``.
 
         Args:
@@ -81,12 +84,17 @@ class Joint:
         Raises:
             ShapeError, TypeError, RobotError: as :meth:`make`, or T is not a rigid motion.
         """
-        R, p, axis = _frame(name, T, axis)
-        w = R @ axis
-        return Joint._new(name, np.concatenate([w, cross_matrix(p) @ w]), False)
+        S = np.zeros(6)
+        if T is None:
+            S[:3] = _axis(name, axis)
+        else:
+            R, p = _frame(name, T)
+            S[:3] = R @ _axis(name, axis)
+            S[3:] = cross_matrix(p) @ S[:3]
+        return Joint._new(name, S, False)
 
     @staticmethod
-    def make_prismatic(name: str, T: np.ndarray | None = None, axis: np.ndarray = (0.0, 0.0, 1.0)) -> Joint:
+    def make_prismatic(name: str, T: np.ndarray | None = None, axis: np.ndarray = _Z) -> Joint:
         """A joint that slides along an axis: ``S = Ad(T) [0, axis]``.
 
         Args:
@@ -97,8 +105,9 @@ class Joint:
         Raises:
             ShapeError, TypeError, RobotError: as :meth:`make`, or T is not a rigid motion.
         """
-        R, _, axis = _frame(name, T, axis)
-        return Joint._new(name, np.concatenate([np.zeros(3), R @ axis]), False)
+        S = np.zeros(6)
+        S[3:] = _axis(name, axis) if T is None else _frame(name, T)[0] @ _axis(name, axis)
+        return Joint._new(name, S, False)
 
     @staticmethod
     def make_fixed(name: str) -> Joint:
@@ -334,9 +343,17 @@ class Joint:
         return f"Joint({self._name!r}, fixed={self._fixed}, parent={ends[0]!r}, child={ends[1]!r})"
 
 
-def _frame(name: str, T, axis) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    T = _IDENTITY if T is None else as_pose(T, f"T of joint {name!r}")
+def _frame(name: str, T) -> tuple[np.ndarray, np.ndarray]:
+    """Rotation and origin of a checked pose."""
+    T = as_pose(T, f"T of joint {name!r}")
+    return T[:3, :3], T[:3, 3]
+
+
+def _axis(name: str, axis) -> np.ndarray | tuple[float, float, float]:
+    """A checked direction."""
+    if axis is _Z:
+        return axis
     axis = as_array(axis, (3,), f"axis of joint {name!r}")
     if not axis.any():
         raise RobotError(f"axis of joint {name!r} is zero and has no direction; give an axis such as (0, 0, 1)")
-    return T[:3, :3], T[:3, 3], axis
+    return axis

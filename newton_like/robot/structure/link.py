@@ -20,6 +20,9 @@ _TOLERANCE = 1.0e-6
 """Largest deviation from the form of a spatial inertia, relative to the largest entry. It allows for numbers in single precision."""
 
 
+_connections = [object()]
+
+
 class Link:
     """A rigid body of a robot.
 
@@ -109,6 +112,7 @@ class Link:
 
     def __setstate__(self, tree) -> None:
         restore(self, tree)
+        _connections[0] = object()
 
     def __repr__(self) -> str:
         parent = None if self._parent_joint is None else self._parent_joint.name
@@ -123,16 +127,23 @@ def link_of_file(name: str, G: np.ndarray) -> Link:
     return link
 
 
+def connections() -> object:
+    """A token that is another one after any two links were connected or separated."""
+    return _connections[0]
+
+
 def join(joint: structure.joint.Joint, parent: Link, child: Link) -> None:
     """Makes a joint the last one on the parent link, and the one that moves the child link."""
     parent._child_joints.append(joint)
     child._parent_joint = joint
+    _connections[0] = object()
 
 
 def part(joint: structure.joint.Joint, parent: Link, child: Link) -> None:
     """Takes a joint from its two links."""
     parent._child_joints.remove(joint)
     child._parent_joint = None
+    _connections[0] = object()
 
 
 def collision_versions(links: list[Link]) -> tuple:

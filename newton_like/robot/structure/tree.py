@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 from newton_like.coercion import as_list
 from newton_like.robot.arguments import as_object
 from newton_like.robot.errors import RobotError, RobotNameError
 from newton_like.robot.structure.joint import Joint
-from newton_like.robot.structure.link import Link
+from newton_like.robot.structure.link import Link, connections
+
+_counts: WeakKeyDictionary[Link, tuple[object, int, int]] = WeakKeyDictionary()
+"""By base link: the token of :func:`connections` at which joints were counted, the joints that move, and all joints."""
 
 
 def survey(base_link: Link) -> tuple[list[Link], list[Joint]]:
@@ -61,26 +65,43 @@ def count_joints(base_link: Link, include_fixed: bool = False) -> int:
     Raises:
         TypeError, RobotError: as :func:`survey`.
     """
-    return sum(include_fixed or not joint.is_fixed() for joint in survey(base_link)[1])
+    now = connections()
+    known = _counts.get(as_object(base_link, Link, "base_link"))
+    if known is None or known[0] is not now:
+        joints = survey(base_link)[1]
+        known = now, sum(not joint.is_fixed() for joint in joints), len(joints)
+        _counts[base_link] = known
+    return known[2 if include_fixed else 1]
 
 
-def name_order(found: Sequence[str], listed: Sequence[str], what: str = "name") -> list[int]:
+def name_order(
+    found: Sequence[str], listed: Sequence[str], what: str = "name", index: dict[str, int] | None = None
+) -> list[int]:
     """Indices into `found`: the listed names first, then the others in their order.
 
     Args:
         found: all names, without duplicates.
         listed: names that come first.
         what: kind of the names in errors, such as "joint".
+        index: places of the names in `found`, if they are known.
 
     Raises:
         TypeError: `listed` is not a list of strings.
         RobotNameError: a listed name is not in `found`.
         RobotError: a name is listed twice.
     """
-    if isinstance(listed, list | tuple) and not listed:
+    if type(listed) is not list and type(listed) is not tuple:
+        listed = as_list(listed, f"{what}_names", "names")
+    if not listed:
         return list(range(len(found)))
-    listed = as_list(listed, f"{what}_names", "names")
-    index = {name: i for i, name in enumerate(found)}
+    index = {name: i for i, name in enumerate(found)} if index is None else index
+    try:
+        known = dict.fromkeys(map(index.__getitem__, listed))
+        if len(known) == len(listed):
+            return [*known, *(i for i in range(len(found)) if i not in known)] if len(known) < len(found) else [*known]
+    except (KeyError, TypeError):
+        # the loop names the culprit
+        pass
     order: dict[int, None] = {}
     for name in listed:
         if not isinstance(name, str):

@@ -1,5 +1,7 @@
 """The tree of a robot, the order of its names, and its configuration."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,19 @@ def test_damaged_trees_are_errors():
     b._child_joints.append(back)
     with pytest.raises(rd.RobotError, match=r"'back'.*'a'"):
         survey(a)
+
+
+def test_counts_of_joints_follow_the_tree(rng):
+    links, joints = random_robot(rd, rng.integers(2**32), 12)
+    for i in rng.permutation(12):
+        below = survey(links[0])[1]
+        assert count_joints(links[0], True) == len(below)
+        assert count_joints(links[0]) == sum(not joint.is_fixed() for joint in below)
+        joints[i].disconnect()
+    joints[0].connect_links(links[0], links[1])
+    assert count_joints(links[0], True) == 1
+    again = copy.deepcopy(links[0])
+    assert count_joints(again, True) == 1 and count_joints(copy.copy(links[0]), True) == 0
 
 
 def test_listed_names_come_first(rng):

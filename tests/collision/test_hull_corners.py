@@ -73,4 +73,5 @@ def test_corners_are_those_of_the_definition(rng, width, count, varies):
     expected = [corners_by_definition(*x) for x in zip(vertices, down, above, thick, strict=True)]
     np.testing.assert_array_equal(found[:-width], expected[:-width])
     assert not found[-width:].any()
-    assert len(np.unique(np.reshape(expected, (worlds, -1)), axis=0)) > 3
+    # directions have different corners
+    assert len(np.unique(np.reshape(expected, (worlds, -1)), axis=0)) > 1

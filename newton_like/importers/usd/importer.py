@@ -133,9 +133,9 @@ def add_usd(
       else to the world. Masses follow UsdPhysics: body over collider, mass over density over the material's density
       over that of ``builder.default_shape_cfg``. Velocities are in the axes of their body.
     * **Colliders**: cube, sphere (an ellipsoid under an uneven scale), capsule, cylinder, cone, plane (endless), points
-      (balls) and mesh. A mesh is the surface itself, or by its approximation a hull, a hull for each connected part
-      (``convexDecomposition``), a box along its axes or a sphere around the centre of that box. A collider whose collisionEnabled
-      is false does not collide and has no mass.
+      (balls) and mesh. A mesh is the surface itself, or by its approximation a hull, convex parts (``convexDecomposition``, by
+      CoACD; a hull for each connected part, with a remark, where CoACD is not installed), a box along its axes or a sphere around
+      the centre of that box. A collider whose collisionEnabled is false does not collide and has no mass.
     * **Joints**: revolute, prismatic, spherical, fixed, distance, and generic ones as D6 whose locked axes are gone
       (FREE without any limit). All bodies that joints connect form a tree, ArticulationRootAPI or not; joints that are
       excluded from articulations, disabled or close a loop are added outside of it. Joint coordinates start where the

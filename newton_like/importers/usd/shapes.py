@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
 from newton_like.coercion import LARGEST
+from newton_like.geometry.decomposition import connected_parts, convex_parts
 from newton_like.geometry.mesh import LEAST_HULL_VERTICES, Mesh
 from newton_like.geometry.transforms import IDENTITY
 from newton_like.importers.shared import shared_mesh
@@ -195,10 +195,9 @@ class ShapeReader:
         if approximation == "convexHull":
             return [Piece(GeoType.CONVEX_MESH, factors, place.pose, mesh)]
         if approximation == "convexDecomposition":
-            parts = self._parts(mesh)
-            self._remark("approximation 'convexDecomposition': each connected part of the mesh becomes its hull", prim)
+            parts = self._parts(mesh, prim)
             if len(parts) == 1:
-                return [Piece(GeoType.CONVEX_MESH, factors, place.pose, mesh)]
+                return [Piece(GeoType.CONVEX_MESH, factors, place.pose, parts[0])]
             return [Piece(GeoType.CONVEX_MESH, factors, place.pose, m, f"/part_{i}") for i, m in enumerate(parts)]
         return [Piece(GeoType.MESH, factors, place.pose, mesh)]
 
@@ -266,12 +265,14 @@ class ShapeReader:
                 return max(int(limit), LEAST_HULL_VERTICES)
         return self._hull_vertices
 
-    def _parts(self, mesh: Mesh) -> list[Mesh]:
-        """Connected parts of a mesh; vertices at the same position count as one."""
-        key = ("parts", id(mesh))
-        if key not in self._meshes:
-            self._meshes[key] = _connected_parts(mesh)
-        return self._meshes[key]
+    def _parts(self, mesh: Mesh, prim) -> tuple[Mesh, ...]:
+        """Convex parts of a mesh by CoACD, or, where CoACD is not installed or fails, its connected parts."""
+        most = self._reader.number(prim, "physxConvexDecompositionCollision:maxConvexHulls")
+        try:
+            return convex_parts(mesh, max_convex_hull=int(most) if most else -1)
+        except (ModuleNotFoundError, ValueError) as error:
+            self._remark(f"approximation 'convexDecomposition': each connected part becomes its hull ({error})", prim)
+            return connected_parts(mesh)
 
 
 _APPROXIMATIONS = (
@@ -283,32 +284,6 @@ _APPROXIMATIONS = (
     "meshSimplification",
     "sdf",
 )
-
-
-def _connected_parts(mesh: Mesh) -> list[Mesh]:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    _, merged = np.unique(mesh.vertices, axis=0, return_inverse=True)
-    faces = merged.reshape(-1)[mesh.indices.reshape(-1, 3)]
-    total = int(merged.max()) + 1
-    start, end = faces.reshape(-1), np.roll(faces, -1, axis=1).reshape(-1)
-    graph = coo_array((np.ones(len(start)), (start, end)), shape=(total, total))
-    _, part = connected_components(graph, directed=False)
-    of_face = part[faces[:, 0]]
-    counts = Counter(of_face.tolist())
-    if len(counts) == 1:
-        return [mesh]
-    triangles = mesh.indices.reshape(-1, 3)
-    return [
-        shared_mesh(
-            mesh.vertices[np.unique(triangles[of_face == label])],
-            np.searchsorted(np.unique(triangles[of_face == label]), triangles[of_face == label]),
-            mesh.max_hull_vertices,
-            mesh.path,
-        )
-        for label in counts
-    ]
 
 
 def _tapered(bottom: float, top: float, half: float, capped: bool) -> Mesh:

@@ -12,6 +12,7 @@ import warp as wp
 
 from newton_like.coercion import as_flag, as_index, as_list, as_matrix33, as_number, as_vector
 from newton_like.geometry.transforms import as_transform
+from newton_like.model.builder.approximation import ApproximationMethods
 from newton_like.model.builder.collapse import collapse_fixed_joints
 from newton_like.model.builder.custom import CustomMethods
 from newton_like.model.builder.finalize import finalize
@@ -109,7 +110,7 @@ def _length(column: str, meaning: str) -> property:
     return property(count, doc=meaning)
 
 
-class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
+class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethods, CustomMethods):
     """Collects bodies, joints and shapes, and turns them into a :class:`Model`.
 
     Example::

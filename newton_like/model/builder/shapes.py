@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from newton_like.coercion import as_flag, as_index, as_list, as_member, as_number, as_vector
+from newton_like.coercion import as_flag, as_index, as_member, as_number, as_vector
 from newton_like.geometry import inertia
 from newton_like.geometry.mesh import Heightfield, Mesh
 from newton_like.geometry.shapes import MASSLESS, SOURCES, bounding_radius, mass_properties
@@ -17,8 +17,7 @@ from newton_like.geometry.transforms import as_transform, quat_between, transfor
 from newton_like.model.columns import COLUMNS
 from newton_like.model.configs import ShapeConfig
 from newton_like.model.custom import AttributeFrequency
-from newton_like.options import check_option
-from newton_like.types import GeoType, ShapeFlags
+from newton_like.types import GeoType
 
 GROUND_COLOR = (0.32, 0.34, 0.37)
 PALETTE = (
@@ -315,48 +314,6 @@ class ShapeMethods:
         cfg = self.default_site_cfg.copy(is_visible=as_flag(visible, f"site {label!r}: visible"))
         settings = {"label": label, "as_site": True, "custom_attributes": custom_attributes}
         return self.add_shape(body=body, type=type, xform=xform, cfg=cfg, scale=scale, **settings)
-
-    def approximate_meshes(
-        self,
-        method: str = "convex_hull",
-        shape_indices=None,
-        raise_on_failure: bool = False,
-        keep_visual_shapes: bool = False,
-    ) -> set[int]:
-        """Makes meshes convex hulls. Contacts stay the same, because colliding meshes touch with their convex hulls; pictures and files
-        show the hulls. Masses stay as they are.
-
-        Args:
-            method: ``"convex_hull"``. Other methods of Newton do not exist here.
-            shape_indices: indices of shapes that are meshes; None: all meshes that collide.
-            raise_on_failure: has no effect, because a hull never fails.
-            keep_visual_shapes: must be False.
-
-        Returns:
-            Indices of the shapes that became hulls.
-
-        Raises:
-            ValueError: another method or option of Newton; a shape is no mesh.
-            IndexError: a shape does not exist.
-        """
-        parts = "give the body shapes of its parts, such as add_shape_box, with collisions, and the mesh none"
-        check_option("approximate_meshes", "method", method, {"method": ("convex_hull", parts)}, ())
-        kept = {"keep_visual_shapes": (False, "add the mesh a second time, without collisions")}
-        check_option("approximate_meshes", "keep_visual_shapes", keep_visual_shapes, kept, ())
-        as_flag(raise_on_failure, "raise_on_failure")
-        if shape_indices is None:
-            collides = int(ShapeFlags.COLLIDE_SHAPES)
-            chosen = [s for s, flags in enumerate(self.shape_flags) if flags & collides]
-            chosen = [s for s in chosen if self.shape_type[s] == GeoType.MESH]
-        else:
-            entries = as_list(shape_indices, "shape_indices", "indices of shapes")
-            chosen = [as_index(entry, "shape_indices", self.shape_count) for entry in entries]
-            for shape in chosen:
-                if self.shape_type[shape] not in (GeoType.MESH, GeoType.CONVEX_MESH):
-                    raise ValueError(f"approximate_meshes: {self._describe('shape', shape)} is no mesh; leave it out")
-        for shape in chosen:
-            self.shape_type[shape] = int(GeoType.CONVEX_MESH)
-        return set(chosen)
 
     def color(
         self,

@@ -30,6 +30,7 @@ _READ = {
     "Mesh": (
         r"(newton:maxHullVertices|mjc:maxhullvert)",
         r"physx(ConvexHull|ConvexDecomposition)Collision:hullVertexLimit",
+        r"physxConvexDecompositionCollision:maxConvexHulls",
     ),
     "PhysicsMaterialAPI": (
         r"newton:(torsionalFriction|rollingFriction|contactStiffness|contactDamping|contactFrictionGain)",

@@ -41,6 +41,9 @@ STYLE = {
 VIDEOS = ("gif", "mp4")
 """Viewers that write a video; mp4 needs ffmpeg."""
 
+HIGHEST_HILL = 0.3
+"""Largest height of terrain that is accepted [m]."""
+
 SHORTEST_STEP, LONGEST_STEP = 1.0e-6, 0.1
 """Time steps that are accepted [s]."""
 
@@ -96,6 +99,17 @@ def time_step(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
     if not SHORTEST_STEP <= value <= LONGEST_STEP:
         raise argparse.ArgumentTypeError(f"{text} must be from {SHORTEST_STEP:g} to {LONGEST_STEP:g} s")
+    return value
+
+
+def hill_height(text: str) -> float:
+    """A height of terrain [m], for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+    if not 0.0 <= value <= HIGHEST_HILL:
+        raise argparse.ArgumentTypeError(f"{text} must be from 0 to {HIGHEST_HILL:g} m")
     return value
 
 

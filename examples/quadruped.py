@@ -1,16 +1,18 @@
 """Quadrupeds trot over level ground, each with a slightly different initial state: ``python -m examples.quadruped``.
 
-The gait is open loop (``examples.gait``): the drives of the joints follow foot paths that depend on time only. There is no feedback
-control of the trunk.
+With ``--terrain 0.04`` the ground is a height field with hills and hollows of up to 4 cm. The gait is open loop (``examples.gait``): the
+drives of the joints follow foot paths that depend on time only. There is no feedback control of the trunk.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 
 import numpy as np
 import warp as wp
+from scipy.ndimage import gaussian_filter
 
 import newton_like as nl
 from examples import common
@@ -30,11 +32,15 @@ ARMATURE = 0.005
 STIFFNESS, DAMPING = 200.0, 4.0
 """Gains of the drives [N m/rad], [N m s/rad]: critical for a leg of 0.02 kg m^2 seen from its hip, and soft enough to give when a
 foot touches down. With twice the stiffness, the trunk bounces from foot to foot."""
+BENCHMARK_TIME = 40.0
+"""Longest motion that a benchmark on hills simulates [s]: the robots stay on the terrain."""
 TEST_TIME, TEST_DISTANCE, TEST_TILT = 5.0, 0.5, 30.0
 ROW = 4
 """Robots that a video shows side by side."""
 LOOK = {"spacing": (0.0, 0.55, 0.0), "azimuth": -40.0, "elevation": 22.0, "size": (560, 320)}
 """Distance between them [m], direction of the camera [degrees] and size of the video [pixels]."""
+CELL, HILL, LEVEL = 0.125, 0.25, 0.5
+"""Grid spacing of the terrain [m], the length over which its heights differ [m], and the radius of the level start [m]."""
 WORLD_BYTES, FRAME_BYTES = 80_000, 64
 """Memory of a world while it is built, and of each recorded frame."""
 
@@ -70,7 +76,15 @@ class Walk:
             control interval earlier, ``[frames, 3]`` [rad].
     """
 
-    def __init__(self, worlds: int, dt: float, device: str, seed: int, gait: Trot | None = None):
+    def __init__(
+        self,
+        worlds: int,
+        dt: float,
+        device: str,
+        seed: int,
+        gait: Trot | None = None,
+        terrain: nl.Heightfield | None = None,
+    ):
         begin = time.perf_counter()
         self.worlds, self.dt, self.gait = worlds, dt, gait or Trot()
         self.substeps, self.frame_time = timing(dt)
@@ -87,7 +101,10 @@ class Walk:
         )
         robot.joint_q[7:] = self.gait.standing()
         scene = nl.ModelBuilder()
-        scene.add_ground_plane()
+        if terrain is None:
+            scene.add_ground_plane()
+        else:
+            scene.add_shape_heightfield(heightfield=terrain, color=(0.62, 0.58, 0.50))
         scene.replicate(robot, worlds)
         scene.joint_q = different_starts(np.reshape(scene.joint_q, (worlds, -1)), seed).ravel()
         self.model = scene.finalize(device)
@@ -161,6 +178,23 @@ class Walk:
         return np.sum(way * ahead, axis=2), np.sum(way * left, axis=2)
 
 
+def hills(height: float, reach: float, seed: int) -> nl.Heightfield:
+    """A square of smooth random terrain around a level start.
+
+    Args:
+        height: difference between the highest and the lowest point [m].
+        reach: half its side [m].
+        seed: of the heights.
+    """
+    count = 2 * int(np.ceil(reach / CELL)) + 1
+    heights = gaussian_filter(np.random.default_rng(seed).normal(size=(count, count)), HILL / CELL)
+    heights *= height / np.ptp(heights)
+    at = CELL * (np.arange(count) - count // 2)
+    heights -= heights[count // 2, count // 2]
+    heights *= np.clip(np.hypot(*np.meshgrid(at, at)) / LEVEL - 1.0, 0.0, 1.0)
+    return nl.Heightfield(heights, count, count, at[-1], at[-1])
+
+
 def timing(dt: float) -> tuple[int, float]:
     """Steps in a control interval, and the length of a frame [s]: 1/60 s where the time step divides 1/120 s."""
     substeps = common.steps_in(CONTROL, dt)
@@ -225,8 +259,16 @@ def report(walk: Walk, busy: float) -> None:
     )
 
 
-def benchmark(walk: Walk, quiet: bool, bursts: int = 9, least: float = 0.3) -> None:
-    """Prints the throughput of the walk once it is steady, targets included."""
+def benchmark(walk: Walk, quiet: bool, bursts: int = 9, least: float = 0.3, most: float = math.inf) -> None:
+    """Prints the throughput of the walk once it is steady, targets included.
+
+    Args:
+        walk: the scene.
+        quiet: draw no progress bar.
+        bursts: number of measurements.
+        least: wall time of a measurement, at least [s].
+        most: simulated time of all measurements, at most [s]; it overrules `least`.
+    """
     device = walk.model.device
 
     def burst(frames: int) -> float:
@@ -237,7 +279,8 @@ def benchmark(walk: Walk, quiet: bool, bursts: int = 9, least: float = 0.3) -> N
         return time.perf_counter() - begin
 
     warm = common.steps_in(1.0, walk.frame_time)
-    frames = max(1, int(np.ceil(least / max(burst(warm) / warm, 1.0e-9))))
+    wanted = np.ceil(least / max(burst(warm) / warm, 1.0e-9))
+    frames = max(1, int(min(wanted, (most / walk.frame_time - warm) / bursts)))
     rates = [
         walk.worlds * frames * FRAME * walk.substeps / burst(frames) for _ in common.progress(bursts, quiet, "bursts")
     ]
@@ -349,6 +392,12 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument(
         "--benchmark", action="store_true", help="measure the throughput of the steady trot; ignores --num-frames"
     )
+    options.add_argument(
+        "--terrain",
+        type=common.hill_height,
+        default=0.0,
+        help="height of random hills [m], such as 0.04; 0: a plane. A video shows one world on hills",
+    )
     args = options.parse_args(arguments)
     if args.benchmark and (args.test or args.viewer != "null"):
         options.error("--benchmark does not record data for --viewer and --test; omit these options")
@@ -359,11 +408,15 @@ def main(arguments: list[str] | None = None) -> None:
     common.say(
         f"building {common.count_text(args.world_count, 'world')}; kernels are compiled the first time ...", args.quiet
     )
-    walk = Walk(args.world_count, args.dt, args.device, args.seed)
+    terrain = None
+    if args.terrain > 0.0:
+        seconds = BENCHMARK_TIME if args.benchmark else args.num_frames * timing(args.dt)[1]
+        terrain = hills(args.terrain, 2.0 + 1.5 * Trot().speed * seconds, args.seed)
+    walk = Walk(args.world_count, args.dt, args.device, args.seed, terrain=terrain)
     if args.benchmark:
-        benchmark(walk, args.quiet)
+        benchmark(walk, args.quiet, most=math.inf if terrain is None else BENCHMARK_TIME)
         return
-    shown = range(min(args.world_count, ROW))
+    shown = range(min(args.world_count, ROW)) if terrain is None else 0
     video = common.video(args, walk.model, "quadruped", world=shown, **LOOK)
     report(walk, simulate(walk, args.num_frames, args.quiet, video))
     if args.viewer == "plot":

@@ -8,6 +8,8 @@ import numpy as np
 
 DISTANCE = 5.0
 """Distance of the camera from the middle of the scene, in radii of its bounding sphere."""
+NEAREST = 0.1
+"""Distance from which triangles are drawn, in distances of the camera from the middle of the scene."""
 FILLS = 0.88
 """Fraction of the picture's width or height that the scene fills."""
 
@@ -40,6 +42,12 @@ class Camera:
     distance: float
     scale: float = 1.0
     shift: tuple[float, float] = (0.0, 0.0)
+
+    def is_in_front(self, points: np.ndarray) -> np.ndarray:
+        """Whether points ``[..., 3]`` in the world are in front of the camera, farther than ``NEAREST`` of its distance from the middle."""
+        if np.isinf(self.distance):
+            return np.ones(points.shape[:-1], dtype=bool)
+        return times(points - self.middle, self.axes[:, 2]) < (1.0 - NEAREST) * self.distance
 
     def project(self, points: np.ndarray) -> np.ndarray:
         """Column, row and nearness of points ``[..., 3]`` in the world. The nearness in a perspective view is the inverse depth over that

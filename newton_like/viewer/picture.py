@@ -87,7 +87,7 @@ def picture(
     lines = title.split("\n") if title else []
     above, below = TITLE * len(lines), CAPTION if lines else 0.0
     pixels = (round(size[0] * DPI), round(size[1] * DPI * (1.0 - above - below)))
-    shown = scene.corners.reshape(-1, 3) if extent is None else box_corners(extent)
+    shown = scene.points if extent is None else box_corners(extent)
     image = render(scene, camera_of(scene, shown, int(model.up_axis), azimuth, elevation, pixels), pixels)
     figure = Figure(figsize=size, dpi=DPI)
     FigureCanvasAgg(figure)
@@ -103,7 +103,8 @@ def picture(
 
 
 def bounds(model, state=None, *, world=0) -> np.ndarray:
-    """Lowest and highest corner ``[2, 3]`` [m] of the shapes that :func:`picture` draws, without infinite planes.
+    """Lowest and highest corner ``[2, 3]`` [m] of the shapes that :func:`picture` draws, without infinite planes, and without height fields
+    if there is anything else.
 
     Args:
         model, state, world: as there.

@@ -32,7 +32,12 @@ def render(scene: Triangles, camera: Camera, pixels) -> np.ndarray:
         part = slice(begin, begin + BATCH)
         corners, things, opacity = scene.corners[part], scene.thing[part], scene.opacity[part]
         closed = scene.closed[part] & (opacity >= 1.0)
-        seen.draw(camera.project(corners), things, scene.normals[part], opacity, closed)
+        near = camera.is_in_front(corners).all(axis=1)
+        if near.all():
+            seen.draw(camera.project(corners), things, scene.normals[part], opacity, closed)
+        else:
+            normals = scene.normals[part][near]
+            seen.draw(camera.project(corners[near]), things[near], normals, opacity[near], closed[near])
         solid = opacity > 0.5
         shadows.draw(lamp.project(corners[solid]), things[solid], closed=closed[solid])
     image = shade(seen, camera, scene.colors, scene.floor, shadows, lamp)

@@ -36,6 +36,7 @@ class Triangles:
         closed: whether each triangle belongs to a closed surface, whose inside is not visible.
         colors: colours of the shapes and bones, ``[things, 3]``.
         floor: the floor, or None.
+        ground: whether each triangle belongs to a height field; the camera shows all others.
     """
 
     corners: np.ndarray
@@ -45,11 +46,17 @@ class Triangles:
     closed: np.ndarray
     colors: np.ndarray
     floor: Floor | None
+    ground: np.ndarray
+
+    @property
+    def points(self) -> np.ndarray:
+        """Corners of the triangles that the camera shows, ``[n, 3]`` [m]: without height fields, if there is anything else."""
+        return (self.corners if self.ground.all() else self.corners[~self.ground]).reshape(-1, 3)
 
     @property
     def box(self) -> np.ndarray:
-        """Lowest and highest corner, ``[2, 3]`` [m]."""
-        points = self.corners.reshape(-1, 3)
+        """Lowest and highest corner of what the camera shows, ``[2, 3]`` [m]."""
+        points = self.points
         return np.stack([points.min(axis=0), points.max(axis=0)])
 
 
@@ -111,25 +118,27 @@ class Scene:
                 continue
             ghost = bare or ghosts or (s in unseen and len(chosen) > len(endless))
             opacity = (GHOST if ghost else 1.0) * float(opacities[s])
-            closed = GeoType(int(kinds[s])) in CLOSED
-            self._solids.append((*surfaces[key], colors[s], opacity, closed))
+            kind = GeoType(int(kinds[s]))
+            self._solids.append((*surfaces[key], colors[s], opacity, kind in CLOSED, kind == GeoType.HFIELD))
             kept.append(s)
         self._bodies, self._places = bodies[kept].astype(int), places[kept]
         self._offsets = shape_offset[kept]
 
     def box(self, poses: np.ndarray) -> np.ndarray:
         """A box that contains all triangles for poses of :attr:`bodies`, not always tight: lowest and highest corner, ``[2, 3]`` [m].
+        Height fields do not count, if there is anything else.
 
         Raises:
             ValueError: there is nothing to draw.
         """
         poses = self._placed(poses)
-        points = [vertices for vertices, *_ in self._bones(poses)]
-        for x, (surface, *_) in zip(self._shapes_at(poses), self._solids, strict=True):
+        points, ground = [vertices for vertices, *_ in self._bones(poses)], []
+        for x, (surface, *_, is_ground) in zip(self._shapes_at(poses), self._solids, strict=True):
             if id(surface) not in self._boxes:
                 vertices = surface.reshape(-1, 3)
                 self._boxes[id(surface)] = box_corners([vertices.min(axis=0), vertices.max(axis=0)])
-            points.append(self._boxes[id(surface)] @ quat_to_matrix(x[3:]).T + x[:3])
+            (ground if is_ground else points).append(self._boxes[id(surface)] @ quat_to_matrix(x[3:]).T + x[:3])
+        points = points or ground
         if not points:
             raise ValueError(NOTHING)
         points = np.concatenate(points)
@@ -216,9 +225,10 @@ class Scene:
         colors = [solid[2] for solid in self._solids] + [color for *_, color in bones]
         opacity = [solid[3] for solid in self._solids] + [1.0] * len(bones)
         closed = [solid[4] for solid in self._solids] + [True] * len(bones)
+        ground = [solid[5] for solid in self._solids] + [False] * len(bones)
         found = Triangles(
             corners, normals, np.repeat(np.arange(len(sizes)), sizes), np.repeat(opacity, sizes), np.repeat(closed, sizes),
-            np.array(colors, dtype=np.float32), None,
+            np.array(colors, dtype=np.float32), None, np.repeat(ground, sizes),
         )  # fmt: skip
         if self._planes:
             body, place, color = self._planes[0]

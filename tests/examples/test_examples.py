@@ -8,9 +8,11 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy.ndimage import map_coordinates
 
 from examples import common, pendulum, quadruped
 from examples.gait import LEGS, Trot, leg_angles
+from newton_like.geometry.transforms import quat_rotate
 from newton_like.solvers import SolverFeatherstone
 from tests.support.paths import ROOT
 
@@ -92,6 +94,42 @@ def walks() -> dict[int, quadruped.Walk]:
 @pytest.mark.parametrize("rate", [120, 240, 480])
 def test_quadrupeds_walk(walks, rate):
     quadruped.check(walks[rate])
+
+
+@pytest.mark.slow
+def test_quadrupeds_walk_over_hills():
+    """All worlds stay upright on hills of 6 cm, and their feet on the ground: no foot is below the terrain by more than its radius."""
+    terrain = quadruped.hills(0.06, 5.0, seed=4)
+    walk = quadruped.Walk(WORLDS, 1.0 / 240.0, "cpu", seed=4, terrain=terrain)
+    quadruped.simulate(walk, 300, quiet=True)
+    quadruped.check(walk)
+    model, heights = walk.model, terrain.min_z + terrain.data * (terrain.max_z - terrain.min_z)
+    bodies, places = model.shape_body.numpy()[walk.feet], model.shape_transform.numpy()[walk.feet]
+    poses = walk.state.body_q.numpy()[bodies]
+    feet = poses[..., :3] + quat_rotate(poses[..., 3:], places[..., :3])
+
+    def ground_below(points) -> np.ndarray:
+        column, row = (points[..., i] / quadruped.CELL + terrain.ncol // 2 for i in (0, 1))
+        return map_coordinates(heights, [row, column], order=1)
+
+    clearance = feet[..., 2] - quadruped.FOOT_RADIUS - ground_below(feet)
+    # bilinear heights differ from those of two triangles by some millimetres
+    assert clearance.min() > -0.005 and np.sort(clearance.ravel())[:WORLDS].max() < 0.01
+    assert np.ptp(ground_below(np.array(walk.position))) > 0.015
+
+
+def test_hills_are_level_at_the_start_and_as_high_as_asked(rng):
+    height, reach, seed = rng.uniform(0.02, 0.2), rng.uniform(2.0, 6.0), int(rng.integers(1000))
+    field = quadruped.hills(height, reach, seed)
+    assert field.hx >= reach and field.hx == field.hy
+    heights = field.min_z + field.data * (field.max_z - field.min_z)
+    at = np.linspace(-field.hx, field.hx, field.ncol)
+    near = np.hypot(*np.meshgrid(at, at)) < quadruped.LEVEL
+    np.testing.assert_allclose(heights[near], 0.0, atol=1e-12)
+    assert 0.3 * height < np.ptp(heights) <= height * (1 + 1e-9)
+    same, other = quadruped.hills(height, reach, seed), quadruped.hills(height, reach, seed + 1)
+    np.testing.assert_array_equal(field.data, same.data)
+    assert (field.data != other.data).any()
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import trimesh
 from newton_like.assets import path as asset
 
 from newton_like import ModelBuilder
-from newton_like.geometry.mesh import Mesh
+from newton_like.geometry.mesh import Heightfield, Mesh
 from newton_like.geometry.outline import corner_normals, triangles
 from newton_like.geometry.shapes import mass_properties
 from newton_like.types import GeoType
@@ -371,3 +371,25 @@ def test_a_stage_that_was_written_looks_like_its_source(tmp_path):
     assert different.mean() < 0.002
     # it is no white sheet
     assert (images[0] < 200).any(axis=2).mean() > 0.1
+
+
+def test_height_fields_are_drawn_and_do_not_widen_the_view(rng):
+    """A ball on level terrain that reaches behind the camera looks as on a small piece of it."""
+
+    def view(reach: float | None):
+        builder = ModelBuilder()
+        builder.add_shape_sphere(builder.add_body(xform=(0, 0, 0.2, 0, 0, 0, 1)), radius=0.2)
+        if reach is not None:
+            field = Heightfield(np.zeros((81, 81)), 81, 81, reach, reach, 0.0, 0.0)
+            builder.add_shape_heightfield(heightfield=field, color=(0.5, 0.4, 0.3))
+        model = builder.finalize("cpu")
+        return drawn(model, azimuth=-50.0, elevation=25.0), bounds(model)
+
+    (large, box), (small, _), (none, alone) = view(rng.uniform(20.0, 40.0)), view(0.8), view(None)
+    np.testing.assert_array_equal(box, alone)
+    middle = len(large) // 2
+    inside = (slice(middle - 100, middle + 100),) * 2
+    assert np.abs(large[inside] - small[inside]).mean() < 2.0
+    assert np.abs(large - none).mean() > 20.0
+    corners = large[[0, 0, -1], [0, -1, 0]]  # the fourth is in the shadow of the ball
+    assert np.abs(corners - corners[0]).max() < 12  # the ground fills the picture

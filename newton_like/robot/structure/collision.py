@@ -22,6 +22,9 @@ class GeomType(NumberedEnum):
 
 _ORIGIN = (0.0, 0.0, 0.0)
 
+_NAMELESS, _FIRST = [("", "")], [0]
+"""The links and the pair of a result between two shapes without links."""
+
 
 class CollisionResult:
     """The nearest points of two collision shapes. All attributes are read-only.
@@ -319,7 +322,10 @@ class GeomCapsule(Geom):
                 as_array(pose, (4, 4), what)
             raise RobotError(f"the distance of two capsules is {distance}; their coordinates are too large")
         n = normal_between(p, q, a0, a1, b0, b1)
-        return CollisionResult("", "", p, q, distance, along(p, n, self._radius), along(q, n, -other._radius), n)
+        result = object.__new__(CollisionResult)
+        points = [p], [q], [along(p, n, self._radius)], [along(q, n, -other._radius)], [n]
+        result._rows, result._at = ResultRows(_NAMELESS, _FIRST, [distance], points), 0
+        return result
 
     def __repr__(self) -> str:
         points = f"{self._start.tolist()}, {self._end.tolist()}"

@@ -88,10 +88,31 @@ def as_pose(value, what: str) -> np.ndarray:
 
 def as_pose_rows(value, what: str) -> list[list[float]]:
     """The rows of a homogeneous transform; see :func:`as_pose`."""
-    plain = type(value) is np.ndarray and value.shape == (4, 4) and value.dtype == _DOUBLE
-    T = value if plain else _converted(value, (4, 4), what)
-    rows = T.tolist()
-    return rows if _is_rigid(*rows) else as_pose(T, what).tolist()
+    rows = _plain_rows(value)
+    return rows if rows is not None and _is_rigid(*rows) else as_pose(value, what).tolist()
+
+
+def as_matrix_rows(value, what: str) -> list[list[float]]:
+    """The rows of a matrix ``[4, 4]``. Numbers of arrays may be infinite or NaN. Raises as :func:`as_array`."""
+    rows = _plain_rows(value)
+    return as_array(value, (4, 4), what).tolist() if rows is None else rows
+
+
+def _plain_rows(value) -> list[list[float]] | None:
+    """The rows of an array ``[4, 4]`` in double precision, or of lists of finite floats; None for other things."""
+    if type(value) is np.ndarray:
+        return value.tolist() if value.shape == (4, 4) and value.dtype == _DOUBLE else None
+    if type(value) is not list or len(value) != 4:
+        return None
+    total = 0.0
+    for row in value:
+        if type(row) is not list or len(row) != 4:
+            return None
+        a, b, c, d = row
+        if not type(a) is type(b) is type(c) is type(d) is float:
+            return None
+        total += a + b + c + d
+    return value if total - total == 0.0 else None
 
 
 def check_rigid(T: np.ndarray, what: str) -> None:

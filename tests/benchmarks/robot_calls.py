@@ -66,7 +66,7 @@ def rows() -> list[str]:
         "robot.count_joints(base_link=base)", "Robot.count_joints(base)",
         "loose.disconnect(); loose.connect_links(one, two); robot.count_joints(base)",
         "loose.disconnect(); robot.count_joints(base); loose.connect_links(one, two)",
-        "last.disconnect(); robot.count_joints(base); last.connect_links(above, below); robot.count_joints(base)",
+        "last.disconnect(); last.connect_links(above, below); robot.count_joints(root)",
         "robot.get_base()", "robot.get_dof()", "robot.get_joint_names()", "robot.get_link_names()", "robot.get_number_of_joints()",
         "robot.get_link('l9')", "robot.get_link(name='l9')", "robot.get_link(state, 9)", "robot.get_link(state=state, index=9)",
         "robot.get_link(state, index)", "robot.make_state(links, joints)", "robot.make_state(links[:3], [])",
@@ -192,7 +192,7 @@ def names(sdk, path: str) -> dict:
         "single": q.astype(np.float32), "column": q[:, None].copy(),
         "whole": np.ones(24, dtype=int), "low": np.float64(-1.0), "high": np.float64(1.0), "index": np.int64(9),
         "every": list(range(25)), "some": np.array([3, 4, 5]), "base": base, "one": one, "two": two, "loose": loose,
-        "last": last, "above": tree[-2], "below": tree[-1], "tree": tree, "geom": geom, "other": other, "col": col, "near": near,
+        "last": last, "above": tree[-2], "below": tree[-1], "root": tree[0], "geom": geom, "other": other, "col": col, "near": near,
         "kind": geom.get_type(), "wheels": conf.mobile_base, "joint": sdk.Joint.make_revolute("j"), "link": robot.get_link("l9"),
         "urdf": text, "path": path,
     }  # fmt: skip

@@ -7,8 +7,13 @@ import numpy as np
 from newton_like.coercion import as_number
 from newton_like.robot.errors import RobotError, ShapeError
 
+_DOUBLE, _LISTS = np.dtype(np.float64), (list, tuple)
+
 RIGID_TOLERANCE = 1.0e-6
 """Largest deviation of the entries of ``R^T R`` from the identity, for a rotation matrix R. It allows for matrices in single precision."""
+
+LARGE = 1e300
+"""Sum of squares of numbers below which none of them is infinite or NaN."""
 
 MAX_BITS = 2**32 - 1
 """Largest value of ``coltype`` and ``colaffinity``, which have 32 bits."""
@@ -38,10 +43,24 @@ def as_array(value, shape: tuple[int, ...], what: str) -> np.ndarray:
         TypeError: not numbers.
         RobotError: a number is not finite.
     """
+    array = _converted(value, shape, what)
+    flat = array.ravel()
+    # a sum of squares is faster than a test of each number
+    if not flat.dot(flat) < LARGE and not np.isfinite(array).all():
+        raise RobotError(f"{what} has a number that is not finite: {array.tolist()}")
+    return array
+
+
+def _converted(value, shape: tuple[int, ...], what: str) -> np.ndarray:
+    """As :func:`as_array`, with any numbers."""
+    if type(value) is np.ndarray and value.shape == shape and value.dtype == _DOUBLE:
+        return value.copy()
     try:
         given = np.asarray(value)
     except ValueError as error:
         raise ShapeError(f"{what} must have the shape {shape}; its rows differ in length") from error
+    if type(value) in _LISTS and given.dtype == _DOUBLE and given.shape == shape:
+        return given
     if given.dtype.kind not in "fiub":
         raise TypeError(f"{what} must be an array of real numbers with the shape {shape}, not {value!r}")
     array = np.array(given, dtype=np.float64)
@@ -49,8 +68,6 @@ def as_array(value, shape: tuple[int, ...], what: str) -> np.ndarray:
         array = array[:, 0].copy()
     if array.shape != shape:
         raise ShapeError(f"{what} must have the shape {shape}, not {array.shape}")
-    if not np.isfinite(array).all():
-        raise RobotError(f"{what} has a number that is not finite: {array.tolist()}")
     return array
 
 
@@ -61,9 +78,41 @@ def as_pose(value, what: str) -> np.ndarray:
         ShapeError, TypeError: as :func:`as_array`.
         RobotError: the matrix is not a rotation with a translation.
     """
-    T = as_array(value, (4, 4), what)
-    check_rigid(T, what)
+    T = _converted(value, (4, 4), what)
+    if not _is_rigid(*T.tolist()):
+        # names the mistake
+        T = as_array(T, (4, 4), what)
+        check_rigid(T, what)
     return T
+
+
+def as_pose_rows(value, what: str) -> list[list[float]]:
+    """The rows of a homogeneous transform; see :func:`as_pose`."""
+    rows = _plain_rows(value)
+    return rows if rows is not None and _is_rigid(*rows) else as_pose(value, what).tolist()
+
+
+def as_matrix_rows(value, what: str) -> list[list[float]]:
+    """The rows of a matrix ``[4, 4]``. Numbers of arrays may be infinite or NaN. Raises as :func:`as_array`."""
+    rows = _plain_rows(value)
+    return as_array(value, (4, 4), what).tolist() if rows is None else rows
+
+
+def _plain_rows(value) -> list[list[float]] | None:
+    """The rows of an array ``[4, 4]`` in double precision, or of lists of finite floats; None for other things."""
+    if type(value) is np.ndarray:
+        return value.tolist() if value.shape == (4, 4) and value.dtype == _DOUBLE else None
+    if type(value) is not list or len(value) != 4:
+        return None
+    total = 0.0
+    for row in value:
+        if type(row) is not list or len(row) != 4:
+            return None
+        a, b, c, d = row
+        if not type(a) is type(b) is type(c) is type(d) is float:
+            return None
+        total += a + b + c + d
+    return value if total - total == 0.0 else None
 
 
 def check_rigid(T: np.ndarray, what: str) -> None:
@@ -84,10 +133,10 @@ def check_rigid(T: np.ndarray, what: str) -> None:
 
 
 def _is_rigid(x: list[float], y: list[float], z: list[float], last: list[float]) -> bool:
-    """The test of :func:`check_rigid` for one matrix by rows. For so few numbers, Python is faster than NumPy."""
-    a, b, c, _ = x
-    d, e, f, _ = y
-    g, h, i, _ = z
+    """Whether one matrix by rows passes :func:`check_rigid` and is finite. For so few numbers, Python is faster than NumPy."""
+    a, b, c, p = x
+    d, e, f, q = y
+    g, h, i, r = z
     u, v, w, one = last
     most = RIGID_TOLERANCE
     return (
@@ -96,6 +145,7 @@ def _is_rigid(x: list[float], y: list[float], z: list[float], last: list[float])
         and abs(a * c + d * f + g * i) <= most and abs(b * c + e * f + h * i) <= most
         and a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g) > 0.0
         and abs(u) <= most and abs(v) <= most and abs(w) <= most and abs(one - 1.0) <= most
+        and p - p == q - q == r - r == 0.0
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from newton_like.coercion import as_flag
 from newton_like.model import ModelBuilder
 from newton_like.robot.arguments import one_form
 from newton_like.robot.core import tasks
+from newton_like.robot.core.orders import Orders
 from newton_like.robot.core.robot import RobotCore
 from newton_like.robot.core.state import StateCore
 from newton_like.robot.errors import RobotError, ShapeError
@@ -22,7 +23,7 @@ from newton_like.robot.structure.collision import CollisionResult
 from newton_like.robot.structure.configuration import RobotConfiguration
 from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
-from newton_like.robot.structure.tree import count_joints, name_order
+from newton_like.robot.structure.tree import count_joints
 from newton_like.robot.to_model import robot_builder
 from newton_like.robot.wheels import Wheels, base_velocity, mobility_of
 
@@ -70,8 +71,8 @@ class Robot:
             raise RobotError(
                 f"{type(self).__name__} has {self._dofs} joints that move, but this robot has {self.dof}; use Robot"
             )
-        self._index = {name: i for i, name in enumerate(self.core.link_names)}
-        self._joint_index = {name: i for i, name in enumerate(self.core.joint_names)}
+        self._orders = Orders(self.core)
+        self._has_mass = bool(self.core.masses.sum() > 0.0)
         self._mobility = mobility_of(robot_configuration)
 
     def __reduce__(self):
@@ -153,7 +154,7 @@ class Robot:
             return self.core.links[core_of(self, given["state"]).body(given["index"])]
         if not isinstance(given["name"], str):
             raise TypeError(f"the name of a link must be a str, not {given['name']!r}; or give a state and an index")
-        at = self._index.get(given["name"])
+        at = self._orders.body_of.get(given["name"])
         return None if at is None else self.core.links[at]
 
     @staticmethod
@@ -172,10 +173,7 @@ class Robot:
             KeyError, ValueError: unknown or repeated names.
             TypeError: no list of names.
         """
-        links = name_order(self.core.link_names, link_names, "link", self._index)
-        return new_state(
-            self._state, self, links, name_order(self.core.joint_names, joint_names, "joint", self._joint_index)
-        )
+        return new_state(self._state, self, self._orders.links(link_names), self._orders.joints(joint_names))
 
     def get_joint_property(self, state: State, getter: Callable[[Joint], float]) -> np.ndarray:
         """A number of each joint in the order of a state, ``[n]``.
@@ -342,12 +340,14 @@ class Robot:
         weights = core.read["weights"]
         if links is None:
             weights.fill(1.0)
+            if self._has_mass:
+                return
         else:
             weights.fill(0.0)
             one = isinstance(links, str | bytes) or not hasattr(links, "__iter__")
             for i in [links] if one else links:
                 weights[core.body(i)] += 1.0
-        if not weights @ self.core.masses > 0.0:
+        if not weights.dot(self.core.masses) > 0.0:
             names = [core.link_names[i] for i, k in enumerate(core.bodies) if weights[k]]
             raise RobotError(
                 f"there is no centre of mass: links {names} have no mass"

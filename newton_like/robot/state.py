@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from newton_like.robot.core.orders import JointOrder, LinkOrder
 from newton_like.robot.core.state import StateCore
 
 
@@ -166,8 +167,8 @@ class State:
     Vdot0 = property(_get_Vdot0, set_Vdot0)
 
 
-def new_state(kind: type[State], robot, bodies: list[int], dofs: list[int]) -> State:
+def new_state(kind: type[State], robot, links: LinkOrder, joints: JointOrder) -> State:
     """A state of a robot; see :class:`StateCore`."""
     state = object.__new__(kind)
-    state.core = StateCore(robot, bodies, dofs)
+    state.core = StateCore(robot, links, joints)
     return state

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from newton_like.arrays import host_array
-from newton_like.robot.arguments import one_form
-from newton_like.robot.core.state import LARGE, StateCore
+from newton_like.robot.arguments import LARGE, one_form
+from newton_like.robot.core.state import StateCore
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.screws import product
 from newton_like.robot.structure.mobile_base import (
@@ -27,6 +27,18 @@ def mobility_of(configuration) -> tuple[list[str], np.ndarray, np.ndarray] | Non
         return None
     axes, roles = wheel_axes(base, configuration.base_link), wheel_roles(base, configuration.base_link)
     return list(base.joints), wheel_matrix(base, axes, roles), velocity_matrix(base, axes, roles)
+
+
+def _is_pair(x) -> bool:
+    """Whether x is an array, or a list or tuple, of two numbers."""
+    if type(x) is np.ndarray:
+        return x.shape == (2,) and x.dtype.kind in "fi"
+    return (type(x) is list or type(x) is tuple) and len(x) == 2 and _is_plain(x[0]) and _is_plain(x[1])
+
+
+def _is_plain(x) -> bool:
+    """Whether x is a float, or an integer that is one."""
+    return type(x) is float or (type(x) is int and -(2**53) < x < 2**53)
 
 
 class Wheels:
@@ -68,12 +80,8 @@ def base_velocity(args: tuple, named: dict) -> np.ndarray:
     if "body_velocity" in given:
         velocity = np.asarray(host_array(given["body_velocity"], "body_velocity"), dtype=float)
         velocity = velocity[:, 0] if velocity.shape == (3, 1) else velocity
-    elif (
-        type(x := given["linear_velocity"]) is np.ndarray
-        and x.shape == (2,)
-        and type(given["angular_velocity"]) is float
-    ):
-        velocity = np.array((given["angular_velocity"], x[0], x[1]), dtype=float)
+    elif _is_plain(w := given["angular_velocity"]) and _is_pair(x := given["linear_velocity"]):
+        velocity = np.array((w, x[0], x[1]), dtype=float)
     else:
         x = np.asarray(host_array(given["linear_velocity"], "linear_velocity"), dtype=float)
         w = np.asarray(host_array(given["angular_velocity"], "angular_velocity"), dtype=float)

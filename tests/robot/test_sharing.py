@@ -128,3 +128,41 @@ def test_copies_are_robots_of_their_own(rng, again):
     with pytest.raises(rd.RobotError, match="another robot"):
         other.compute_mass_matrix(state)
     assert (other.base is robot.base) == (again is copy.copy)
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_states_that_get_the_memory_of_others_are_new(rng, unit):
+    """States that are made after others are gone have the results of states of another robot, and begin with zeros."""
+    seed = int(rng.integers(1 << 30))
+    robot, other = (
+        rd.Robot(rd.RobotConfiguration("case", random_robot(rd, seed, 8, unit=unit)[0][0]), evaluator="general")
+        for _ in range(2)
+    )
+    listed = [robot.link_names[::-1], robot.link_names[2:], []]
+    found = []
+    for k in range(12):
+        links = listed[k % 3]
+        state, n = robot.make_state(links, []), robot.dof
+        fresh = other.make_state(links, [])
+        values = (state.q, state.qdot, state.qddot, state.tau, state.V0, state.Vdot0)
+        assert not any(x.any() for x in values) and state.link_names == fresh.link_names
+        if k % 4 == 3:
+            # the memory of batches is not handed on
+            state.q = rng.normal(size=(3, n))
+            robot.compute_mass_matrix(state)
+            continue
+        link = int(rng.integers(len(robot.links)))
+        results = []
+        for each, of in ((state, robot), (fresh, other)):
+            if each is fresh:
+                each.q, each.qdot, each.V0 = state.q, state.qdot, state.V0
+            elif k % 2:
+                each.q, each.qdot, each.V0 = rng.normal(size=n), rng.normal(size=n), rng.normal(size=6)
+            of.compute_inverse_dynamics(each)
+            results.append(
+                [of.compute_transformation(each, 1, link), of.compute_body_jacobian(each, 1, link), of.compute_mass_matrix(each), each.tau,
+                 of.compute_gravity_term(each), of.compute_body_velocity(each, 1, link)]
+            )  # fmt: skip
+        assert all(np.array_equal(x, y) for x, y in zip(*results, strict=True))
+        found.append((results[0], [x.copy() for x in results[0]]))
+    assert all(np.array_equal(x, y) for kept, copies in found for x, y in zip(kept, copies, strict=True))

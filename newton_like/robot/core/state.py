@@ -5,17 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from newton_like.arrays import host_array
+from newton_like.robot.arguments import LARGE
 from newton_like.robot.core.calls import Calls
+from newton_like.robot.core.orders import JointOrder, LinkOrder
 from newton_like.robot.core.tasks import FRAMES, Task
 from newton_like.robot.errors import RobotError, RobotIndexError, ShapeError
 
 INPUTS = {"q": "q", "qdot": "v", "qddot": "acceleration", "V0": "base_twist", "Vdot0": "base_acceleration", "tau": None}
 """The inputs, and the rows of kernels that read them."""
-
-_READ = [(name, row) for name, row in INPUTS.items() if row]
-
-LARGE = 1e300
-"""Sum of squares of an input below which it has no number that is not finite."""
 
 
 class StateCore:
@@ -23,12 +20,11 @@ class StateCore:
 
     Args:
         robot: the :class:`newton_like.robot.Robot`.
-        bodies: of each link of the state, its body.
-        dofs: of each joint of the state, its dof.
+        links, joints: their order in the state. States share orders.
 
     Attributes:
         robot: the robot.
-        bodies: as above.
+        bodies: of each link of the state, its body.
         base: index of the base link.
         order: of each dof, the place of its joint in the state.
         dofs: their number.
@@ -42,28 +38,64 @@ class StateCore:
     """
 
     __slots__ = (
-        "_calls", "_links", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints", "link_names",
-        "order", "placed", "read", "robot", "scale", "wheels",
+        "_calls", "_lease", "_links", "_pool", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints",
+        "link_names", "order", "placed", "read", "robot", "scale", "wheels",
     )  # fmt: skip
 
-    def __init__(self, robot, bodies: list[int], dofs: list[int]):
-        core, n = robot.core, len(dofs)
-        self.robot, self.bodies, self.base = robot, bodies, bodies.index(0)
-        self.joints, self.dofs, self.order = [core.joints[i] for i in dofs], n, np.array(dofs, dtype=int).argsort()
-        self.link_names, self.joint_names = [core.link_names[k] for k in bodies], [core.joint_names[i] for i in dofs]
-        self.scale = None if core.unit else core.scale[dofs]
-        self.given = given = {name: np.zeros(6 if name[0] == "V" else n) for name in INPUTS}
-        self.read = {row: given[name] for name, row in _READ}
-        self.read["weights"] = np.zeros(len(bodies))
-        if self.scale is not None:
-            self.read.update({INPUTS[name]: np.zeros(len(dofs)) for name in ("q", "qdot", "qddot")})
-        self._calls = self._links = self.capsules = self.wheels = None
-        self._runs: dict = {}
+    def __init__(self, robot, links: LinkOrder, joints: JointOrder):
+        self.robot = robot
+        self.bodies, self.base, self.link_names = links
+        self.joints, self.joint_names, self.order, self.scale, self._pool = joints
+        self.dofs = n = len(self.joints)
+        self.capsules = self.wheels = None
         self.placed = self.batched = False
+        self._lease = None
+        if self._pool.free:
+            try:
+                self._lease = lease = self._pool.free.pop()
+            except IndexError:
+                # another thread took it
+                pass
+            else:
+                self.given, self.read, self._calls, self._links, self._runs = lease
+                for x in (*self.given.values(), *self.read.values()):
+                    x.fill(0.0)
+                return
+        zeros = np.zeros
+        q, v, acceleration, twist, base_acceleration = zeros(n), zeros(n), zeros(n), zeros(6), zeros(6)
+        # written out: loops take longer
+        self.given = {
+            "q": q,
+            "qdot": v,
+            "qddot": acceleration,
+            "V0": twist,
+            "Vdot0": base_acceleration,
+            "tau": zeros(n),
+        }
+        self.read = {
+            "q": q, "v": v, "acceleration": acceleration, "base_twist": twist, "base_acceleration": base_acceleration,
+            "weights": zeros(len(self.bodies)),
+        }  # fmt: skip
+        if self.scale is not None:
+            self.read.update({INPUTS[name]: zeros(n) for name in ("q", "qdot", "qddot")})
+        self._calls = self._links = None
+        self._runs: dict = {}
+
+    def __del__(self):
+        # Only memory that the pool refers to is handed on: arrays that are garbage as this state is may be freed already
+        lease = getattr(self, "_lease", None)
+        if lease is not None:
+            if all(x.ndim == 1 for x in self.given.values()):
+                self._pool.free.append(lease)
+            else:
+                self._pool.leases.remove(lease)
 
     def set(self, name: str, value) -> None:
         """Checks and copies an input."""
         given = self.given[name]
+        kind = type(value)
+        if (kind is list or kind is tuple) and value and len(value) == len(given) and type(value[0]) is float:
+            value = _as_doubles(value)
         plain = type(value) is np.ndarray and value.shape == given.shape and value.ndim == 1 and value.dtype == float
         if not (plain and value.dot(value) < LARGE):
             value = self.numbers(name, value)
@@ -141,6 +173,7 @@ class StateCore:
         if self._calls is None:
             self._calls = Calls(self.robot.core.machine, None, self.order, "general")
             self._links = memoryview(self._calls.links)
+            self._lease = self._pool.add(self.given, self.read, self._calls, self._links, self._runs)
         return self._calls
 
     def place(self) -> None:
@@ -182,6 +215,15 @@ class StateCore:
             return known[1].copy()
         (found,) = self.robot.core.calls(self.order, count).evaluate(task, self.read, (shape,), links)
         return found
+
+
+def _as_doubles(value: list | tuple):
+    """A list of numbers as an array in double precision; other lists as they are."""
+    try:
+        array = np.array(value)
+    except (TypeError, ValueError, OverflowError):
+        return value
+    return array if array.dtype == float else value
 
 
 class _NegativeIndex(RobotIndexError, TypeError):

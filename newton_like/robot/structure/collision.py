@@ -8,7 +8,7 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from newton_like.robot.arguments import as_array, as_bits, as_length, as_object, as_pose
+from newton_like.robot.arguments import as_array, as_bits, as_length, as_matrix_rows, as_object, as_pose
 from newton_like.robot.errors import RobotError
 from newton_like.robot.structure.enums import NumberedEnum
 from newton_like.robot.structure.segments import along, nearest_points, normal_between, placed
@@ -21,6 +21,9 @@ class GeomType(NumberedEnum):
 
 
 _ORIGIN = (0.0, 0.0, 0.0)
+
+_NAMELESS, _FIRST = [("", "")], [0]
+"""The links and the pair of a result between two shapes without links."""
 
 
 class CollisionResult:
@@ -309,7 +312,7 @@ class GeomCapsule(Geom):
         other = as_object(other_geom, Geom, "other_geom")
         if not isinstance(other, GeomCapsule):
             raise NotImplementedError("other_geom has no shape; use GeomCapsule")
-        rows, other_rows = _rows(T, "T"), _rows(other_T, "other_T")
+        rows, other_rows = as_matrix_rows(T, "T"), as_matrix_rows(other_T, "other_T")
         a0, a1 = placed(rows, self._ends[0]), placed(rows, self._ends[1])
         b0, b1 = placed(other_rows, other._ends[0]), placed(other_rows, other._ends[1])
         p, q = nearest_points(a0, a1, b0, b1)
@@ -319,7 +322,10 @@ class GeomCapsule(Geom):
                 as_array(pose, (4, 4), what)
             raise RobotError(f"the distance of two capsules is {distance}; their coordinates are too large")
         n = normal_between(p, q, a0, a1, b0, b1)
-        return CollisionResult("", "", p, q, distance, along(p, n, self._radius), along(q, n, -other._radius), n)
+        result = object.__new__(CollisionResult)
+        points = [p], [q], [along(p, n, self._radius)], [along(q, n, -other._radius)], [n]
+        result._rows, result._at = ResultRows(_NAMELESS, _FIRST, [distance], points), 0
+        return result
 
     def __repr__(self) -> str:
         points = f"{self._start.tolist()}, {self._end.tolist()}"
@@ -331,12 +337,6 @@ class GeomCapsule(Geom):
 def versions(collisions: list[Collision]) -> tuple:
     """What changes when one of these collisions is edited or replaced."""
     return tuple([(id(collision), collision._version) for collision in collisions])
-
-
-def _rows(T, what: str) -> list[list[float]]:
-    if not (type(T) is np.ndarray and T.shape == (4, 4) and T.dtype == np.float64):
-        T = as_array(T, (4, 4), what)
-    return T.tolist()
 
 
 class Collision:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_OF_LINKS, _OF_JOINTS = ("_parent_joint", "_child_joints"), ("_parent_link", "_child_link")
+_OF_LINKS, _OF_JOINTS = ("_parent_joint", "_child_joints", "_counts"), ("_parent_link", "_child_link")
 """Attributes that connect links and joints."""
 
 _EARLY = "_early"
@@ -49,7 +49,7 @@ def restore(root, flat: tuple) -> None:
     )
     links[0], children = root, [[] for _ in links]
     for link, above, below, (_, own) in zip(links, [None, *joints], children, flat[0], strict=True):
-        link.__dict__.update(own, _parent_joint=above, _child_joints=below)
+        link.__dict__.update(own, _parent_joint=above, _child_joints=below, _counts=None)
     for joint, child, (_, own, parent) in zip(joints, links[1:], flat[1], strict=True):
         joint.__dict__.update(own, _parent_link=links[parent], _child_link=child)
         children[parent].append(joint)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 
-from newton_like.robot.arguments import as_array, as_limit, as_name, as_object, as_pose
+from newton_like.robot.arguments import as_array, as_limit, as_name, as_object, as_pose, as_pose_rows
 from newton_like.robot.errors import RobotError
-from newton_like.robot.screws import cross_matrix
 from newton_like.robot.structure.copies import bare, reduced_joint
-from newton_like.robot.structure.link import Link, join, part
+from newton_like.robot.structure.link import Link, join, joints_on, part
 
 UNLIMITED = sys.float_info.max
 """Limits of position, velocity and torque of a new joint, as in the SDK."""
@@ -20,6 +20,7 @@ ACCELERATION_LIMIT = 10.0
 
 
 _IDENTITY = np.eye(4)
+_IDENTITY.flags.writeable = False
 
 _Z = (0.0, 0.0, 1.0)
 """The axis of a new joint."""
@@ -47,7 +48,7 @@ class Joint:
     def _new(cls, name: str, S: np.ndarray, fixed: bool) -> Joint:
         joint = object.__new__(cls)
         joint._name, joint._S, joint._fixed = as_name(name, "name of a joint"), S, fixed
-        joint._T_pj, joint._T_jc = _IDENTITY.copy(), _IDENTITY.copy()
+        joint._T_pj = joint._T_jc = _IDENTITY
         joint._parent_link = joint._child_link = None
         joint._q = (-UNLIMITED, UNLIMITED)
         joint._qdot = (-UNLIMITED, UNLIMITED)
@@ -84,14 +85,12 @@ class Joint:
         Raises:
             ShapeError, TypeError, RobotError: as :meth:`make`, or T is not a rigid motion.
         """
-        S = np.zeros(6)
         if T is None:
+            S = np.zeros(6)
             S[:3] = _axis(name, axis)
-        else:
-            R, p = _frame(name, T)
-            S[:3] = R @ _axis(name, axis)
-            S[3:] = cross_matrix(p) @ S[:3]
-        return Joint._new(name, S, False)
+            return Joint._new(name, S, False)
+        (a, b, c), (x, y, z) = _turned(name, T, axis)
+        return Joint._new(name, np.array((a, b, c, y * c - z * b, z * a - x * c, x * b - y * a)), False)
 
     @staticmethod
     def make_prismatic(name: str, T: np.ndarray | None = None, axis: np.ndarray = _Z) -> Joint:
@@ -106,7 +105,7 @@ class Joint:
             ShapeError, TypeError, RobotError: as :meth:`make`, or T is not a rigid motion.
         """
         S = np.zeros(6)
-        S[3:] = _axis(name, axis) if T is None else _frame(name, T)[0] @ _axis(name, axis)
+        S[3:] = _axis(name, axis) if T is None else _turned(name, T, axis)[0]
         return Joint._new(name, S, False)
 
     @staticmethod
@@ -213,26 +212,32 @@ class Joint:
                 links and the joint stay as they were.
         """
         who = f"joint {self._name!r}"
-        as_object(parent_link, Link, f"parent_link of {who}")
-        as_object(child_link, Link, f"child_link of {who}")
-        T_pj = np.eye(4) if T_pj is None else as_pose(T_pj, f"T_pj of {who}")
-        T_jc = np.eye(4) if T_jc is None else as_pose(T_jc, f"T_jc of {who}")
+        if not (isinstance(parent_link, Link) and isinstance(child_link, Link)):
+            as_object(parent_link, Link, f"parent_link of {who}")
+            as_object(child_link, Link, f"child_link of {who}")
+        T_pj = _IDENTITY if T_pj is None else as_pose(T_pj, f"T_pj of {who}")
+        T_jc = _IDENTITY if T_jc is None else as_pose(T_jc, f"T_jc of {who}")
         other = child_link.parent_joint
         if other is not None and other is not self:
             raise RobotError(
                 f"{who}: link {child_link.name!r} is the child of joint {other.name!r} already; disconnect that joint first"
             )
-        link, path = parent_link, [child_link.name]
-        while link is not None:
-            path.append(link.name)
-            if link is child_link:
-                raise RobotError(f"{who} would close a cycle: {' <- '.join(path)}; a robot is a tree")
-            above = link.parent_joint
-            link = None if above is None or above is self else above.parent_link
+        if joints_on(child_link) or parent_link is child_link:
+            self._check_cycle(parent_link, child_link)
         self.disconnect()
         self._parent_link, self._child_link = parent_link, child_link
         self._T_pj, self._T_jc = T_pj, T_jc
         join(self, parent_link, child_link)
+
+    def _check_cycle(self, parent_link: Link, child_link: Link) -> None:
+        """Raises RobotError if the child link is the parent link, or above it."""
+        link, path = parent_link, [child_link.name]
+        while link is not None:
+            path.append(link.name)
+            if link is child_link:
+                raise RobotError(f"joint {self._name!r} would close a cycle: {' <- '.join(path)}; a robot is a tree")
+            above = link.parent_joint
+            link = None if above is None or above is self else above.parent_link
 
     def disconnect(self) -> None:
         """Separates the two links. A joint that is not connected stays as it is.
@@ -343,17 +348,38 @@ class Joint:
         return f"Joint({self._name!r}, fixed={self._fixed}, parent={ends[0]!r}, child={ends[1]!r})"
 
 
-def _frame(name: str, T) -> tuple[np.ndarray, np.ndarray]:
-    """Rotation and origin of a checked pose."""
-    T = as_pose(T, f"T of joint {name!r}")
-    return T[:3, :3], T[:3, 3]
+def count_below(base_link: Link) -> tuple[int, int] | None:
+    """The joints below a link that move, and all joints; None for a link that is reached twice, or names that occur twice."""
+    links, link_names, joint_names, fixed = [base_link], {base_link.name}, set(), 0
+    for link in links:
+        for joint in joints_on(link):
+            child = joint._child_link
+            if child._name in link_names or joint._name in joint_names:
+                return None
+            link_names.add(child._name)
+            joint_names.add(joint._name)
+            links.append(child)
+            if joint._fixed:
+                fixed += 1
+    return len(links) - 1 - fixed, len(links) - 1
 
 
-def _axis(name: str, axis) -> np.ndarray | tuple[float, float, float]:
+def _turned(name: str, T, axis) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    """The axis in the axes of the joint frame, and the origin of a checked pose. For so few numbers, Python is faster than NumPy."""
+    (a, b, c, x), (d, e, f, y), (g, h, i, z), _ = as_pose_rows(T, f"T of joint {name!r}")
+    u, v, w = _axis(name, axis)
+    return (a * u + b * v + c * w, d * u + e * v + f * w, g * u + h * v + i * w), (x, y, z)
+
+
+def _axis(name: str, axis) -> Sequence[float]:
     """A checked direction."""
     if axis is _Z:
         return axis
-    axis = as_array(axis, (3,), f"axis of joint {name!r}")
-    if not axis.any():
+    if type(axis) is not list or len(axis) != 3 or not type(axis[0]) is type(axis[1]) is type(axis[2]) is float:
+        axis = as_array(axis, (3,), f"axis of joint {name!r}").tolist()
+    x, y, z = axis
+    if not x - x == y - y == z - z == 0.0:
+        as_array(axis, (3,), f"axis of joint {name!r}")
+    if x == y == z == 0.0:
         raise RobotError(f"axis of joint {name!r} is zero and has no direction; give an axis such as (0, 0, 1)")
     return axis

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 # joints import links; annotations name the module of joints, which typing.get_type_hints finds later
 from newton_like.robot import structure
-from newton_like.robot.arguments import as_array, as_name, as_object
+from newton_like.robot.arguments import LARGE, as_array, as_name, as_object
 from newton_like.robot.errors import RobotError
 from newton_like.robot.structure.collision import Collision, versions
 from newton_like.robot.structure.copies import bare, reduced_link, restore
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 _TOLERANCE = 1.0e-6
 """Largest deviation from the form of a spatial inertia, relative to the largest entry. It allows for numbers in single precision."""
 
+
+_UNIT = np.eye(6)
+"""The inertia of a new link."""
+_UNIT.flags.writeable = False
 
 _connections = [object()]
 
@@ -43,10 +48,12 @@ class Link:
 
     def __init__(self, name: str, I: np.ndarray | None = None):
         self._name = as_name(name, "name of a link")
-        self._inertia = np.eye(6) if I is None else _spatial_inertia(I, f"I of link {name!r}")
+        self._inertia = _UNIT if I is None else _spatial_inertia(I, f"I of link {name!r}")
         self._parent_joint: structure.joint.Joint | None = None
         self._child_joints: list[structure.joint.Joint] = []
         self._collisions: list[Collision] = []
+        # for count_joints: a token of connections, and two counts
+        self._counts: tuple[object, int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -105,7 +112,9 @@ class Link:
         self._collisions.append(as_object(collision, Collision, f"collision of link {self._name!r}"))
 
     def __copy__(self) -> Link:
-        return bare(self, {"_parent_joint": None, "_child_joints": [], "_collisions": list(self._collisions)})
+        return bare(
+            self, {"_parent_joint": None, "_child_joints": [], "_counts": None, "_collisions": list(self._collisions)}
+        )
 
     def __reduce__(self):
         return reduced_link(self)
@@ -146,6 +155,23 @@ def part(joint: structure.joint.Joint, parent: Link, child: Link) -> None:
     _connections[0] = object()
 
 
+joints_on = attrgetter("_child_joints")
+"""The joints on a link, as :attr:`Link.child_joints`, without a copy."""
+
+
+def known_counts(link: Link) -> tuple[object, int, int] | None:
+    """What :func:`keep_counts` kept, if no two links were connected or separated since."""
+    known = link._counts
+    return known if known is not None and known[0] is _connections[0] else None
+
+
+def keep_counts(link: Link, token: object, moving: int, every: int) -> tuple[object, int, int]:
+    """Keeps the numbers of the joints below a link that move, and of all joints, which were counted after the token of
+    :func:`connections` was read."""
+    link._counts = token, moving, every
+    return link._counts
+
+
 def collision_versions(links: list[Link]) -> tuple:
     """What changes when collisions of links are added or edited."""
     return versions([collision for link in links for collision in link._collisions])
@@ -153,6 +179,8 @@ def collision_versions(links: list[Link]) -> tuple:
 
 def _spatial_inertia(value, what: str) -> np.ndarray:
     G = as_array(value, (6, 6), what)
+    if _is_sound(G.tolist()):
+        return G
     mass, coupling = G[3, 3], G[:3, 3:]
     slack = _TOLERANCE * np.abs(G).max()
     if np.abs(G - G.T).max() > slack:
@@ -175,6 +203,43 @@ def _spatial_inertia(value, what: str) -> np.ndarray:
             f"{what} has a negative principal moment of inertia about the centre of mass, {least:g} kg m^2; it must be at least 0"
         )
     return G
+
+
+def _is_sound(G: list[list[float]]) -> bool:
+    """A fast test that inertias of rigid bodies pass, except for masses of 0 and bodies with almost no inertia about an axis.
+
+    It is stricter than that of :func:`_spatial_inertia`. Principal moments are above a negative number if the leading minors of the
+    matrix minus that number are (Sylvester's criterion).
+    """
+    (
+        (a, b, c, p, q, r),
+        (d, e, f, s, t, u),
+        (g, h, i, v, w, x),
+        (j, k, l, m, n, o),
+        (y, z, A, B, C, D),
+        (E, F, H, I, J, K),
+    ) = G
+    scale = max(a, e, i)
+    slack = _TOLERANCE * max(scale, m)
+    if not (
+        0.0 < m < LARGE and 0.0 < scale < LARGE and abs(d - b) <= slack and abs(g - c) <= slack and abs(h - f) <= slack
+        and abs(j - p) <= slack and abs(k - s) <= slack and abs(l - v) <= slack and abs(y - q) <= slack and abs(z - t) <= slack
+        and abs(A - w) <= slack and abs(E - r) <= slack and abs(F - u) <= slack and abs(H - x) <= slack
+        and abs(C - m) <= slack and abs(K - m) <= slack and n == o == B == D == I == J == 0.0
+        and p == t == x == 0.0 and abs(q + s) <= slack and abs(r + v) <= slack and abs(u + w) <= slack
+    ):  # fmt: skip
+        return False
+    # the lower triangle of the inertia about the centre of mass, plus half of what is allowed
+    more = 0.5 * _TOLERANCE * scale
+    a += more - (p * p + q * q + r * r) / m
+    e += more - (s * s + t * t + u * u) / m
+    i += more - (v * v + w * w + x * x) / m
+    d -= (s * p + t * q + u * r) / m
+    g -= (v * p + w * q + x * r) / m
+    h -= (v * s + w * t + x * u) / m
+    minor, rounding = a * e - d * d, 1e-14 * scale * scale
+    det = i * minor - h * (a * h - d * g) + g * (d * h - e * g)
+    return a > 0.0 and minor > rounding and det > rounding * scale
 
 
 def least_moment(G: np.ndarray) -> float:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 from newton_like.coercion import as_list
 from newton_like.robot.arguments import as_object
 from newton_like.robot.errors import RobotError, RobotNameError
-from newton_like.robot.structure.joint import Joint
-from newton_like.robot.structure.link import Link, connections
-
-_counts: WeakKeyDictionary[Link, tuple[object, int, int]] = WeakKeyDictionary()
-"""By base link: the token of :func:`connections` at which joints were counted, the joints that move, and all joints."""
+from newton_like.robot.structure.joint import Joint, count_below
+from newton_like.robot.structure.link import Link, connections, keep_counts, known_counts
 
 
 def survey(base_link: Link) -> tuple[list[Link], list[Joint]]:
@@ -65,12 +61,14 @@ def count_joints(base_link: Link, include_fixed: bool = False) -> int:
     Raises:
         TypeError, RobotError: as :func:`survey`.
     """
-    now = connections()
-    known = _counts.get(as_object(base_link, Link, "base_link"))
-    if known is None or known[0] is not now:
-        joints = survey(base_link)[1]
-        known = now, sum(not joint.is_fixed() for joint in joints), len(joints)
-        _counts[base_link] = known
+    known = known_counts(as_object(base_link, Link, "base_link"))
+    if known is None:
+        token, counts = connections(), count_below(base_link)
+        if counts is None:
+            # names the mistake
+            joints = survey(base_link)[1]
+            counts = sum(not joint.is_fixed() for joint in joints), len(joints)
+        known = keep_counts(base_link, token, *counts)
     return known[2 if include_fixed else 1]
 
 

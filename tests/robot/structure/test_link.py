@@ -91,3 +91,35 @@ def test_inertias_that_no_body_can_have_are_refused_unless_a_file_has_them(rng):
     with pytest.warns(UserWarning, match="negative principal moments.*base"):
         configuration = rd.load_robot_from_urdf_data(text, "base")
     assert configuration.base_link.inertia[2, 2] == -0.5
+
+
+def test_the_fast_test_of_inertias_passes_only_what_the_complete_one_does(rng, monkeypatch):
+    """Rods, heavy and light bodies, and matrices that are sound but for one entry, by less and by more than the tolerance."""
+
+    def verdict(G) -> bool:
+        try:
+            rd.Link("link", G)
+        except rd.RobotError:
+            return False
+        return True
+
+    passed, same = [], []
+    for k in range(300):
+        mass, com, (Q, _) = 10.0 ** rng.uniform(-4, 4), rng.normal(size=3), np.linalg.qr(rng.normal(size=(3, 3)))
+        moments = 10.0 ** rng.uniform(-6, 2, 3)
+        if k % 3 == 0:
+            moments[0] = -(10.0 ** rng.uniform(-9, -4)) * moments.max()
+        G = spatial_inertia(mass, com, Q @ np.diag(moments) @ Q.T)
+        if k % 3 == 1:
+            G[tuple(rng.integers(6, size=2))] += rng.choice([-1, 1]) * 10.0 ** rng.uniform(-9, -3) * np.abs(G).max()
+        passed.append(verdict(G))
+        with monkeypatch.context() as complete:
+            complete.setattr("newton_like.robot.structure.link._is_sound", lambda G: False)
+            same.append(verdict(G) == passed[-1])
+    assert all(same) and any(passed) and not all(passed)
+    for entry in np.ndindex(6, 6):
+        for wrong in (np.nan, np.inf, -np.inf):
+            G = random_inertia(rng)
+            G[entry] = wrong
+            with pytest.raises(rd.RobotError, match="not finite"):
+                rd.Link("link", G)

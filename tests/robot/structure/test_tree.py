@@ -1,6 +1,7 @@
 """The tree of a robot, the order of its names, and its configuration."""
 
 import copy
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -108,3 +109,31 @@ def test_configuration_keeps_what_it_is_given():
 def test_configuration_takes_its_own_objects(arguments, named):
     with pytest.raises(TypeError, match=named):
         rd.RobotConfiguration(*arguments)
+
+
+def test_counts_after_each_change_are_those_of_all_joints(rng):
+    links, joints = random_robot(rd, rng.integers(2**31), 12)
+    for _ in range(20):
+        joint = joints[rng.integers(12)]
+        if joint.parent_link is None or rng.random() < 0.5:
+            above, below = (links[i] for i in rng.choice(len(links), 2, replace=False))
+            # a cycle, or a second parent, changes nothing
+            with suppress(rd.RobotError):
+                joint.connect_links(above, below)
+        else:
+            joint.disconnect()
+        for link in links:
+            below = survey(link)[1]
+            assert count_joints(link, True) == len(below)
+            assert count_joints(link) == sum(not joint.is_fixed() for joint in below)
+
+
+def test_counts_refuse_names_that_occur_twice():
+    a, b, c = rd.Link("a"), rd.Link("b"), rd.Link("a")
+    rd.Joint.make_revolute("j1").connect_links(a, b)
+    assert count_joints(a) == 1
+    rd.Joint.make_revolute("j2").connect_links(b, c)
+    for _ in range(2):
+        with pytest.raises(rd.RobotError, match="'a'"):
+            count_joints(a)
+    assert count_joints(b) == 1

@@ -184,8 +184,10 @@ def hand_over_kernels(real):
         material: wp.array2d[real],
         given: wp.array3d[real],
         used: wp.array[int],
+        home: wp.array[int],
     ):
-        """Stores the n-th contact of a shape or pair as its n-th candidate; used <- 1 for each stored contact."""
+        """Stores the n-th contact of a shape or pair as its n-th candidate. For each stored contact, used <- 1, and home <- the candidate,
+        counted over all clusters from 1 on, times 2, plus 1 if the normal was turned round."""
         n = wp.tid()
         s = key[n]
         if s == 2147483647:
@@ -213,7 +215,9 @@ def hand_over_kernels(real):
         up = normal[i]
         near = margin1[i]
         far = margin0[i]
+        turned = int(0)
         if shape0[i] == own:
+            turned = 1
             other = shape1[i]
             mine = point0[i]
             theirs = point1[i]
@@ -234,8 +238,109 @@ def hand_over_kernels(real):
                 mean = real(1.0) / wp.max(mean, real(1.0e-6))
             given[b, at + GIVEN_SURFACE + j, lane] = mean
         used[i] = 1
+        home[i] = 2 * (a * (given.shape[1] // GIVEN) + candidate[s] + rank + 1) + turned
 
     return keys, place
+
+
+@cache
+def row_axes(real):
+    """The function ``(f, n)`` that gives a vector in world axes, from its components along n and both tangents of n."""
+    vec3 = wp.types.vector(3, real)
+
+    @wp.func
+    def from_row_axes(f: vec3, n: vec3) -> vec3:
+        # the basis of `tangent` and `second_tangent` in kernels.spatial
+        sign = real(1.0)
+        if n[2] < real(0.0):
+            sign = real(-1.0)
+        g = -real(1.0) / (sign + n[2])
+        h = n[0] * n[1] * g
+        one = vec3(real(1.0) + sign * n[0] * n[0] * g, sign * h, -sign * n[0])
+        two = vec3(h, sign + n[1] * n[1] * g, -n[1])
+        return f[0] * n + f[1] * one + f[2] * two
+
+    return from_row_axes
+
+
+@cache
+def handed_force_kernel(real):
+    """Kernel over the contacts of a list: the wrenches of those that a batch was handed."""
+    vec3 = wp.types.vector(3, real)
+    wrench = wp.types.vector(6, real)
+    transform = wp.types.transformation(real)
+    from_row_axes = row_axes(real)
+
+    @wp.func
+    def in_world(x: vec3, body: int, body_q: wp.array[transform]) -> vec3:
+        if body >= 0:
+            return wp.transform_point(body_q[body], x)
+        return x
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def handed_forces(
+        rows: int,
+        first_paired: int,
+        home: wp.array[int],
+        given: wp.array3d[real],
+        kept_active: wp.array2d[int],
+        kept: wp.array3d[real],
+        shape0: wp.array[int],
+        shape1: wp.array[int],
+        point0: wp.array[vec3],
+        point1: wp.array[vec3],
+        normal: wp.array[vec3],
+        margin0: wp.array[real],
+        margin1: wp.array[real],
+        # poses in the middle of the step
+        body_q: wp.array[transform],
+        shape_body: wp.array[int],
+        body_com: wp.array[vec3],
+        # out:
+        force: wp.array[wrench],
+    ):
+        i = wp.tid()
+        if home[i] == 0:
+            return
+        candidates = given.shape[1] // GIVEN
+        width = given.shape[2]
+        place = home[i] // 2 - 1
+        a = place // candidates
+        c = place % candidates
+        b = a // width
+        lane = a % width
+        found = int(-1)
+        for n in range(kept_active[b, 0]):
+            if kept_active[b, 1 + n] == c:
+                found = n
+        if found < 0:
+            return
+        p = rows * found
+        f = vec3(kept[b, p, lane], kept[b, p + 1, lane], kept[b, p + 2, lane])
+        turn = vec3(real(0.0), real(0.0), real(0.0))
+        if rows == 6:
+            turn = vec3(kept[b, p + 3, lane], kept[b, p + 4, lane], kept[b, p + 5, lane])
+        if c < first_paired:
+            at = GIVEN * c + GIVEN_NORMAL
+            axis = vec3(given[b, at, lane], given[b, at + 1, lane], given[b, at + 2, lane])
+            f = from_row_axes(f, axis)
+            turn = from_row_axes(turn, axis)
+        up = normal[i]
+        one = in_world(point0[i], shape_body[shape0[i]], body_q)
+        two = in_world(point1[i], shape_body[shape1[i]], body_q)
+        half = real(0.5) * (wp.dot(up, two - one) - margin0[i] - margin1[i])
+        # what is kept acts on the second shape, on whose point the place of the contact depends, and what is written on shape 0
+        arm = one + up * (half + margin0[i])
+        if home[i] % 2 == 0:
+            f = -f
+            turn = -turn
+            arm = two - up * (half + margin1[i])
+        if shape_body[shape0[i]] >= 0:
+            arm = arm - wp.transform_point(body_q[shape_body[shape0[i]]], body_com[shape_body[shape0[i]]])
+        moment = wp.cross(arm, f) + turn
+        force[i] = wrench(f[0], f[1], f[2], moment[0], moment[1], moment[2])
+
+    return handed_forces
 
 
 @cache
@@ -243,6 +348,7 @@ def force_kernel(real):
     """Kernel over clusters: adds up the contact force on each shape from the forces that a step keeps for its warm start."""
     vec3 = wp.types.vector(3, real)
     transform = wp.types.transformation(real)
+    from_row_axes = row_axes(real)
 
     @wp.kernel(module="unique", enable_backward=False)
     def gather_forces(
@@ -258,6 +364,8 @@ def force_kernel(real):
         shape_transform: wp.array[transform],
         kept_active: wp.array2d[int],
         kept: wp.array3d[real],
+        # contacts that were handed over; without columns if the step found them
+        given: wp.array3d[real],
         # out:
         force: wp.array[vec3],
     ):
@@ -280,9 +388,15 @@ def force_kernel(real):
                 if pair_table[row + 2] >= 0:
                     force[two] = force[two] + f
                 continue
+            shape = shapes[a, s]
+            if given.shape[1] > 0:
+                at = GIVEN * c + GIVEN_NORMAL
+                up = vec3(given[b, at, lane], given[b, at + 1, lane], given[b, at + 2, lane])
+                f = vec3(kept[b, rows * n, lane], kept[b, rows * n + 1, lane], kept[b, rows * n + 2, lane])
+                force[shape] = force[shape] + from_row_axes(f, up)
+                continue
             q = wp.transform_get_rotation(shape_transform[planes[a, s]])
             f = vec3(kept[b, rows * n + 1, lane], kept[b, rows * n + 2, lane], kept[b, rows * n, lane])
-            shape = shapes[a, s]
             force[shape] = force[shape] + wp.quat_rotate(q, f)
 
     return gather_forces

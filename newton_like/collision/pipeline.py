@@ -323,11 +323,13 @@ class HandOver:
 
     Attributes:
         lanes: ``[blocks, GIVEN * candidates]`` lanes, what the step kernel reads.
+        home: of each contact of the last list, the candidate, as the kernel ``place`` counts them; 0: none.
     """
 
     def __init__(self, model, tables: ContactTables, work: Workspace):
         self.model, self.work = model, work
         self.lanes = work.block_lanes(tables.numbers["given"])
+        self.home = None
         device, places = model.device, self._places(tables)
         self.articulation, self.candidate, self.room, self.second = (
             wp.array(np.concatenate(x), dtype=wp.int32, device=device) for x in zip(*places, strict=True)
@@ -374,6 +376,7 @@ class HandOver:
         """Puts the contacts of a list where the step kernel finds them; `used` gets 1 for each that found a place."""
         room, device = contacts.rigid_contact_max, self.model.device
         self.lanes.zero_()
+        self.home = wp.zeros(max(room, 1), dtype=wp.int32, device=device)
         if not room or not self.lanes.size:
             return
         keys, place = hand_over_kernels(self.model.dtype)
@@ -394,7 +397,7 @@ class HandOver:
                 key, value, self.articulation, self.candidate, self.room, self.second, *pair, contacts.rigid_contact_point0,
                 contacts.rigid_contact_point1, contacts.rigid_contact_normal, contacts.rigid_contact_margin0,
                 contacts.rigid_contact_margin1, self.material,
-                as_numbers(self.lanes, self.model.dtype, self.work.m.width), used,
+                as_numbers(self.lanes, self.model.dtype, self.work.m.width), used, self.home,
             ],
             device=device,
         )  # fmt: skip

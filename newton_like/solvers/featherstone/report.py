@@ -8,6 +8,7 @@ import warp as wp
 from newton_like.arrays import as_numbers, constant_array, flat, keep_for_graph, unrecorded
 from newton_like.collision.ground import ContactTables
 from newton_like.collision.pipeline import check_contacts
+from newton_like.kernels.collision.collect import handed_force_kernel
 from newton_like.kernels.collision.report import report_kernels
 from newton_like.model.arguments import arrays_of_state
 from newton_like.model.contacts import FORCE
@@ -97,12 +98,7 @@ class ContactReport:
         if recording is None or not steppers:
             contacts.rigid_contact_count.zero_()
             return
-        if given is None:
-            given = recording.arrays[len(INPUTS) : len(INPUTS) + 2]
-        # contacts are found in the middle of a step, half a step before the state that it writes
-        self.time.fill_(-0.5 * recording.dt / recording.steps)
-        joints = [flat(array, model.dtype) for array in given]
-        run(model, _MOVED, [*joints, self.time, flat(self.body_q, model.dtype), flat(self.origin, model.dtype)])
+        held = self._find_poses(model, recording, given)
         count, write = report_kernels(model.dtype)
         parts = [self._part(model, stepper) for stepper in steppers]
         self.counts.zero_()
@@ -136,7 +132,63 @@ class ContactReport:
             )  # fmt: skip
         wp.copy(contacts.rigid_contact_count, self.starts, src_offset=model.articulation_count, count=1)
         if model.device.is_capturing:
-            keep_for_graph(model.device, self, contacts, force, *given, *joints, *parts, *steppers)
+            keep_for_graph(model.device, self, contacts, force, *held, *parts, *steppers)
+
+    def write_forces(self, model, steppers, recording, state, contacts) -> None:
+        """Writes the forces of the contacts of the list that the last step got, into this list.
+
+        Args:
+            model: the model.
+            steppers: those of the solver for lists.
+            recording: of the last step.
+            state: the state after the step; None: that which the step wrote.
+            contacts: the list.
+        """
+        given = None if state is None else arrays_of_state(model, state, "joint_q", "joint_qd")
+        force = getattr(contacts, "force", None)
+        if force is None:
+            raise ValueError(
+                "the list of contacts has no forces; call model.request_contact_attributes('force') before model.contacts()"
+                " (SensorContact(model, ...) calls it)"
+            )
+        force.zero_()
+        if not contacts.rigid_contact_max:
+            return
+        held = self._find_poses(model, recording, given)
+        steppers = [s for s in steppers if s.work.numbers["candidates"]]
+        homes = [stepper.hand_over.home for stepper in steppers]
+        if any(home is None for home in homes):
+            raise ValueError(
+                "there was no step since an edit that gave the solver other memory; call step with the list again"
+            )
+        for stepper, home in zip(steppers, homes, strict=True):
+            work, width = stepper.work, stepper.solver.width
+            wp.launch(
+                handed_force_kernel(model.dtype),
+                dim=contacts.rigid_contact_max,
+                inputs=[
+                    work.numbers["contact_rows"], work.numbers["first_paired"], home,
+                    as_numbers(stepper.contacts_in, model.dtype, width), stepper.kept_active, as_numbers(stepper.kept, model.dtype, width),
+                    contacts.rigid_contact_shape0, contacts.rigid_contact_shape1, contacts.rigid_contact_point0,
+                    contacts.rigid_contact_point1, contacts.rigid_contact_normal, contacts.rigid_contact_margin0,
+                    contacts.rigid_contact_margin1, self.body_q, model.shape_body, model.body_com,
+                ],
+                outputs=[force],
+                device=model.device,
+                record_tape=False,
+            )  # fmt: skip
+        if model.device.is_capturing:
+            keep_for_graph(model.device, self, contacts, force, *held, *homes, *steppers)
+
+    def _find_poses(self, model, recording, given) -> tuple:
+        """Finds the poses of bodies in the middle of the last step, when contacts are found: half a step before the state that it writes.
+        Returns what its launches read."""
+        if given is None:
+            given = recording.arrays[len(INPUTS) : len(INPUTS) + 2]
+        self.time.fill_(-0.5 * recording.dt / recording.steps)
+        joints = [flat(array, model.dtype) for array in given]
+        run(model, _MOVED, [*joints, self.time, flat(self.body_q, model.dtype), flat(self.origin, model.dtype)])
+        return (*given, *joints)
 
     @staticmethod
     def _part(model, stepper) -> tuple:

@@ -344,7 +344,8 @@ class SolverFeatherstone(SolverBase):
             # a graph reads what its launches are told from arrays that nobody else may keep
             self._recorded.capture(recording, recording.arrays)
             add_capture(model, self)
-            keep_for_graph(model.device, self, *(() if contacts is None else (contacts, self._used)))
+            homes = [stepper.hand_over.home for stepper in self._given or ()]
+            keep_for_graph(model.device, self, *(() if contacts is None else (contacts, self._used, *homes)))
         self._recent[0] = recording
         recording.run()
 
@@ -375,22 +376,27 @@ class SolverFeatherstone(SolverBase):
         a world follow each other, in the order of the candidates of the solver. Where there is no room for all, the last ones are
         dropped, and ``contacts.dropped`` tells how many.
 
+        If the last step got a list of contacts, `contacts` must be this list, unchanged. Its contacts stay, and ``contacts.force`` gets
+        their forces; those of :meth:`unused_contacts` are zero.
+
         Args:
             contacts: the list, from ``model.contacts()``. ``contacts.force`` is written if it exists.
             state: the state that the last step wrote, unchanged; None: the one that was its ``state_out``.
 
         Raises:
             TypeError: ``contacts`` are not a list of contacts, ``state`` is not a state.
-            ValueError: ``model.request_contact_attributes("force")`` was not called before the last step; the last step got a list of
-                contacts; ``contacts`` or ``state`` belong to another model.
+            ValueError: ``model.request_contact_attributes("force")`` was not called before the last step, or before the list was made that
+                the last step got; the last step got another list; ``contacts`` or ``state`` belong to another model.
         """
-        if self._last_was_handed:
-            raise ValueError(
-                "update_contacts() is not available after a step with a list of contacts; call step with contacts=None"
-            )
         if self._report is None:
             self._report = ContactReport(self.model)
-        self._report.write(self.model, self._steppers, self._recent[0], state, contacts)
+        if not self._last_was_handed:
+            self._report.write(self.model, self._steppers, self._recent[0], state, contacts)
+            return
+        check_contacts(self.model, contacts)
+        if contacts is not self._handed:
+            raise ValueError("update_contacts(): the last step got another list of contacts; pass that list")
+        self._report.write_forces(self.model, self._given, self._recent[0], state, contacts)
 
     def contact_forces(self) -> wp.array:
         """The force that contacts exerted on each moving shape in the last step.
@@ -402,20 +408,15 @@ class SolverFeatherstone(SolverBase):
         are not known: the edit gave the solver other memory, and :meth:`notify_model_changed` warned of the graph.
 
         Raises:
-            ValueError: the last step got a list of contacts; the solver does not keep their directions. Or there was no step since such
-                an edit, and there are graphs of steps from before it.
+            ValueError: there was no step since such an edit, and there are graphs of steps from before it.
         """
-        if self._last_was_handed:
-            raise ValueError(
-                "contact_forces() is not available after a step with a list of contacts; call step with contacts=None"
-            )
         if self._forces_elsewhere:
             raise ValueError(
                 "contact_forces(): there was no step since an edit that gave the solver other memory, and graphs from before the edit write"
                 " their forces to the old memory; capture the graph of the step again, or call step"
             )
         force = wp.zeros(self.model.shape_count, dtype=warp_types(self.model.dtype).vec3, device=self.model.device)
-        for stepper in self._steppers:
+        for stepper in self._given if self._last_was_handed else self._steppers:
             stepper.add_forces(force)
         return force
 

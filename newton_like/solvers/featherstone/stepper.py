@@ -256,16 +256,21 @@ class Stepper:
         if self._index is None:
             self._index = [
                 constant_array(np.ascontiguousarray(x), wp.int32, model.device)
-                for x in (self.tables.shapes, self.tables.planes, self.tables.pair_shapes)
+                for x in (
+                    self.tables.shapes,
+                    np.zeros((0, 0)) if self.given else self.tables.planes,
+                    self.tables.pair_shapes,
+                )
             ]
         shapes, planes, pair_shapes = self._index
+        width = self.solver.width
         wp.launch(
             force_kernel(model.dtype),
             dim=self.batch.count,
             inputs=[
                 work.numbers["contact_rows"], work.T.first_paired, work.T.candidate_collider, shapes, planes, work.T.pair_table,
                 SHAPE_TABLE * work.numbers["shapes"], pair_shapes, model.shape_transform, self.kept_active,
-                as_numbers(self.kept, model.dtype, self.solver.width),
+                as_numbers(self.kept, model.dtype, width), as_numbers(self.contacts_in, model.dtype, width),
             ],
             outputs=[force],
             device=model.device,

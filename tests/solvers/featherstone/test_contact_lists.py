@@ -64,34 +64,44 @@ def heap(rng, turning: float) -> ModelBuilder:
     return builder
 
 
+def check_momentum(model, listed: Listed, before, after, poses) -> tuple:
+    """Asserts that forces and torques of contacts change the velocities of bodies in a step, given the poses after it. Returns the places
+    of bodies in the middle of the step, and their turns; the last is the world."""
+    mass, inertia = model.body_mass.numpy(), model.body_inertia.numpy()[:, 0, 0]
+    body = np.append(model.shape_body.numpy(), -1)
+    place, turn = middle(poses, after, DT)
+    force, torque = np.zeros((2, model.body_count + 1, 3))
+    one, two = body[listed.shape0], body[listed.shape1]
+    np.add.at(force, one, listed.force)
+    np.add.at(torque, one, listed.torque)
+    # the same wrench about the other centre of mass, with the opposite sign
+    place, turn = np.append(place, np.zeros((1, 3)), axis=0), [*turn, Rotation.identity()]
+    arm = place[one] - place[two]
+    np.add.at(force, two, -listed.force)
+    np.add.at(torque, two, -(listed.torque + np.cross(arm, listed.force)))
+    change = after - before
+    weight = np.outer(mass, [0.0, 0.0, -GRAVITY])
+    size = GRAVITY * mass.max()
+    np.testing.assert_allclose(mass[:, None] * change[:, :3] / DT, force[:-1] + weight, atol=2.0e-3 * size)
+    np.testing.assert_allclose(inertia[:, None] * change[:, 3:] / DT, torque[:-1], atol=3.0e-4 * size)
+    return place, turn
+
+
 @pytest.mark.parametrize("turning", [0.0, 0.01])
 def test_forces_and_torques_of_contacts_change_the_momentum_of_each_body(rng, turning):
     """m (v' - v) = dt (sum f + m g) and I (w' - w) = dt sum t, where shape 1 feels the opposite force at the same point."""
     simulation = Watched(worlds_of([heap(rng, turning) for _ in range(3)]))
     model = simulation.model
-    mass, inertia = model.body_mass.numpy(), model.body_inertia.numpy()[:, 0, 0]
+    size = GRAVITY * model.body_mass.numpy().max()
     body = np.append(model.shape_body.numpy(), -1)
     for _ in range(4):
         simulation.run(0.2)
         before = simulation.velocities.reshape(-1, 6)
         simulation.run(DT)
         after, poses = simulation.velocities.reshape(-1, 6), simulation.poses.reshape(-1, 7)
-        place, turn = middle(poses, after, DT)
         listed = simulation.listed()
-        force, torque = np.zeros((2, model.body_count + 1, 3))
+        place, turn = check_momentum(model, listed, before, after, poses)
         one, two = body[listed.shape0], body[listed.shape1]
-        np.add.at(force, one, listed.force)
-        np.add.at(torque, one, listed.torque)
-        # the same wrench about the other centre of mass, with the opposite sign
-        place, turn = np.append(place, np.zeros((1, 3)), axis=0), [*turn, Rotation.identity()]
-        arm = place[one] - place[two]
-        np.add.at(force, two, -listed.force)
-        np.add.at(torque, two, -(listed.torque + np.cross(arm, listed.force)))
-        change = after - before
-        weight = np.outer(mass, [0.0, 0.0, -GRAVITY])
-        size = GRAVITY * mass.max()
-        np.testing.assert_allclose(mass[:, None] * change[:, :3] / DT, force[:-1] + weight, atol=2.0e-3 * size)
-        np.testing.assert_allclose(inertia[:, None] * change[:, 3:] / DT, torque[:-1], atol=3.0e-4 * size)
         # both points are on the line of the normal, about the middle point where the force acts
         ends = [
             np.array([turn[b].apply(x) for b, x in zip(bodies, points, strict=True)]).reshape(-1, 3) + place[bodies]
@@ -335,19 +345,6 @@ def test_wrong_arguments_are_named(rng):
         Contacts(3, 2)
     with pytest.raises(ValueError, match="attribute 'impulse'"):
         Contacts(3, requested_attributes={"impulse"})
-
-
-def test_steps_with_handed_contacts_have_no_list():
-    builder = ModelBuilder()
-    builder.add_ground_plane()
-    builder.add_shape_sphere(builder.add_body(xform=(0, 0, 0.1, 0, 0, 0, 1)), radius=0.1)
-    model = worlds_of([builder]).finalize("cpu")
-    model.request_contact_attributes("force")
-    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
-    contacts = model.collide(state)
-    solver.step(state, state, contacts=contacts)
-    with pytest.raises(ValueError, match="list of contacts"):
-        solver.update_contacts(contacts, state)
 
 
 @pytest.mark.slow

@@ -125,18 +125,6 @@ def test_contacts_of_other_models_are_refused():
         solver.step(state, state, None, contacts, 0.01)
 
 
-def test_forces_of_contacts_that_were_handed_over_are_not_kept():
-    model, solver = solver_of(touching(), unsupported_contacts="ignore")
-    state = model.state()
-    solver.step(state, state, None, model.contacts(), 0.01)
-    for _ in range(2):
-        with pytest.raises(ValueError, match="contact_forces"):
-            solver.contact_forces()
-        solver.notify_model_changed()
-    solver.step(state, state, None, None, 0.01)
-    assert np.abs(solver.contact_forces().numpy().sum(axis=0)).max() < 1.0e-3
-
-
 def test_masks_of_the_wrong_length_are_refused():
     model, solver = solver_of(bodies())
     with pytest.raises(ValueError, match=r"world_mask.*3.*1"):

@@ -4,6 +4,7 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.simd import compiler_flags
 
 
 @cache
@@ -61,32 +62,63 @@ def edit_kernels() -> types.SimpleNamespace:
 def fingerprint_kernels() -> types.SimpleNamespace:
     """Kernels that compare the fingerprints of arrays with those of the last look. They run in this order: ``compare_shared`` (one thread)
     for entities that all worlds share, ``compare`` (over blocks of `each` worlds from `first` on), and ``mark_shared`` (one thread), which
-    marks what is shared.
+    marks what is shared. ``digest`` (one thread) computes one fingerprint of whole arrays.
 
     A row of `table` has, for each array, its address, that of the first entity of each world, and the number of words of 32 bits of an
     entity. `since` has the version since when edits of worlds are of interest, how often worlds were looked at, and the version that
     worlds are marked with. `looked` has the value of that counter for each block and, last, for what is shared; -1: the fingerprint is not
     known. `news` has the value at which what is shared changed, and the one at which any world did.
     """
-    # words go into 16 chains by the round of XXH64 (Y. Collet, xxHash), which is one to one in the word and in the chain: a change of one
-    # word is always found, and a random change is missed with a probability of 2^-64
+    # words go into chains by the round of XXH64 (Y. Collet, xxHash), which is one to one in the word and in the chain: a change of one
+    # word is always found, and a random change is missed with a probability of 2^-64. A register has eight chains. With fewer than four
+    # registers a round waits for the last one
     fold = """
         typedef unsigned long long Word;
         const Word odd = 11400714785074694791ull, other = 14029467366897019727ull;
-        Word chain[16], all = 0;
-        auto mix = [&](Word x, Word word) { x += word * other; x = (x << 31) | (x >> 33); return x * odd; };
+        Word all = 0;
+    #ifdef __clang__
+        typedef Word Chains __attribute__((ext_vector_type(8)));
+        const Chains numbers = {1, 2, 3, 4, 5, 6, 7, 8};
+        Chains a = odd * numbers, b = odd * (numbers + 8), c = odd * (numbers + 16), d = odd * (numbers + 24);
+        auto mix = [&](auto& x, auto word) { x += word * other; x = (x << 31) | (x >> 33); x *= odd; };
+        auto read = [](const unsigned* from) { Chains x; __builtin_memcpy(&x, from, 64); return x; };
+        unsigned masks[128];
+        for (int i = 0; i < 128; ++i) masks[i] = i < 64 ? 0u : ~0u;
+    #else
+        Word chain[16];
+        auto mix = [&](Word& x, Word word) { x += word * other; x = (x << 31) | (x >> 33); x *= odd; };
         for (int i = 0; i < 16; ++i) chain[i] = odd * (i + 1);
+    #endif
         for (int k = 0; k < count; ++k) {
             const long long* row = (const long long*)table.data + 3 * k;
             const unsigned* words = (const unsigned*)row[0];
             const int* starts = (const int*)row[1];
             size_t at = FIRST, end = END;
-            for (; at + 32 <= end; at += 32)
-                for (int i = 0; i < 16; ++i)
-                    chain[i] = mix(chain[i], words[at + 2 * i] | (Word)words[at + 2 * i + 1] << 32);
-            for (int i = 0; at < end; ++at, ++i) chain[i & 15] = mix(chain[i & 15], words[at]);
+    #ifdef __clang__
+            // the next block's words come while the other arrays of this one are read
+            const size_t next = end - at;
+            for (; at + 64 <= end; at += 64) {
+                for (int i = 0; i < 64; i += 16) __builtin_prefetch(words + at + next + i);
+                mix(a, read(words + at)); mix(b, read(words + at + 16));
+                mix(c, read(words + at + 32)); mix(d, read(words + at + 48));
+            }
+            if (at < end && end >= 64) {
+                // the last 64 words, of which those that were read count as zero
+                const unsigned* mask = masks + (end - at);
+                words += end - 64;
+                mix(a, read(words) & read(mask)); mix(b, read(words + 16) & read(mask + 16));
+                mix(c, read(words + 32) & read(mask + 32)); mix(d, read(words + 48) & read(mask + 48));
+            } else
+                for (; at < end; ++at) mix(all, (Word)words[at]);
         }
-        for (int i = 0; i < 16; ++i) all = mix(all, chain[i]);
+        mix(a, b); mix(c, d); mix(a, c);
+        for (int i = 0; i < 8; ++i) mix(all, a[i]);
+    #else
+            for (int i = 0; at + 2 <= end; at += 2, ++i) mix(chain[i & 15], words[at] | (Word)words[at + 1] << 32);
+            if (at < end) mix(all, words[at]);
+        }
+        for (int i = 0; i < 16; ++i) mix(all, chain[i]);
+    #endif
         return all;
     """
 
@@ -142,7 +174,11 @@ def fingerprint_kernels() -> types.SimpleNamespace:
                 any_changed[0] = since[2]
             looked[blocks] = since[1]
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(
+        module="unique",
+        enable_backward=False,
+        module_options={"cpu_compiler_flags": compiler_flags("-march=native", 8)},
+    )
     def compare(
         first: int,
         each: int,
@@ -188,7 +224,15 @@ def fingerprint_kernels() -> types.SimpleNamespace:
         news[1] = since[1]
         any_changed[0] = since[2]
 
-    return types.SimpleNamespace(compare=compare, compare_shared=compare_shared, mark_shared=mark_shared)
+    @wp.kernel(
+        module="unique",
+        enable_backward=False,
+        module_options={"cpu_compiler_flags": compiler_flags("-march=native", 8)},
+    )
+    def digest(count: int, table: wp.array[wp.int64], found: wp.array[wp.uint64]):
+        found[0] = fold_worlds(table, count, 0, 1)
+
+    return types.SimpleNamespace(digest=digest, compare=compare, compare_shared=compare_shared, mark_shared=mark_shared)
 
 
 DEGENERATE = 1.0e-12

@@ -1,7 +1,8 @@
 """Constraint rows that couple several degrees of freedom: mimic joints (q = offset + ratio q_ref) and distance limits.
 
-Their Jacobian rows leave the chain of one body, so they are stored over all degrees of freedom. A mimic error or a violated distance is
-pushed out at 0.2 / dt per step; a distance limit that is still apart may be reached within the step but not passed. A step also moves
+Their Jacobian rows leave the chain of one body, so they are stored over all degrees of freedom. A step pushes out a share of 0.2 of a mimic
+error or of a violated distance, the latter at most at the speed at which shapes are separated; a distance limit that is still apart may be
+reached within the step but not passed. A step also moves
 anchors along their line x by dt^2 / 2 (|v across x|^2 / |x| + w x (w x r) . x / |x|), for a child that turns at w about its centre of
 mass, at -r from its anchor; the row of a distance counts that in.
 """
@@ -35,7 +36,7 @@ def coupling_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at + SIDE, t, m.fill(real(1.0)))
 
     @m.func
-    def distance_row(b, t, e: int, y: int, at: int, dt: m.lane, T, P, L, mem):
+    def distance_row(b, t, e: int, y: int, at: int, dt: m.lane, push_speed: m.lane, T, P, L, mem):
         """The anchors' distance changes by d . (velocity of the child's anchor relative to the parent's)."""
         k = T.coupling_body[e]
         zero = m.fill(real(0.0))
@@ -71,7 +72,8 @@ def coupling_program(m: types.SimpleNamespace) -> dict:
         side = m.where_lt(high, low, m.neg(one), one)
         pace = m.where_lt(gap, zero, m.fill(real(0.2)), one)
         m.put(mem, at + ON, t, m.where_lt(gap, m.fill(real(1.0e9)), one, zero))
-        m.put(mem, at + TARGET, t, m.neg(m.fma(side, bend, m.div(m.mul(gap, pace), dt))))
+        room = m.larger(m.div(m.mul(gap, pace), dt), m.neg(push_speed))
+        m.put(mem, at + TARGET, t, m.neg(m.fma(side, bend, room)))
         m.put(mem, at + SIDE, t, side)
 
     @m.func
@@ -84,7 +86,7 @@ def coupling_program(m: types.SimpleNamespace) -> dict:
         if T.coupling_kind[e] == FOLLOW:
             mimic_row(b, t, e, y, at, m.fill(o.inverse_dt), T, P, L, mem)
         else:
-            distance_row(b, t, e, y, at, m.fill(o.dt), T, P, L, mem)
+            distance_row(b, t, e, y, at, m.fill(o.dt), m.fill(o.push_speed), T, P, L, mem)
         m.whiten_row(t, y, T, L, mem)
         on = m.get(mem, at + ON, t)
         a = m.larger(m.dense_dot(t, y, y, T, mem), m.fill(real(1.0e-12)))

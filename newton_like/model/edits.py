@@ -39,7 +39,9 @@ _FLAGS = {
     GRAVITY: ModelFlags.MODEL_PROPERTIES,
 }
 
-_ACCOUNTED = int(_FLAGS[BODIES] | _FLAGS[SHAPES] | _FLAGS[GRAVITY])
+_FLAGS = {group: int(flags) for group, flags in _FLAGS.items()}
+_TYPES, _KINDS = int(ModelFlags.SHAPE_TYPE_AND_SOURCE), int(ModelFlags.BODY_PROPERTIES)
+_ACCOUNTED = _FLAGS[BODIES] | _FLAGS[SHAPES] | _FLAGS[GRAVITY]
 
 MATERIALS = tuple(
     f"shape_material_{name}"
@@ -113,29 +115,33 @@ class Edits:
         last: version of the last edit of each group, of types and hulls of shapes, of others, and of flags of bodies.
         masses: ``[3]``: version of the last edit after which (0) a mass or a moment of inertia was negative or not finite, (1) an
             inertia was singular, (2) a body became lean; -1: never.
+        differing: version of the last notice whose look at inertial numbers found differences.
+        at_once: whether arrays are read at once after a notice, so that they are those that the notice compared.
         lean: bodies without mass, or without inertia about at least one axis, ``[body_count]`` bool.
         when: version of the last edit of each group in each world and, last, in what all worlds share,
             ``[groups, world_count + 1]``; `rows`: the same, group by group.
     """
 
     def __init__(self, world_count: int, body_count: int, device):
-        self.version = 0
+        self.version = self.differing = 0
+        self.at_once = False
         self.last = [0] * (len(GROUPS) + 3)
         self.lean = wp.zeros(body_count, dtype=wp.bool, device=device)
         self.masses = wp.full(3, -1, dtype=wp.int32, device=device)
         self.when = wp.zeros((len(GROUPS), world_count + 1), dtype=wp.int32, device=device)
         self.rows = [self.when[g] for g in GROUPS]
         self._recorded: tuple | None = None
-        # the masses whose inverses were computed
+        # the inertial numbers that were read last
         self._prints: Fingerprints | None = None
 
     def note(self, flags: int, mask: wp.array | None) -> None:
         """Notes that the groups of `flags` were edited in the worlds that the mask selects, ``[world_count]`` bool; None: everywhere."""
         self.version += 1
+        flags = int(flags)
         groups = [g for g in GROUPS if flags & _FLAGS[g]]
-        if flags & ModelFlags.SHAPE_TYPE_AND_SOURCE:
+        if flags & _TYPES:
             self.last[TYPES] = self.version
-        if flags & ModelFlags.BODY_PROPERTIES:
+        if flags & _KINDS:
             self.last[KINDS] = self.version
         if flags & ~_ACCOUNTED:
             self.last[OTHERS] = self.version
@@ -153,16 +159,25 @@ class Edits:
                 record_tape=False,
             )
 
+    def prints(self, model) -> Fingerprints:
+        """Fingerprints of masses, centres of mass and inertias, as of the last notice."""
+        if self._prints is None:
+            self._prints = Fingerprints(model, (*ARRAYS[BODIES], FLAGS), crossing=True)
+        return self._prints
+
+    def compared(self, since: int) -> bool:
+        """Whether a reader that knows the version `since` reads the inertial numbers that the last notice compared."""
+        return self.at_once and since == self.version - 1
+
     def read_masses(self, model, inverses: bool = True) -> None:
         """Checks the masses of the bodies of the last edit that differ from those read before, and updates their inverses."""
         if not model.body_count:
             return
         if inverses:
-            if self._prints is None:
-                self._prints = Fingerprints(model, ("body_mass", "body_inertia"), crossing=False)
-            if not self._prints.look(model, self.rows[BODIES], self.version - 1, self.version):
+            if not self.prints(model).look(model, self.rows[BODIES], self.version - 1, self.version):
                 return
-        told_worlds = self._prints.changed if inverses else self.rows[BODIES]
+            self.differing = self.version
+        told_worlds = self.prints(model).changed if inverses else self.rows[BODIES]
         kernels = mass_kernels(model.dtype)
         arrays = (model.body_mass, model.body_inertia, model.body_inv_mass, model.body_inv_inertia)
         key = [inverses, *(a.ptr for a in arrays)]

@@ -137,7 +137,7 @@ class Model(Fields):
     _complete = False  # until finalize has set all arrays
     _edits = _graph_readers = _graph_numbers = _surfaces = None
     # scales of shapes as of finalize, where there are hulls; and what the structure was, see newton_like.model.structure
-    _hull_scale = _structure = None
+    _hull_scale = _structure = _digests = None
 
     @property
     def rigid_contact_max(self) -> int | None:
@@ -398,7 +398,11 @@ class Model(Fields):
         self.version = edits.version
         if flags & ModelFlags.BODY_INERTIAL_PROPERTIES and self.body_count:
             edits.read_masses(self)
-        follow_edits(self)
+        edits.at_once = True
+        try:
+            follow_edits(self)
+        finally:
+            edits.at_once = False
 
     def set_gravity(self, gravity, world: int | None = None) -> None:
         """Changes gravity of all worlds, or of one.

@@ -8,7 +8,9 @@ from __future__ import annotations
 from enum import IntEnum
 
 import numpy as np
+import warp as wp
 
+from newton_like.model.fingerprints import Digest
 from newton_like.types import JointType, ModelFlags
 
 _MAIN = ("joint_type", "joint_parent", "joint_child")
@@ -37,10 +39,30 @@ def check_structure(model, flags: int) -> None:
     elif model.device.is_cpu:
         names = _MAIN if flags & ModelFlags.JOINT_PROPERTIES else ()
         names += ("shape_body",) if flags & ModelFlags.SHAPE_PROPERTIES else ()
+    found = _fingerprint(model, names) if names and model.device.is_cpu else None
+    digests = model._digests
+    if found is not None and digests[names][2] == found:
+        return
     for name in names:
         now, before = getattr(model, name).numpy(), kept[name]
         if now.shape != before.shape or not (now == before).all():
             _refuse(model, name, now, before)
+    if found is not None:
+        digests[names] = (*digests[names][:2], found)
+
+
+def _fingerprint(model, names: tuple[str, ...]) -> int | None:
+    """The fingerprint of arrays of structure, which takes a third of the time of a comparison; None: their memory is not that of
+    ``finalize``."""
+    arrays = [getattr(model, name) for name in names]
+    key = [(a.ptr, a.size) for a in arrays]
+    if model._digests is None:
+        model._digests = {}
+    if names not in model._digests or model._digests[names][0] != key:
+        if not all(a.dtype is wp.int32 and a.is_contiguous for a in arrays):
+            return None
+        model._digests[names] = (key, Digest(arrays), None)
+    return model._digests[names][1].read()
 
 
 def _refuse(model, name: str, now: np.ndarray, before: np.ndarray) -> None:

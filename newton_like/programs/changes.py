@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.model.edits import ARRAYS, FLAGS, GRAVITY, GROUPS, JOINTS, edits_of
+from newton_like.model.edits import ARRAYS, BODIES, FLAGS, GAINS, GRAVITY, GROUPS, JOINTS, SHAPES, edits_of
 from newton_like.model.fingerprints import Fingerprints
+from newton_like.model.joint_types import look_up
+
+_DISTANCES = ("joint_min_distance", "joint_max_distance", FLAGS)
 
 
 class Changes:
@@ -18,15 +21,18 @@ class Changes:
 
     def __init__(self, model, prescribed: bool):
         self._edits = edits_of(model)
-        resting = (model.joint_parent.numpy() >= 0) & (model.joint_ancestor.numpy() < 0)
-        # joints that a resting body carries start where it is
-        others = {JOINTS: ("body_q",) if resting.any() else ()}
-        # gravity is read as fast as it is compared
-        self._prints = {
-            g: Fingerprints(model, (*ARRAYS[g], *others.get(g, ()), *((FLAGS,) if prescribed else ())), crossing=True)
-            for g in GROUPS
-            if g != GRAVITY
-        }
+        names = {g: [*ARRAYS[g], *((FLAGS,) if prescribed else ())] for g in (JOINTS, GAINS, SHAPES)}
+        # arrays that no number depends on are not compared
+        if not look_up(model.joint_type.numpy(), "limits_distance").any():
+            names[JOINTS] = [name for name in names[JOINTS] if name not in _DISTANCES]
+        if not (model.joint_mimic_joint.numpy() >= 0).any():
+            names[GAINS].remove("joint_mimic_coeffs")
+        if ((model.joint_parent.numpy() >= 0) & (model.joint_ancestor.numpy() < 0)).any():
+            # joints that a resting body carries start where it is
+            names[JOINTS].append("body_q")
+        # gravity is read as fast as it is compared, and a notice compares inertial numbers
+        self._masses = self._edits.prints(model)
+        self._prints = {g: Fingerprints(model, tuple(each), crossing=True) for g, each in names.items()}
         self._found: set[int] = set()
 
     def look(self, model, since: int) -> None:
@@ -36,8 +42,16 @@ class Changes:
         self._found = {
             g
             for g in groups
-            if g not in self._prints or self._prints[g].look(model, edits.rows[g], since, edits.version)
+            if g == GRAVITY
+            or (
+                edits.differing > since
+                if g == BODIES
+                else self._prints[g].look(model, edits.rows[g], since, edits.version)
+            )
         }
+        if BODIES in self._found and not edits.compared(since):
+            # the next notice compares with numbers that may be others than those that are read now
+            self._masses.forget()
 
     def found(self, group: int) -> bool:
         """Whether any world was found by the last look."""
@@ -45,10 +59,12 @@ class Changes:
 
     def edited(self, group: int) -> wp.array:
         """The last edit of a group in each world that changed it, ``[world_count + 1]``."""
-        return self._edits.rows[group] if group not in self._prints else self._prints[group].changed
+        if group == BODIES:
+            return self._masses.changed
+        return self._edits.rows[group] if group == GRAVITY else self._prints[group].changed
 
     def forget(self, groups=GROUPS) -> None:
         """All worlds were read: the next look finds all that were edited."""
         for group in groups:
-            if group in self._prints:
-                self._prints[group].forget()
+            if group != GRAVITY:
+                (self._masses if group == BODIES else self._prints[group]).forget()

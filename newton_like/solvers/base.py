@@ -34,7 +34,10 @@ def _loop_joints(model, solver: str) -> str | None:
 
 
 def _disabled_joints(model, solver: str) -> str | None:
-    disabled = np.flatnonzero(~model.joint_enabled.numpy().astype(bool) & (model.joint_articulation.numpy() >= 0))
+    enabled = model.joint_enabled.numpy().astype(bool, copy=False)
+    if enabled.all():
+        return None
+    disabled = np.flatnonzero(~enabled & (model.joint_articulation.numpy() >= 0))
     if not len(disabled):
         return None
     return f"joint '{model.joint_label[disabled[0]]}' (index {disabled[0]}) is disabled; {solver} keeps all tree joints: remove it"
@@ -125,6 +128,8 @@ class SolverBase:
         warn_near_singular(model, type(self).__name__, stacklevel=4)
         self._version = model.version
         self._chosen = self._sick = self._control = self._armature_matters = None
+        # whether the copy of the initial control is older than an edit
+        self._stale = False
         self._sizes: dict[str, int | None] = {}
         self._quaternions: tuple | None = None
 
@@ -189,7 +194,12 @@ class SolverBase:
                 rest positions and lengths of axes of joints that do not use them are not looked at.
         """
         self.model.notify_changed(flags, world_mask)
-        self._check_version()
+        edits = edits_of(self.model)
+        edits.at_once = True
+        try:
+            self._check_version()
+        finally:
+            edits.at_once = False
 
     def _check_features(self, *features: str) -> None:
         """Raises ValueError if the model asks for one of :data:`FEATURES` that the solver does not support."""
@@ -214,8 +224,10 @@ class SolverBase:
         if edits.last[JOINTS] > seen:
             self._check_features("disabled joints")
         if self._control is not None and max(edits.last[g] for g in (JOINTS, GAINS, OTHERS)) > seen:
-            for name in self._control._names:
-                wp.copy(getattr(self._control, name), getattr(model, name))
+            self._stale = True
+            if model.device.is_cuda or any(self.graphs()):
+                # launches of graphs read the copy
+                self._renew_control()
         self._refresh()
         # last, so that an error comes back at the next step
         self._version = model.version
@@ -266,10 +278,18 @@ class SolverBase:
 
     def _default_control(self):
         """The model's initial control, as of its version."""
-        if self._control is None:
+        if self._control is None or self._stale:
             with unrecorded(self.model.device, f"{type(self).__name__} without a control"):
-                self._control = self.model.control(requires_grad=False)
+                if self._control is None:
+                    self._control = self.model.control(requires_grad=False)
+                self._renew_control()
         return self._control
+
+    def _renew_control(self) -> None:
+        """Copies the forces and targets of the model into the initial control."""
+        for name in self._control._names:
+            wp.copy(getattr(self._control, name), getattr(self.model, name))
+        self._stale = False
 
     # ------------------------------------------------------------------------------------------------ health
 

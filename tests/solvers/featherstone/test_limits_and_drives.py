@@ -312,6 +312,37 @@ def test_a_hanging_weight_rests_at_the_longest_distance(rng):
     assert np.median(length[360:].max(axis=0) - longest) < 1e-3
 
 
+@pytest.mark.parametrize("dtype", [wp.float32, wp.float64])
+def test_distances_that_start_outside_their_bounds_return_at_a_bounded_speed(rng, dtype):
+    """A mass point at rest: the speed is a fifth of the gap a step, at most that at which shapes are separated."""
+    gaps = np.concatenate([10.0 ** rng.uniform(-4.0, -2.0, 8), rng.uniform(0.02, 1.0, 8), [1.0, 1.0]])
+    far = rng.permutation(len(gaps)) % 2 == 0
+    bound = rng.uniform(1.1, 2.0)
+    mass, limit = 10.0 ** rng.uniform(-1.0, 1.0, len(gaps)), rng.uniform(2.1, 3.0, len(gaps))
+    start = np.where(far, limit + gaps, limit - gaps)
+    builders = []
+    for m, x, r, longest in zip(mass, start, limit, far, strict=True):
+        builder = ModelBuilder(gravity=0.0)
+        link = builder.add_link(mass=m, inertia=random_inertia(rng, m))
+        ends = dict(min_distance=-1.0, max_distance=r) if longest else dict(min_distance=r, max_distance=-1.0)
+        builder.add_articulation([builder.add_joint_distance(-1, link, **ends)])
+        builder.joint_q[:3] = (x * random_unit(rng)).tolist()
+        builders.append(builder)
+    simulation = Simulation(worlds_of(builders), dtype=dtype, max_depenetration_speed=bound)
+    seen = simulation.run(
+        1.0, lambda: np.stack([np.linalg.norm(part[:, :3], axis=1) for part in (simulation.q, simulation.qd)])
+    )
+    speed = np.minimum(0.2 * gaps / simulation.dt, bound)
+    # velocities change at the middle of a step
+    moved = speed * simulation.dt * (np.arange(len(seen)) + 0.5)[:, None]
+    length = np.where(far, start - moved, start + moved)
+    np.testing.assert_allclose(seen[:, 0], length, atol=1e-4 if dtype is wp.float32 else 1e-9)
+    assert (np.where(far, limit - seen[-1, 0], seen[-1, 0] - limit) > 0.0).all()
+    kinetic = 0.5 * mass * seen[:, 1] ** 2
+    assert (kinetic <= 0.5 * mass * bound**2 * (1.0 + 1e-5)).all()
+    np.testing.assert_allclose(seen[-1, 1], speed, rtol=1e-4, atol=5e-5 if dtype is wp.float32 else 0.0)
+
+
 def test_a_tethered_body_circles_at_the_longest_distance(rng):
     # A mass point flies into the end of its tether: the radial speed is lost, the angular momentum stays, and so does the distance.
     radius, speed = rng.uniform(0.3, 1.0, 8), rng.uniform(0.5, 4.0, 8)

@@ -31,7 +31,7 @@ SINGLE_NOISE, DOUBLE_NOISE = 1.0e-9, 1.0e-20
 
 
 def closure_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``closure_rows``, ``close_velocity``, ``closure_build`` and ``closure_sweep``."""
+    """For the namespace `m`: ``closure_rows``, ``close_velocity``, ``closure_build``, ``closure_sweep`` and ``closure_correct``."""
     real = m.real
     in_double = real in (wp.float64, np.float64)
     loop_dependent, loop_noise = (DOUBLE_DEPENDENT, DOUBLE_NOISE) if in_double else (SINGLE_DEPENDENT, SINGLE_NOISE)

@@ -23,16 +23,25 @@ def deep_function(m: types.SimpleNamespace):
     real = m.real
 
     @m.func
-    def push_deep(t, contacts: int, o, T, L, mem, active: wp.array2d[int]):
-        """TARGET <- what pushes deep contacts out soon, in quick worlds."""
+    def any_deep(t, contacts: int, T, L, mem, active: wp.array2d[int]) -> bool:
+        """Whether some contact is deeper than SLACK in some world. MuJoCo's contacts are as soft as they are stated."""
+        if T.laws != 0 or contacts == 0:
+            return False
+        least = m.fill(real(0.0))
+        for a in range(contacts):
+            least = m.smaller(least, m.get(mem, L.gap + active[a, t], t))
+        return m.any_lt(least, m.fill(real(-SLACK)))
+
+    @m.func
+    def push_out(t, contacts: int, o, T, L, mem, active: wp.array2d[int]):
+        """`push_deep` where some contact is deep."""
         zero = m.fill(real(0.0))
         quick = m.mul(m.fill(real(QUICK)), m.fill(o.inverse_dt))
         fastest = zero
         for i in range(T.dofs):
             v = m.get(mem, L.v + i, t)
             fastest = m.larger(fastest, m.larger(v, m.neg(v)))
-        # MuJoCo's contacts are as soft as they are stated
-        if T.laws == 0 and m.any_lt(quick, fastest):
+        if m.any_lt(quick, fastest):
             share = m.mul(m.fill(real(1.0 / STEPS)), m.fill(o.inverse_dt))
             for a in range(contacts):
                 at = L.contact + CONTACT * a + TARGET
@@ -41,5 +50,11 @@ def deep_function(m: types.SimpleNamespace):
                 old = m.get(mem, at, t)
                 new = m.where_lt(zero, depth, m.larger(old, push), old)
                 m.put(mem, at, t, m.where_lt(quick, fastest, new, old))
+
+    @m.func
+    def push_deep(t, contacts: int, o, T, L, mem, active: wp.array2d[int]):
+        """TARGET <- what pushes deep contacts out soon, in quick worlds."""
+        if any_deep(t, contacts, T, L, mem, active):
+            push_out(t, contacts, o, T, L, mem, active)
 
     return push_deep

@@ -13,7 +13,7 @@ from newton_like.programs.program import Field, Program
 from newton_like.programs.run import run
 
 LARGEST_STEP = 0.5
-"""Largest change of a joint velocity unit in an iteration [m or rad]."""
+"""Largest motion of a dof in an iteration [m or rad]."""
 
 _DISPLACE = Program("eval_displaced", (Q, V), (Field("q", "coords"),))
 
@@ -77,7 +77,7 @@ def assemble(model, state, *, fixed=(), tolerance: float | None = None, iteratio
 def _held(model, fixed) -> np.ndarray:
     """Which dofs of each articulation stay, ``[articulation_count, max_dofs_per_articulation]``."""
     places = places_of(model, "joint_qd", None).numpy()
-    chosen = places_of(model, "joint_qd", fixed).numpy() if isinstance(fixed, str) or len(fixed) else np.zeros((0, 0))
+    chosen = places_of(model, "joint_qd", fixed).numpy()
     return np.isin(places, chosen[chosen >= 0]) & (places >= 0)
 
 

@@ -57,7 +57,7 @@ class Loops:
         ranges: for each of these, the half-open range of its rows.
         count: the largest number of rows of an articulation.
         parts: pairs of rows and a mask of the articulations that have them; None: all articulations.
-        vectors: anchors and directions of the rows, ``[articulation_count, rows * LOOP]``.
+        vectors: anchors and directions of the rows, ``[articulation_count, rows * LOOP]``; None: there are no rows.
         rows: kinds of rows, links of their parents and links of their children, ``[articulation_count, 3, rows]``.
         numbers: `vectors` on the host, ``[articulation_count, rows, LOOP]``.
         enabled: whether any loop joint is enabled.
@@ -75,7 +75,8 @@ class Loops:
         if len(closing):
             self._find(model, closing, found)
         self.count = max((len(rows) for rows in found), default=0)
-        self.parts, self.vectors, self.rows, self.numbers = [], None, None, None
+        self.parts, self.vectors = [], None
+        self.rows, self.numbers = np.zeros((len(found), 3, 0), dtype=int), np.zeros((len(found), 0, LOOP))
         if self.count:
             self._fill(model, found)
 

@@ -38,6 +38,9 @@ from newton_like.types import MAXVAL, Axis, BodyFlags
 SHOWN_NAMES = 5
 """Largest number of names that a warning lists; it counts the others, and the report lists all."""
 
+NO_FORCES = dict.fromkeys(("target_ke", "target_kd", "friction", "damping", "stiffness", "armature"), 0.0)
+"""Settings of ball joints that close loops. The defaults of a builder are those of the joints of trees."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:

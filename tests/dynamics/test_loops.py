@@ -366,6 +366,11 @@ def test_assemble_closes_loops_near_the_start(rng, floating):
     # quaternions are normalised
     np.testing.assert_allclose(dynamics.joint_positions(model, state, name).numpy(), before, rtol=0, atol=1e-15)
     assert np.abs(dynamics.joint_positions(model, state).numpy() - start).max() < 2.0
+    # the same by its index
+    closed_q = dynamics.joint_positions(model, state).numpy()
+    dynamics.set_joint_positions(model, state, moved.numpy())
+    dynamics.assemble(model, state, fixed=len(dynamics.joint_names(model)) - 1)
+    np.testing.assert_array_equal(dynamics.joint_positions(model, state).numpy(), closed_q)
 
 
 def test_loops_that_cannot_close_are_refused_with_their_gap():

@@ -7,6 +7,7 @@ import numpy as np
 from newton_like.geometry.transforms import IDENTITY, transform, transform_inverse, transform_multiply
 from newton_like.importers.mjcf.constraints import Equality, Names
 from newton_like.importers.mjcf.records import Mjcf
+from newton_like.importers.shared import NO_FORCES
 
 
 class Ties:
@@ -126,12 +127,9 @@ class Ties:
             if ends[1][0] < 0:
                 ends.reverse()
             (parent, x_p), (child, x_c) = ends
-            add = builder.add_joint_ball if equality.kind == "connect" else builder.add_joint_fixed
-            equality.joint = add(
-                parent,
-                child,
-                parent_xform=x_p,
-                child_xform=x_c,
-                label=f"{self.model.name}/{equality.name}",
-                collision_filter_parent=False,
-            )
+            placed = {"parent_xform": x_p, "child_xform": x_c, "collision_filter_parent": False}
+            placed["label"] = f"{self.model.name}/{equality.name}"
+            if equality.kind == "connect":
+                equality.joint = builder.add_joint_ball(parent, child, **NO_FORCES, **placed)
+            else:
+                equality.joint = builder.add_joint_fixed(parent, child, **placed)

@@ -9,7 +9,7 @@ import numpy as np
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.transforms import IDENTITY, as_transform
 from newton_like.importers.custom import BODY, JOINT, SHAPE, from_prim
-from newton_like.importers.shared import Options, add_root_joint, join_articulation
+from newton_like.importers.shared import NO_FORCES, Options, add_root_joint, join_articulation
 from newton_like.importers.usd.mass import body_mass
 from newton_like.importers.usd.merge import merge_joints
 from newton_like.importers.usd.own import joint_rank
@@ -24,6 +24,7 @@ from newton_like.importers.usd.values.pose import (
     transform_point,
 )
 from newton_like.importers.xml_source import ImportFileError
+from newton_like.model.configs import JointDofConfig
 from newton_like.types import GeoType, JointType, ShapeFlags
 
 
@@ -53,6 +54,7 @@ class SceneBuilder:
             scene.leftovers.not_understood.pop(attribute.usd_attribute_name, None)
         self._parts = merge_joints(scene)
         self._trees, self._loops = build_trees(scene, options.joint_ordering)
+        self._closing = {edge.joint.path for edge in self._loops}
         self._host: dict[str, tuple[str, np.ndarray]] = {}
         for tree in self._trees:
             self._host[tree.root] = (tree.root, IDENTITY)
@@ -250,7 +252,8 @@ class SceneBuilder:
         elif joint.kind == "free":
             index = builder.add_joint_free(child, parent=parent, **placed)
         elif joint.kind == "ball":
-            index = builder.add_joint_ball(parent, child, **joint.passive, **placed)
+            passive = (NO_FORCES if joint.path in self._closing else {}) | joint.passive
+            index = builder.add_joint_ball(parent, child, **passive, **placed)
         else:
             linear, angular = ([self._dof(axis, edge) for axis in axes] for axes in (edge.linear, edge.angular))
             kind = JointType[joint.kind.upper() if linear or angular else "FIXED"]
@@ -299,7 +302,11 @@ class SceneBuilder:
             settings["target_kd"] *= moved
         for gain in settings.keys() & {"target_ke", "target_kd"}:
             settings[gain] *= self.options.joint_drive_gains_scaling
-        return self.builder.default_joint_cfg.copy(axis=tuple(axis.axis.tolist()), **settings)
+        return self._default(edge).copy(axis=tuple(axis.axis.tolist()), **settings)
+
+    def _default(self, edge: Edge) -> JointDofConfig:
+        """Settings that the file does not have: the builder's defaults; joints that close loops have no forces."""
+        return JointDofConfig() if edge.joint.path in self._closing else self.builder.default_joint_cfg
 
     def _moved_inertia(self, edge: Edge, axis) -> float:
         """Mass or moment of inertia along an axis of the subtree of a joint, in the poses of the stage."""

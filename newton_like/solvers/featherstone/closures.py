@@ -101,6 +101,7 @@ class Closures:
         self.arrays = {"loop_kind": np.array(kinds, dtype=int), "point_body": np.array([*ends[0], *ends[1]], dtype=int)}
         self.arrays["loop_span"] = _spans(self.batch.template, *ends)
         self._known = self._index = None
+        self._memory: list[wp.array] = []
 
     def vectors(self, loops: Loops) -> np.ndarray:
         """Anchors and directions of the rows, ``[count, rows * LOOP]``."""
@@ -114,16 +115,23 @@ class Closures:
         vectors = self.vectors(loops)
         if self._known is not None and np.array_equal(self._known, vectors):
             return False
-        self._known = vectors
         T, real, width = work.T, work.m.real, work.m.width
-        T.loops_vary = int((vectors != vectors[:1]).any())
-        T.loop_uniform = wp.array(vectors[0], dtype=real, device=work.device)
-        T.loop_varying = work.block_lanes(vectors.shape[1] if T.loops_vary else 0)
-        if T.loops_vary:
+        vary = int((vectors != vectors[:1]).any())
+        moves = self._known is None or vary != T.loops_vary
+        self._known = vectors
+        if moves:
+            # graphs know the addresses of the old ones
+            self._memory += [T.loop_uniform, T.loop_varying]
+            T.loops_vary = vary
+            T.loop_uniform = wp.array(vectors[0], dtype=real, device=work.device)
+            T.loop_varying = work.block_lanes(vectors.shape[1] if vary else 0)
+        else:
+            T.loop_uniform.assign(vectors[0])
+        if vary:
             filled = np.concatenate([vectors, np.repeat(vectors[-1:], work.blocks * width - len(vectors), axis=0)])
             filled = filled.reshape(work.blocks, width, -1).transpose(0, 2, 1)
             wp.copy(as_numbers(T.loop_varying, real, width), wp.array(filled, dtype=real, device=work.device))
-        return True
+        return moves
 
     def take_forces(self, work, kept: wp.array, force: wp.array) -> None:
         """Writes the forces of the rows in the last step into an array ``[articulation_count, rows]``.

@@ -462,3 +462,17 @@ def test_short_keyframes_are_filled_up_as_in_mujoco(rng, name, count):
         for part in (slice(3, 7), slice(7, 11)):
             found[part], expected[part] = (x[part] / np.linalg.norm(x[part]) for x in (found, expected))
     np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_connects_have_no_forces_of_the_builders_defaults():
+    builder = ModelBuilder()
+    builder.default_joint_cfg = JointDofConfig(
+        armature=0.3, damping=0.2, target_ke=5.0, target_kd=1.0, friction=0.1, stiffness=2.0
+    )
+    body = f'<body name="{{}}" pos="{{}} 0 0"><joint axis="0 1 0"/>{BOX}</body>'
+    ends = '<equality><connect body1="a" body2="b" anchor=".5 0 0"/></equality>'
+    builder.add_mjcf(model(body.format("a", 0) + body.format("b", 1), ends))
+    loop = builder.joint_qd_start[2]
+    for name in ("armature", "damping", "target_ke", "target_kd", "friction", "stiffness"):
+        assert getattr(builder, f"joint_{name}")[loop : loop + 3] == [0.0] * 3
+        assert getattr(builder, f"joint_{name}")[0] > 0.0

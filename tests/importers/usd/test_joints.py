@@ -10,6 +10,7 @@ pytest.importorskip("pxr")
 from pxr import Gf, UsdGeom, UsdPhysics
 from scipy.spatial.transform import Rotation
 
+from newton_like import JointDofConfig, ModelBuilder
 from newton_like.geometry.transforms import (
     IDENTITY,
     quat_from_axis_angle,
@@ -309,6 +310,26 @@ def test_two_hinges_of_a_door_close_a_loop():
     with pytest.warns(UsdWarning, match=r"loops.*\(1\): /hinge1"):
         builder, report = load(writer.stage)
     assert builder.joint_articulation[report.joints["/hinge1"]] == -1
+
+
+@pytest.mark.filterwarnings("ignore::newton_like.importers.usd.UsdWarning")
+@pytest.mark.parametrize("kind", ["revolute", "ball"])
+def test_joints_that_close_loops_have_no_forces_of_the_builders_defaults(kind):
+    writer = StageWriter()
+    pair(writer)
+    for number, name in enumerate((kind, "revolute")):
+        frame = transform([0.0, 0.0, float(number)])
+        writer.joint(f"/hinge{number}", name, "/a", "/b", frame, frame, axis=2)
+        if number == 0:
+            UsdPhysics.Joint(writer.stage.GetPrimAtPath("/hinge0")).CreateExcludeFromArticulationAttr(True)
+    builder = ModelBuilder()
+    builder.default_joint_cfg = JointDofConfig(target_ke=5.0, target_kd=1.0, friction=0.1, damping=0.2)
+    report = builder.add_usd(writer.stage)
+    loop, tree = (builder.joint_qd_start[report.joints[f"/hinge{i}"]] for i in range(2))
+    assert builder.joint_articulation[report.joints["/hinge0"]] == -1
+    for name in ("target_ke", "target_kd", "friction", "damping"):
+        values = getattr(builder, f"joint_{name}")
+        assert values[loop] == 0.0 and values[tree] > 0.0
 
 
 @pytest.mark.filterwarnings("ignore:LoadUsdPhysicsFromRange:DeprecationWarning")

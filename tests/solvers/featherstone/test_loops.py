@@ -1,5 +1,7 @@
 """Loop joints in SolverFeatherstone: accelerations and forces, gaps, energy, and the motion of MuJoCo."""
 
+import warnings
+
 import mujoco
 import numpy as np
 import pytest
@@ -185,8 +187,7 @@ def test_worlds_with_other_anchors_have_the_bits_that_they_have_alone(rng):
     np.testing.assert_array_equal(np.concatenate(results[:3]), results[3])
 
 
-def test_edited_anchors_and_disabled_joints_count(rng):
-    """Halves of a fixed pendulum: a new anchor moves the end of the chain there; a disabled joint lets it go."""
+def test_an_edited_anchor_moves_the_end_of_the_chain(rng):
     builder, q = four_bar(rng)
     model = builder.finalize("cpu")
     state = model.state()
@@ -203,6 +204,137 @@ def test_edited_anchors_and_disabled_joints_count(rng):
     assert np.abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max() < 2e-3
     forces = solver.loop_forces().numpy()
     assert np.abs(forces).max() > 0.1
+
+
+def test_a_graph_reads_edited_anchors(rng):
+    """The numbers of the rows stay where they are in memory."""
+    builder, q = four_bar(rng)
+    results = []
+    for captured in (False, True):
+        model = builder.finalize("cpu")
+        state = model.state()
+        state.joint_q.assign(loop_coordinates(model, q))
+        solver = SolverFeatherstone(model, evaluator="general")
+        solver.step(state, state)
+        with wp.ScopedCapture("cpu") as capture:
+            solver.step(state, state)
+        frames = model.joint_X_p.numpy()
+        frames[3, 2] += 0.001
+        model.joint_X_p.assign(frames)
+        with warnings.catch_warnings():
+            # the notice of a graph that has numbers of an edited array
+            warnings.simplefilter("ignore")
+            solver.notify_model_changed(ModelFlags.JOINT_PROPERTIES)
+        solver.step(state, state)
+        for _ in range(3):
+            if captured:
+                wp.capture_launch(capture.graph)
+            else:
+                solver.step(state, state)
+        results.append(state.joint_qd.numpy())
+    np.testing.assert_array_equal(*results)
+
+
+def test_disabled_loop_joints_have_no_rows(rng):
+    """The chain falls as one that was never closed; enabled again, the joint closes the loop again."""
+    builder, q = four_bar(rng)
+    results = []
+    for closed_before in (False, True):
+        scene = ModelBuilder()
+        scene.add_builder(builder)
+        scene.joint_enabled[3] = closed_before
+        model = scene.finalize("cpu")
+        state = model.state()
+        state.joint_q.assign(loop_coordinates(model, q))
+        solver = SolverFeatherstone(model, evaluator="general")
+        if closed_before:
+            solver.step(state, model.state())
+            model.joint_enabled.assign([True, True, True, False])
+            solver.notify_model_changed(ModelFlags.JOINT_PROPERTIES)
+        for _ in range(30):
+            solver.step(state, state)
+        results.append(state.joint_q.numpy())
+        assert np.abs(dynamics.joint_positions(model, state).numpy() - q).max() > 1e-3
+        assert not solver.loop_forces().numpy().any()
+    np.testing.assert_array_equal(*results)
+    model.joint_enabled.assign([True] * 4)
+    solver.notify_model_changed(ModelFlags.JOINT_PROPERTIES)
+    solver.reset(state, None, loop_coordinates(model, q), np.zeros(4))
+    for _ in range(30):
+        solver.step(state, state)
+    assert np.abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max() < 1e-4
+
+
+def test_a_loop_joint_without_rows_has_no_effect():
+    results = []
+    for with_joint in (False, True):
+        chain = ModelBuilder()
+        link = chain.add_link(mass=1.0, com=(0.1, 0, 0), inertia=0.01 * np.eye(3))
+        chain.add_articulation([chain.add_joint_revolute(-1, link, axis=(0, 1, 0))])
+        if with_joint:
+            chain.add_joint_free(link, label="loose")
+        model = chain.finalize("cpu")
+        state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
+        for _ in range(10):
+            solver.step(state, state)
+        assert solver.loop_forces().shape == (1, 0)
+        results.append(state.joint_q.numpy()[:1])
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.slow
+def test_both_evaluators_give_the_same_bits(rng):
+    bars = [four_bar(rng) for _ in range(3)]
+    results = []
+    for evaluator in ("general", "specialised"):
+        scene = ModelBuilder()
+        for builder, _ in bars:
+            scene.add_world(builder)
+        model = scene.finalize("cpu")
+        state = model.state()
+        state.joint_q.assign(loop_coordinates(model, np.concatenate([q for _, q in bars])))
+        solver = SolverFeatherstone(model, evaluator=evaluator)
+        for _ in range(100):
+            solver.step(state, state)
+        results.append(np.hstack([state.joint_q.numpy(), state.joint_qd.numpy(), solver.loop_forces().numpy().ravel()]))
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.slow
+def test_two_linkages_that_touch_stay_closed(rng):
+    """One lies on the other. Several worlds in lanes and single worlds are swept by other code, and have the same velocities and forces."""
+    scene, start = ModelBuilder(), []
+    for _ in range(3):
+        pair = ModelBuilder()
+        for x in (0.0, 0.35):
+            builder, q = four_bar(rng)
+            for body in range(3):
+                builder.add_shape_capsule(body, xform=(0.1, 0, 0, 0, 0.7071, 0, 0.7071), radius=0.03, half_height=0.06)
+            pair.add_builder(builder, xform=(x, 0, 0, 0, 0, 0, 1))
+            start.append(q)
+        scene.add_world(pair)
+    model = scene.finalize("cpu", dtype=wp.float64)
+    assert model.articulation_count == 6
+    state = model.state()
+    state.joint_q.assign(loop_coordinates(model, np.concatenate(start)))
+    many, single = (SolverFeatherstone(model, width=w, evaluator="general", tolerance=0.0) for w in (8, 1))
+    touched = 0
+    for _ in range(30):
+        for _ in range(4):
+            many.step(state, state)
+        found = []
+        for solver in (many, single):
+            solver.reset(state, None, state.joint_q.numpy(), state.joint_qd.numpy())
+            out = model.state()
+            solver.step(state, out)
+            found.append((out.joint_qd.numpy(), solver.loop_forces().numpy()))
+        touched += np.abs(many.contact_forces().numpy()).max() > 0.0
+        gap = np.abs(dynamics.constraint_jacobian(model, out)[1].numpy()).max()
+        speed = np.abs(found[0][0]).max()
+        assert gap < 0.5 * (speed / 240.0) ** 2 + 1e-4
+        for ours, theirs in zip(*found, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5 * (1.0 + np.abs(theirs).max()))
+    assert touched
 
 
 @pytest.mark.parametrize(

@@ -45,5 +45,6 @@ def test_distances_of_shapes_that_are_apart_are_those_of_coal(rng, dtype, tolera
     wanted = np.array([coal_distance(coal, scene, i, j) for i, j in pairs])
     apart = wanted > 1.0e-3
     assert apart.sum() > 100
-    np.testing.assert_allclose(distance[apart], wanted[apart], rtol=0.0, atol=tolerance)
+    # a search ends where it gains less than rounding errors of the distance, which leaves a direction of about 3e-3 rad open
+    np.testing.assert_allclose(distance[apart], wanted[apart], rtol=0.3 * tolerance, atol=tolerance)
     assert (distance[~apart] < 2.0e-3).all()

@@ -85,5 +85,6 @@ def minimum(solve: Callable, H, f, low, high, G, least) -> tuple[np.ndarray, str
         reason = reason or (status if status != "optimal" else "inaccurate")
         still = (low <= 0.0).all() and (high >= 0.0).all() and (least <= 0.0).all()
         if status == "infeasible" and not still:
+            reason = status
             break
     return nothing, "still" if still else reason

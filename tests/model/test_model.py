@@ -1,4 +1,4 @@
-"""What a model makes: controls."""
+"""Models: their controls and their device."""
 
 import numpy as np
 import pytest
@@ -28,3 +28,11 @@ def test_controls_may_share_the_arrays_of_their_model():
     assert shared.clone().joint_f.ptr != model.joint_f.ptr
     with pytest.raises(ValueError, match=r"requires_grad.*clone_variables"):
         model.control(requires_grad=True, clone_variables=False)
+
+
+def test_devices_that_do_not_exist_are_named():
+    for device in ("cuda:77", "gpu", 5):
+        with pytest.raises(
+            (ValueError, RuntimeError), match=f"device {device!r} does not exist; this machine has 'cpu'"
+        ):
+            ModelBuilder().finalize(device)

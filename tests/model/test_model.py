@@ -36,3 +36,19 @@ def test_devices_that_do_not_exist_are_named():
             (ValueError, RuntimeError), match=f"device {device!r} does not exist; this machine has 'cpu'"
         ):
             ModelBuilder().finalize(device)
+
+
+def test_a_cleared_control_has_the_targets_of_a_model(rng):
+    builder = ModelBuilder()
+    builder.add_body(mass=1.0, inertia=np.eye(3))
+    model = builder.finalize("cpu")
+    control, targets = model.control(), rng.normal(size=7)
+    for array in (control.joint_f, control.joint_target_q, control.joint_target_qd):
+        array.assign(rng.normal(size=array.shape))
+    control.joint_target_q.assign(targets)
+    control.clear()
+    assert not control.joint_f.numpy().any()
+    assert not control.joint_target_qd.numpy().any()
+    np.testing.assert_allclose(control.joint_target_q.numpy(), targets, rtol=1e-6)
+    control.clear(model)
+    np.testing.assert_array_equal(control.joint_target_q.numpy(), model.joint_target_q.numpy())

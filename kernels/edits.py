@@ -114,8 +114,9 @@ def fingerprint_kernels() -> types.SimpleNamespace:
         mix(a, b); mix(c, d); mix(a, c);
         for (int i = 0; i < 8; ++i) mix(all, a[i]);
     #else
-            for (int i = 0; at + 2 <= end; at += 2, ++i) mix(chain[i & 15], words[at] | (Word)words[at + 1] << 32);
-            if (at < end) mix(all, words[at]);
+            for (; at + 32 <= end; at += 32)
+                for (int i = 0; i < 16; ++i) mix(chain[i], words[at + 2 * i] | (Word)words[at + 2 * i + 1] << 32);
+            for (int i = 0; at < end; ++at, ++i) mix(chain[i & 15], (Word)words[at]);
         }
         for (int i = 0; i < 16; ++i) mix(all, chain[i]);
     #endif

@@ -184,3 +184,16 @@ def as_index(value, what: str, count: int, *, lowest: int = 0) -> int:
     if not lowest <= index < count:
         raise IndexError(f"{what} {index} is out of range: {count} exist" + (", -1 is the world" if lowest < 0 else ""))
     return index
+
+
+def as_device(device) -> wp.Device:
+    """A device of Warp; None: the current one.
+
+    Raises:
+        ValueError, RuntimeError: the device does not exist, as Warp raises it, with the names of those that do.
+    """
+    try:
+        return wp.get_device(device)
+    except (ValueError, RuntimeError) as error:
+        known = ", ".join(repr(each.alias) for each in wp.get_devices())
+        raise type(error)(f"device {device!r} does not exist; this machine has {known}") from error

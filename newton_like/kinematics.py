@@ -158,7 +158,9 @@ def eval_ik(model, state, joint_q, joint_qd, mask=None, indices=None, body_flag_
     )
 
 
-def eval_jacobian(model, state, J: wp.array | None = None, mask=None) -> wp.array | None:
+def eval_jacobian(
+    model, state, J: wp.array | None = None, joint_S_s: wp.array | None = None, mask=None
+) -> wp.array | None:
     """Jacobians of all links: ``J qd == body_qd``.
 
     Rows ``6 i .. 6 i + 5`` belong to the child of the articulation's i-th joint: velocity of its centre of mass, then
@@ -170,6 +172,7 @@ def eval_jacobian(model, state, J: wp.array | None = None, mask=None) -> wp.arra
         state: the :class:`State`; the function reads ``joint_q``, and not the poses of bodies.
         J: written, ``[articulation_count, max_joints_per_articulation * 6, max_dofs_per_articulation]``; a new array of
             zeros by default.
+        joint_S_s: memory that Newton's function works with, ``[joint_dof_count]`` spatial vectors. This one neither needs nor reads it.
         mask: which articulations to evaluate, ``[articulation_count]`` bools or integers; all by default. The matrices
             of the others keep their values.
 
@@ -178,8 +181,10 @@ def eval_jacobian(model, state, J: wp.array | None = None, mask=None) -> wp.arra
 
     Raises:
         ValueError: an array of the wrong shape or device, or with gaps.
-        TypeError: an array of the wrong scalar type.
+        TypeError: an array of the wrong scalar type; `joint_S_s` is no array of spatial vectors.
     """
+    if joint_S_s is not None and getattr(getattr(joint_S_s, "dtype", None), "_shape_", None) != (6,):
+        raise TypeError("joint_S_s must be an array of spatial vectors or None; pass a mask by name: mask=...")
     rows = 6 * model.max_joints_per_articulation
     return eval_matrix(model, _JACOBIAN, state, J, "J", (rows, model.max_dofs_per_articulation), mask)
 

@@ -188,7 +188,10 @@ class Control(_Arrays):
         )
         self._custom = ()
 
-    def clear(self) -> None:
-        """Sets all forces and velocity targets to zero. Position targets stay: zeros are not quaternions."""
+    def clear(self, model=None) -> None:
+        """Sets all forces and velocity targets to zero. Position targets stay, since zeros are not quaternions; with a `model`, they become
+        those of the model."""
         for array in (self.joint_f, self.joint_target_qd, self.joint_act):
             array.zero_()
+        if model is not None:
+            self.joint_target_q.assign(model.joint_target_q)

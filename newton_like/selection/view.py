@@ -370,15 +370,15 @@ class ArticulationView:
         chosen = self.get_model_articulation_mask(mask)
         kinematics.eval_fk(self.model, target.joint_q, target.joint_qd, target, mask=chosen, joint_mask=joint_mask)
 
-    def eval_jacobian(self, state, J=None, mask=None, *, joint_S_s=None) -> wp.array:
+    def eval_jacobian(self, state, J=None, joint_S_s=None, mask=None) -> wp.array:
         """:func:`newton_like.eval_jacobian` of the articulations in the view; rows of others keep their values.
 
         ``joint_S_s`` is memory that Newton works with, and is not read.
         """
-        return kinematics.eval_jacobian(self.model, state, J, mask=self.get_model_articulation_mask(mask))
+        return kinematics.eval_jacobian(self.model, state, J, joint_S_s, self.get_model_articulation_mask(mask))
 
     def eval_mass_matrix(
-        self, state, H=None, mask=None, *, J=None, body_I_s=None, joint_S_s=None, include_armature: bool = True
+        self, state, H=None, J=None, body_I_s=None, joint_S_s=None, mask=None, *, include_armature: bool = True
     ) -> wp.array:
         """:func:`newton_like.eval_mass_matrix` of the articulations in the view; rows of others keep their values.
 

@@ -109,5 +109,13 @@ def test_wrong_arguments_are_refused(rng):
         eval_jacobian(model, state, wp.zeros(right, dtype=wp.float64, device="cpu"))
     with pytest.raises(ValueError, match=r"mask.*\(2,\).*\(4,\)"):
         eval_jacobian(model, state, mask=[True, False])
+    # Newton's fourth argument is its working memory, and not the mask
+    with pytest.raises(TypeError, match=r"joint_S_s .*mask="):
+        eval_jacobian(model, state, None, [True] * 4)
+    memory = wp.zeros(model.joint_dof_count, dtype=wp.spatial_vector, device="cpu")
+    one = wp.array(np.arange(4) == 0, dtype=wp.bool, device="cpu")
+    chosen = eval_jacobian(model, state, None, memory, one).numpy()
+    np.testing.assert_array_equal(chosen[0], eval_jacobian(model, state).numpy()[0])
+    assert not chosen[1:].any()
     with pytest.raises(ValueError, match=r"state.joint_q .*shape"):
         eval_jacobian(model, Coordinates(state.joint_qd))

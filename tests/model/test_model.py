@@ -1,4 +1,4 @@
-"""What a model makes: controls."""
+"""Models: their controls and their device."""
 
 import numpy as np
 import pytest
@@ -28,3 +28,27 @@ def test_controls_may_share_the_arrays_of_their_model():
     assert shared.clone().joint_f.ptr != model.joint_f.ptr
     with pytest.raises(ValueError, match=r"requires_grad.*clone_variables"):
         model.control(requires_grad=True, clone_variables=False)
+
+
+def test_devices_that_do_not_exist_are_named():
+    for device in ("cuda:77", "gpu", 5):
+        with pytest.raises(
+            (ValueError, RuntimeError), match=f"device {device!r} does not exist; this machine has 'cpu'"
+        ):
+            ModelBuilder().finalize(device)
+
+
+def test_a_cleared_control_has_the_targets_of_a_model(rng):
+    builder = ModelBuilder()
+    builder.add_body(mass=1.0, inertia=np.eye(3))
+    model = builder.finalize("cpu")
+    control, targets = model.control(), rng.normal(size=7)
+    for array in (control.joint_f, control.joint_target_q, control.joint_target_qd):
+        array.assign(rng.normal(size=array.shape))
+    control.joint_target_q.assign(targets)
+    control.clear()
+    assert not control.joint_f.numpy().any()
+    assert not control.joint_target_qd.numpy().any()
+    np.testing.assert_allclose(control.joint_target_q.numpy(), targets, rtol=1e-6)
+    control.clear(model)
+    np.testing.assert_array_equal(control.joint_target_q.numpy(), model.joint_target_q.numpy())

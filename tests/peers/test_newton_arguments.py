@@ -45,6 +45,16 @@ def test_defaults_of_importers_are_accepted(method):
         assert builder.body_count > 0
 
 
+@pytest.mark.parametrize("name", ["eval_fk", "eval_ik", "eval_jacobian", "eval_mass_matrix"])
+def test_arguments_of_functions_have_one_order(name):
+    """Also those of the methods of views."""
+    pairs = [(getattr(nl, name), getattr(newton, name))]
+    if name in ("eval_jacobian", "eval_mass_matrix"):
+        pairs.append(tuple(getattr(module.selection.ArticulationView, name) for module in (nl, newton)))
+    for mine, theirs in pairs:
+        assert list(inspect.signature(mine).parameters) == list(inspect.signature(theirs).parameters)
+
+
 def test_defaults_of_models_and_solvers_are_accepted():
     builder = one_body()
     for name, value in defaults(newton.ModelBuilder.finalize).items():

@@ -443,6 +443,7 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
 
         Raises:
             ValueError, TypeError, IndexError: an entity is invalid; the message names the entity and a solution.
+            ValueError, RuntimeError: the device does not exist.
             RuntimeError: a graph is being captured.
         """
         for name, value in skipped_validations.items():

@@ -6,7 +6,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import check_recorded
-from newton_like.coercion import as_flag, as_vector
+from newton_like.coercion import as_device, as_flag, as_vector
 from newton_like.geometry.shapes import bounding_radius
 from newton_like.model.builder.checks import Report, check_values, read_columns
 from newton_like.model.builder.checks_mass import check_masses
@@ -39,7 +39,7 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
         raise RuntimeError(f"world {builder.current_world} is still open; call end_world() before finalize()")
     requires_grad = as_flag(requires_grad, "requires_grad")
     types = warp_types(dtype)
-    check_recorded(wp.get_device(device), "ModelBuilder.finalize")
+    check_recorded(as_device(device), "ModelBuilder.finalize")
     report = Report(builder)
     columns = read_columns(builder, report)
     check_values(columns, report)

@@ -17,6 +17,7 @@ from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
 from newton_like.model.contact_settings import declare_contact_settings
 from newton_like.model.edits import checked_names
+from newton_like.model.equality_settings import declare_equality_settings
 from newton_like.model.graphs import Graphs, add_capture
 from newton_like.model.model import EVALUATORS
 from newton_like.options import ANY, check_option
@@ -227,6 +228,7 @@ class SolverFeatherstone(SolverBase):
             builder: a :class:`newton_like.model.builder.builder.ModelBuilder`.
         """
         declare_contact_settings(builder)
+        declare_equality_settings(builder)
 
     def _settings_changed(self) -> None:
         # the next step passes the options to its recording again
@@ -278,7 +280,7 @@ class SolverFeatherstone(SolverBase):
     @property
     def loops(self):
         """The rows of the model's loop joints; None: there are none."""
-        return self._loops.loops
+        return self._loops.rows
 
     def graphs(self) -> list:
         """The graphs that repeat steps, and resets."""
@@ -346,6 +348,11 @@ class SolverFeatherstone(SolverBase):
             add_capture(model, self)
             keep_for_graph(model.device, self, *(() if contacts is None else (contacts, self._used)))
         self._recent[0] = recording
+        if self._loops.driven:
+            # of control.joint_target_q and joint_target_qd
+            targets = check_arrays(model, arrays)[0][4:6]
+            for stepper in steppers:
+                stepper.closures.put_targets(stepper.work, self.loops, *targets)
         recording.run()
 
     def _hand_over(self, contacts) -> None:
@@ -428,7 +435,7 @@ class SolverFeatherstone(SolverBase):
             of the last of them.
         """
         loops = self.loops
-        count = 0 if loops is None else loops.count
+        count = 0 if loops is None else loops.loops.count
         force = wp.zeros((self.model.articulation_count, count), dtype=self.model.dtype, device=self.device)
         for stepper in self._given if self._last_was_handed else self._steppers:
             stepper.closures.take_forces(stepper.work, stepper.kept, force)

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import JointType, ModelBuilder, ModelFlags, dynamics, eval_fk
-from newton_like.importers.mjcf import MjcfWarning
+from newton_like import JointDofConfig, JointType, ModelBuilder, ModelFlags, dynamics, eval_fk
 from newton_like.solvers import SolverFeatherstone
 from tests.support.loops import closed, loop_coordinates
 
@@ -148,8 +147,7 @@ TIED = """
 def test_connects_and_welds_move_as_in_mujoco(rng):
     """A fall of 0.2 s. Semi-implicit Euler of MuJoCo is wrong by g t dt / 2 = 5e-4 m after the time t."""
     builder = ModelBuilder()
-    with pytest.warns(MjcfWarning, match=r"softness of connects and welds.*equality_0, equality_1"):
-        builder.add_mjcf(TIED)
+    builder.add_mjcf(TIED)
     model = builder.finalize("cpu", dtype=wp.float64)
     state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
     peer = mujoco.MjModel.from_xml_string(TIED)
@@ -338,17 +336,22 @@ def test_two_linkages_that_touch_stay_closed(rng):
 
 
 @pytest.mark.parametrize(
-    ("edit", "told"),
+    ("kind", "edit", "told"),
     [
-        (dict(target_ke=10.0, target_kd=1.0), "drive"),
-        (dict(limit_lower=-1.0, limit_upper=1.0), "joint_limit"),
-        (dict(friction=0.5), "joint_friction"),
+        ("ball", dict(target_ke=10.0, target_kd=1.0), "a drive"),
+        ("ball", dict(stiffness=1.0), "stiffness"),
+        ("d6", dict(limit_lower=-1.0, limit_upper=1.0), "limits"),
+        ("d6", dict(friction=0.5), "friction"),
     ],
 )
-def test_loop_joints_with_more_than_rows_are_refused(rng, edit, told):
+def test_loop_joints_with_coordinates_of_several_rotations_have_no_forces(rng, kind, edit, told):
     builder, _ = four_bar(rng)
     other = builder.body_count - 1
-    builder.add_joint_revolute(-1, other, label="extra", **edit)
+    if kind == "ball":
+        builder.add_joint_ball(-1, other, label="extra", **edit)
+    else:
+        axes = [JointDofConfig(axis=axis, **edit) for axis in np.eye(3)[:2]]
+        builder.add_joint_d6(-1, other, angular_axes=axes, label="extra")
     with pytest.raises(ValueError, match=rf"'extra'.*{told}"):
         SolverFeatherstone(builder.finalize("cpu"))
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import JointTargetMode, ModelBuilder, eval_fk
+from newton_like import JointTargetMode, ModelBuilder, ModelFlags, dynamics, eval_fk
 from newton_like.solvers import SolverFeatherstone
+from tests.support.loops import four_bar, started
 from tests.support.random_trees import random_inertia, random_transform, random_unit
 
 DT = 1.0 / 480.0
@@ -208,3 +209,126 @@ def test_soft_equalities_give_way_as_in_mujoco(softness):
     assert scale.min() > 5e-4
     apart = np.abs(given_way[0] - given_way[1]) / scale
     assert apart.max() < 0.05 and apart[-1].max() < 0.01
+
+
+def linkage(rng, **settings):
+    """A four-bar linkage whose closing hinge has forces, closed coordinates, and the angle of that hinge, far from half a turn."""
+    while True:
+        builder, q = four_bar(rng, **settings)
+        angle = np.remainder(q.sum() + np.pi, 2.0 * np.pi) - np.pi
+        if abs(angle) < 2.0:
+            return builder, q, angle
+
+
+def test_forces_of_a_closing_hinge_accelerate_the_linkage_by_the_principle_of_virtual_work(rng):
+    """Its angle is the sum of the three others, so that its torque acts on all three."""
+    stiffness, damping, ke, kd = rng.uniform(1.0, 5.0, 4)
+    rest, target = rng.uniform(-1.0, 1.0, 2)
+    settings = dict(stiffness=stiffness, damping=damping, rest_q=rest, target_ke=ke, target_kd=kd)
+    builder, q, angle = linkage(rng, **settings)
+    model = builder.finalize("cpu", dtype=wp.float64)
+    state, dofs = started(model, q, rng)
+    speed = state.joint_qd.numpy()[dofs[0]].sum()
+    control = model.control()
+    control.joint_target_q.assign([0.0, 0.0, 0.0, target])
+    torque = stiffness * (rest - angle) - damping * speed + ke * (target - angle) - kd * speed
+    forces = wp.array([torque] * 3 + [0.0], dtype=wp.float64)
+    wanted = dynamics.constrained_dynamics(model, state, forces, time_constant=None)[0].numpy()[0, :3]
+    before, dt = state.joint_qd.numpy().copy(), 1.0e-6
+    SolverFeatherstone(model, evaluator="general").step(state, state, control, None, dt)
+    got = (state.joint_qd.numpy() - before)[dofs[0]] / dt
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=3e-3 * (1.0 + np.abs(wanted).max()))
+
+
+def test_limits_and_friction_of_closing_hinges_hold_linkages(rng):
+    """Linkages that fall are stopped at the limits of their closing hinge; friction of that hinge alone holds them where they are."""
+    found = [linkage(rng) for _ in range(8)]
+    scene = ModelBuilder()
+    for builder, _, angle in found:
+        builder.joint_limit_lower[-1], builder.joint_limit_upper[-1] = angle - 0.1, angle + 0.1
+        scene.add_world(builder)
+    model = scene.finalize("cpu", dtype=wp.float64)
+    state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
+    start = np.array([[*q, 0.0] for _, q, _ in found])
+    state.joint_q.assign(start.ravel())
+    furthest = np.zeros(8)
+    for _ in range(480):
+        solver.step(state, state, None, None, DT)
+        turned = (state.joint_q.numpy().reshape(8, 4) - start)[:, :3].sum(axis=1)
+        furthest = np.maximum(furthest, np.abs(turned))
+    assert furthest.max() > 0.0999 and (furthest < 0.1 + 2e-4).all()
+    assert np.abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max() < 1e-4
+    for name, value in (("limit_lower", -10.0), ("limit_upper", 10.0), ("friction", 30.0)):
+        array = getattr(model, f"joint_{name}")
+        numbers = array.numpy().reshape(8, 4)
+        numbers[:, 3] = value
+        array.assign(numbers.ravel())
+    solver.notify_model_changed(ModelFlags.JOINT_DOF_PROPERTIES)
+    held = state.joint_q.numpy().copy()
+    solver.reset(state, None, held, np.zeros(model.joint_dof_count))
+    for _ in range(240):
+        solver.step(state, state, None, None, DT)
+    # what was open closes
+    np.testing.assert_allclose(state.joint_q.numpy(), held, rtol=0, atol=2e-4)
+    assert np.abs(state.joint_qd.numpy()).max() < 1e-4
+
+
+def test_friction_of_ball_joints_that_close_loops_stops_a_turning_body(rng):
+    """Dry friction takes the angular momentum friction * t away, as from a body on a ball joint of a tree."""
+    paths = []
+    for on_loop in (False, True):
+        builder = ModelBuilder()
+        link = builder.add_link(mass=1.0, inertia=0.1 * np.eye(3))
+        if on_loop:
+            builder.add_articulation([builder.add_joint_free(link)])
+        ball = builder.add_joint_ball(-1, link, friction=0.2, damping=0.05)
+        if not on_loop:
+            builder.add_articulation([ball])
+        model = builder.finalize("cpu", dtype=wp.float64)
+        state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
+        qd = np.zeros(model.joint_dof_count)
+        qd[3 * on_loop : 3 * on_loop + 3] = 1.0, -0.5, 0.3
+        state.joint_qd.assign(qd)
+        path = []
+        for _ in range(240):
+            solver.step(state, state, None, None, DT)
+            path.append(state.joint_qd.numpy()[3 * on_loop : 3 * on_loop + 3].copy())
+        paths.append(path)
+    np.testing.assert_allclose(*paths, rtol=0, atol=1e-9)
+    assert np.abs(paths[0][-1]).max() < 1e-9
+
+
+@pytest.mark.slow
+def test_specialised_code_and_other_worlds_do_not_change_bits(rng):
+    """With springs, friction and limits that differ between worlds."""
+    worlds = []
+    for _ in range(3):
+        builder, q, angle = linkage(rng)
+        limits = dict(limit_lower=angle - 0.2, limit_upper=angle + 0.1, friction=0.02, stiffness=0.5, rest_q=angle)
+        limits |= dict(target_ke=3.0, target_kd=0.1, effort_limit=0.3)
+        for name, value in limits.items():
+            values = getattr(builder, f"joint_{name}")
+            values[-1] = value
+        builder.joint_target_mode[-1] = JointTargetMode.POSITION_VELOCITY
+        worlds.append((builder, q))
+    results = []
+    for chosen, evaluator in (
+        ([0], "general"),
+        ([1], "general"),
+        ([2], "general"),
+        ([0, 1, 2], "general"),
+        ([0, 1, 2], "specialised"),
+    ):
+        scene = ModelBuilder()
+        for i in chosen:
+            scene.add_world(worlds[i][0])
+        model = scene.finalize("cpu")
+        state = model.state()
+        state.joint_q.assign(np.concatenate([[*worlds[i][1], 0.0] for i in chosen]))
+        solver = SolverFeatherstone(model, evaluator=evaluator)
+        for _ in range(100):
+            solver.step(state, state)
+        numbers = [x.numpy().reshape(len(chosen), -1) for x in (state.joint_q, state.joint_qd, solver.loop_forces())]
+        results.append(np.hstack(numbers))
+    np.testing.assert_array_equal(np.concatenate(results[:3]), results[3])
+    np.testing.assert_array_equal(results[3], results[4])

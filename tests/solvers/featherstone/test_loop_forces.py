@@ -268,9 +268,13 @@ def test_limits_and_friction_of_closing_hinges_hold_linkages(rng):
     solver.reset(state, None, held, np.zeros(model.joint_dof_count))
     for _ in range(240):
         solver.step(state, state, None, None, DT)
+    # by how much the hinge turns where the linkage moves: near a dead point it does not, and its friction holds nothing
+    K = dynamics.constraint_jacobian(model, state)[0].numpy()[:, :, :3]
+    turns = np.abs([np.linalg.svd(k)[2][-1].sum() for k in K]) > 0.3
+    assert turns.any()
     # what was open closes
-    np.testing.assert_allclose(state.joint_q.numpy(), held, rtol=0, atol=2e-4)
-    assert np.abs(state.joint_qd.numpy()).max() < 1e-4
+    moved, speed = ((x.reshape(8, 4)[turns]) for x in (state.joint_q.numpy() - held, state.joint_qd.numpy()))
+    assert np.abs(moved).max() < 2e-4 and np.abs(speed).max() < 1e-4
 
 
 def test_friction_of_ball_joints_that_close_loops_stops_a_turning_body(rng):

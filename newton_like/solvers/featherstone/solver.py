@@ -133,8 +133,9 @@ class SolverFeatherstone(SolverBase):
     Raises:
         TypeError: `model` is not a model, an argument is unknown or of another type.
         ValueError: an argument is out of range; a surface is too large for its table; or the model has features that this solver does not
-            support: disabled joints of trees; loop joints with drives, friction, springs or limits, or between two articulations; shapes
-            that may touch planes and height fields on moving bodies.
+            support: disabled joints of trees; loop joints between two articulations, or with several rotations and limits, drives or
+            springs; equality constraints between other joints than revolute and prismatic ones of one articulation; shapes that may touch
+            planes and height fields on moving bodies.
 
     ``iterations``, ``substeps``, ``tolerance``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes
     that may be written at any time, with the same errors; the next step uses the new values. A captured graph keeps its values. The other
@@ -218,7 +219,11 @@ class SolverFeatherstone(SolverBase):
         ``mujoco:pair``: ``pair_geom1``, ``pair_geom2`` (shapes), ``pair_condim``, ``pair_friction`` (five numbers: the second and the fifth
         are not used), ``pair_solref``, ``pair_solimp``, ``pair_margin`` [m], ``pair_gap`` [m] (not used). Of degrees of freedom:
         ``limit_rules`` (1: their position limits are soft as in MuJoCo), ``solreflimit``, ``solimplimit`` (the width in [m] or [rad]),
-        ``limit_margin`` (how far before the limit it acts, [m] or [rad]).
+        ``limit_margin`` (how far before the limit it acts, [m] or [rad]). Of equality constraints, the custom frequency
+        ``mujoco:equality_constraint``: ``equality_constraint_target``, the loop joint or the mimic joint that is the constraint; or
+        ``equality_constraint_joint1``, ``equality_constraint_joint2`` (-1: none) and ``equality_constraint_polycoef``, the five coefficients
+        of the polynomial that gives the coordinate of the first joint; ``eq_rules`` (1: soft), ``eq_solref``, ``eq_solimp`` (the width in
+        [m] or [rad]), ``equality_constraint_enabled``.
 
         In a contact of two shapes, a shape that states no rules has no share in the softness, and the priority 0. The solver reads the
         settings when it is made, and after ``notify_model_changed(ModelFlags.SHAPE_PROPERTIES)`` or ``JOINT_DOF_PROPERTIES``. Contacts that

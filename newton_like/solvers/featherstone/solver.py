@@ -221,8 +221,8 @@ class SolverFeatherstone(SolverBase):
         ``limit_rules`` (1: their position limits are soft as in MuJoCo), ``solreflimit``, ``solimplimit`` (the width in [m] or [rad]),
         ``limit_margin`` (how far before the limit it acts, [m] or [rad]). Of equality constraints, the custom frequency
         ``mujoco:equality_constraint``: ``equality_constraint_target``, the loop joint or the mimic joint that is the constraint; or
-        ``equality_constraint_joint1``, ``equality_constraint_joint2`` (-1: none) and ``equality_constraint_polycoef``, the five coefficients
-        of the polynomial that gives the coordinate of the first joint; ``eq_rules`` (1: soft), ``eq_solref``, ``eq_solimp`` (the width in
+        ``equality_constraint_joint1``, ``equality_constraint_joint2`` (-1: none) and ``equality_constraint_polycoef``, five coefficients of
+        the polynomial that gives the coordinate of the first joint; ``eq_rules`` (1: soft), ``eq_solref``, ``eq_solimp`` (the width in
         [m] or [rad]), ``equality_constraint_enabled``.
 
         In a contact of two shapes, a shape that states no rules has no share in the softness, and the priority 0. The solver reads the

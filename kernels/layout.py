@@ -155,7 +155,11 @@ STEP = (
     # rows of loop joints
     Row("loop", "anchors and directions of the rows of loop joints", lambda n: n.loop_numbers * n.loop_rows, shared=True),
     Row("loop_row", "whitened rows of loop joints, over all dofs", lambda n: n.dofs * n.loop_rows, "carriers", shared=True),
-    Row("loop_gram", "their products, a packed triangle", lambda n: n.loop_rows * (n.loop_rows + 1) // 2, shared=True),
+    Row("loop_gram", "their products, a packed triangle", lambda n: n.loop_rows * (n.loop_rows + 1) // 2, "carriers", shared=True),
+    Row("loop_law", "numbers of their laws", lambda n: n.law_numbers * n.loop_rows * n.loop_soft),
+    Row("loop_speed", "their velocities before the step", lambda n: n.loop_rows * n.loop_soft),
+    Row("loop_compliance", "their softness", lambda n: n.loop_rows * n.loop_soft),
+    Row("loop_bounded", "bounds and masses of bounded rows", lambda n: n.bounded_numbers * (n.loop_rows - n.loop_block)),
     Row("loop_want", "what they ask for", lambda n: n.loop_rows, shared=True),
     Row("loop_step", "a correction of their forces", lambda n: n.loop_rows, shared=True),
     Row("loop_q", "coordinates that are set aside", lambda n: n.coords if n.loop_rows else 0),

@@ -62,6 +62,7 @@ from newton_like.kernels.robot.tasks import robot_task_program
 from newton_like.kernels.rows import row_program
 from newton_like.kernels.solvers.balance import balance_program
 from newton_like.kernels.solvers.carriers import carrier_program
+from newton_like.kernels.solvers.closure_rows import closure_row_program
 from newton_like.kernels.solvers.closures import closure_program
 from newton_like.kernels.solvers.contact_law import contact_law_program
 from newton_like.kernels.solvers.contact_rows import contact_row_program
@@ -135,6 +136,7 @@ LAYERS = (
     # floor 5
     drive_program,
     contact_law_program,
+    closure_row_program,
     dof_row_program,
     contact_row_program,
     packed_program,

@@ -193,6 +193,11 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         # rows of loop joints and their kinds; point_body has the parent bodies of all rows, then the child bodies
         loop_rows: int
         loop_kind: wp.array[int]
+        # how many of them are solved together, the first ones; in a step, 1 if some row has a law other than HARD, and the laws of rows,
+        # see `kernels.solvers.closure_rows`
+        loop_block: int
+        loop_soft: int
+        loop_rule: wp.array[int]
         # in a step, anchors and directions of these rows: one copy, or one lane a world where they differ
         loops_vary: int
         # where the dofs of each row, those of the chains of both bodies, begin and, last, end in this list; then these, ascending

@@ -130,9 +130,8 @@ def loop_program(m: types.SimpleNamespace) -> dict:
         return found
 
     @m.func
-    def put_loop_row(t, r: int, at: int, T, L, mem):
-        """Stores the nonzero entries of row r of K at `at`: those of dofs that move exactly one of its two bodies."""
-        w = loop_wrench(t, r, T, L, mem)
+    def put_wrench_row(t, r: int, w: m.Spatial, at: int, T, L, mem):
+        """Stores the nonzero entries of row r of K, whose wrench is w, at `at`: those of dofs that move exactly one of its two bodies."""
         for side in range(2):
             k = loop_body(T.loop_rows + r, T)
             other = loop_body(r, T)
@@ -149,6 +148,11 @@ def loop_program(m: types.SimpleNamespace) -> dict:
                             if side == 1:
                                 x = m.neg(x)
                             m.put(mem, at + i, t, x)
+
+    @m.func
+    def put_loop_row(t, r: int, at: int, T, L, mem):
+        """The same of a row of this file."""
+        put_wrench_row(t, r, loop_wrench(t, r, T, L, mem), at, T, L, mem)
 
     @m.func
     def eval_constraint_jacobian(b, t, T, P, L, mem):
@@ -177,7 +181,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
         """Column j of loop_gram <- that of its lower Cholesky factor, with d, the inverse of the diagonal entry, in its place."""
         row = L.loop_gram + j * (j + 1) // 2
         m.put(mem, row + j, t, d)
-        for i in range(j + 1, T.loop_rows):
+        for i in range(j + 1, T.loop_block):
             below = L.loop_gram + i * (i + 1) // 2
             x = m.get(mem, below + j, t)
             for k in range(j):
@@ -211,7 +215,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def solve_loop_gram(t, T, L, mem):
         """loop_step <- the solution for it of the matrix with the factor loop_gram"""
-        n = T.loop_rows
+        n = T.loop_block
         for r in range(n):
             row = L.loop_gram + r * (r + 1) // 2
             x = m.get(mem, L.loop_step + r, t)

@@ -83,6 +83,8 @@ def carrier_program(m: types.SimpleNamespace) -> dict:
             work = m.add(work, carried_dense_work(b, t, L.coupling_y + T.dofs * e, p, T, P, L, mem))
         for r in range(T.loop_rows):
             p = m.get(mem, L.coupling_impulse + T.couplings + r, t)
+            if r < T.loop_block and T.loop_rows > T.loop_block:
+                p = m.add(p, m.closure_share(t, r, T, L, mem))
             work = m.add(work, carried_dense_work(b, t, L.loop_row + T.dofs * r, p, T, P, L, mem))
         for n in range(limits):
             i = active[T.candidates + n, t] // 2

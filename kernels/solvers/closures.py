@@ -16,12 +16,16 @@ from functools import cache
 import numpy as np
 import warp as wp
 from newton_like.kernels.dynamics.loops import LOOP
-
-CLOSE = 1.0e-3
-"""Errors up to here [m, rad] are corrected within a step."""
-
-SLOW = 0.2
-"""The share of larger errors that a step corrects."""
+from newton_like.kernels.solvers.closure_rows import (
+    BOUNDED_MASS,
+    BOUNDED_ROW,
+    HARD,
+    LARGEST_IMPULSE,
+    LEAST_IMPULSE,
+    ROW_LAW,
+    ROW_REST,
+    ROW_SPEED,
+)
 
 SINGLE_DEPENDENT, DOUBLE_DEPENDENT = 3.0e-5, 1.0e-10
 """A row is left out if less than this part of its square is at right angles to the rows before it; in single and in double precision."""
@@ -56,11 +60,14 @@ def closure_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def closure_products(t, T, L, mem):
-        """loop_row <- Y; loop_gram <- the lower triangle of Y^T Y. Needs the factors of M."""
+        """loop_row <- Y; loop_gram <- the products of rows with those of the block before them. Needs the factors of M.
+        loop_speed <- K v"""
         m.clear(t, L.loop_row, T.dofs * T.loop_rows, mem)
         for r in range(T.loop_rows):
             y = L.loop_row + T.dofs * r
-            m.put_loop_row(t, r, y, T, L, mem)
+            m.put_closure_row(t, r, y, T, L, mem)
+            if T.loop_soft != 0:
+                m.put(mem, L.loop_speed + r, t, closure_dot(t, r, L.v, T, L, mem))
             first = T.loop_span[r]
             end = T.loop_span[r + 1]
             for n in range(end - first):
@@ -70,16 +77,32 @@ def closure_program(m: types.SimpleNamespace) -> dict:
                     j = y + T.chain[T.chain_at[k] + d]
                     m.put(mem, j, t, m.fnma(m.get(mem, L.h + T.chain_at[k] + d, t), x, m.get(mem, j, t)))
                 m.put(mem, y + k, t, m.mul(m.get(mem, L.root + k, t), x))
-            for s in range(r + 1):
+            for s in range(wp.min(r + 1, T.loop_block)):
                 x = closure_dot(t, r, L.loop_row + T.dofs * s, T, L, mem)
                 m.put(mem, L.loop_gram + r * (r + 1) // 2 + s, t, x)
 
     @m.func
-    def closure_factor(t, T, L, mem):
-        """loop_gram <- the lower Cholesky factor of Y^T Y, with its diagonal inverted; zero for rows that are left out."""
-        n = T.loop_rows
+    def compliance(t, r: int, T, L, mem) -> m.lane:
+        """R of row r"""
+        if T.loop_soft == 0:
+            return m.fill(real(0.0))
+        return m.get(mem, L.loop_compliance + r, t)
+
+    @m.func
+    def closure_compliances(t, dt: m.lane, T, L, mem):
+        """loop_compliance <- R of all rows. Needs their products."""
+        for r in range(T.loop_rows):
+            a = closure_dot(t, r, L.loop_row + T.dofs * r, T, L, mem)
+            m.put(mem, L.loop_compliance + r, t, m.closure_compliance(t, r, a, dt, T, L, mem))
+
+    @m.func
+    def closure_factor(t, dt: m.lane, T, L, mem):
+        """loop_gram <- the lower Cholesky factor of Y^T Y + R, with its diagonal inverted; zero for rows that are left out."""
+        n = T.loop_block
         zero = m.fill(real(0.0))
         closure_products(t, T, L, mem)
+        if T.loop_soft != 0:
+            closure_compliances(t, dt, T, L, mem)
         nothing = m.fill(real(1.0e-30))
         for j in range(n):
             nothing = m.larger(
@@ -89,81 +112,164 @@ def closure_program(m: types.SimpleNamespace) -> dict:
             row = L.loop_gram + j * (j + 1) // 2
             d = m.get(mem, row + j, t)
             least = m.larger(m.mul(m.fill(real(loop_dependent)), d), nothing)
+            if T.loop_soft != 0:
+                d = m.add(d, compliance(t, j, T, L, mem))
             for i in range(j):
                 d = m.fnma(m.get(mem, row + i, t), m.get(mem, row + i, t), d)
             d = m.where_lt(least, d, m.rcp(m.sqrt(m.larger(d, least))), zero)
             m.put_loop_column(t, j, d, T, L, mem)
+        for r in range(n, T.loop_rows):
+            project_bounded(t, r, T, L, mem)
 
     @m.func
-    def closure_target(t, r: int, dt: m.lane, T, L, mem) -> m.lane:
-        """The velocity that row r is to have."""
-        g = m.loop_error(t, r, T, L, mem)
-        near = m.smaller(m.fill(real(CLOSE)), m.larger(m.fill(real(-CLOSE)), g))
-        gap = m.fma(m.fill(real(SLOW)), m.sub(g, near), near)
-        bend = m.mul(m.mul(m.fill(real(0.5)), dt), m.loop_acceleration(t, r, T, L, mem))
-        return m.neg(m.add(m.div(gap, dt), bend))
+    def project_bounded(t, r: int, T, L, mem):
+        """loop_row of a bounded row <- y - Y w, w = (Y^T Y + R)^-1 Y^T y, which is at loop_gram; BOUNDED_MASS <- its inverse response. An
+        impulse p along it comes with the impulses -w p of the block, whose rows keep their u + R p."""
+        n = T.loop_block
+        row = L.loop_gram + r * (r + 1) // 2
+        y = L.loop_row + T.dofs * r
+        a = closure_dot(t, r, y, T, L, mem)
+        m.copy(t, L.loop_step, row, n, mem)
+        m.solve_loop_gram(t, T, L, mem)
+        left = m.fill(real(0.0))
+        for s in range(n):
+            w = m.get(mem, L.loop_step + s, t)
+            m.put(mem, row + s, t, w)
+            left = m.fma(m.mul(w, w), compliance(t, s, T, L, mem), left)
+            for i in range(T.loop_span[s], T.loop_span[s + 1]):
+                k = T.loop_span[i]
+                m.put(mem, y + k, t, m.fnma(w, m.get(mem, L.loop_row + T.dofs * s + k, t), m.get(mem, y + k, t)))
+        left = m.add(left, closure_dot(t, r, y, T, L, mem))
+        least = m.larger(m.mul(m.fill(real(loop_dependent)), a), m.fill(real(1.0e-30)))
+        inverse = m.rcp(m.add(m.larger(left, least), compliance(t, r, T, L, mem)))
+        at = L.loop_bounded + BOUNDED_ROW * (r - n) + BOUNDED_MASS
+        m.put(mem, at, t, m.where_lt(least, left, inverse, m.fill(real(0.0))))
 
     @m.func
     def closure_targets(t, dt: m.lane, T, L, mem):
         for r in range(T.loop_rows):
-            m.put(mem, L.loop_want + r, t, closure_target(t, r, dt, T, L, mem))
+            m.put(mem, L.loop_want + r, t, m.closure_target(t, r, dt, T, L, mem))
 
     @m.func
     def closure_rows(b, t, o, T, P, L, mem):
         """The rows of all loop joints, the factor of their block, and targets at the velocities v."""
-        for i in range(LOOP * T.loop_rows):
+        n = LOOP * T.loop_rows
+        for i in range(n):
             m.put(mem, L.loop + i, t, m.param(T.loop_uniform, T.loop_varying, T.loops_vary, b, i))
-        closure_factor(t, T, L, mem)
+        if T.loop_soft != 0:
+            for i in range(ROW_LAW * T.loop_rows):
+                m.put(mem, L.loop_law + i, t, m.param(T.loop_uniform, T.loop_varying, T.loops_vary, b, n + i))
+        closure_factor(t, m.fill(o.dt), T, L, mem)
         closure_targets(t, m.fill(o.dt), T, L, mem)
 
     @m.func
+    def solve_block(t, T, L, mem):
+        """z <- with the impulses that the block lacks at loop_step; loop_step <- these impulses."""
+        m.solve_loop_gram(t, T, L, mem)
+        for r in range(T.loop_block):
+            closure_add(t, r, m.get(mem, L.loop_step + r, t), T, L, mem)
+
+    @m.func
     def close_velocity(t, T, L, mem):
-        """z <- with the velocities that rows of loop joints are to have; loop_step <- the impulses."""
-        n = T.loop_rows
-        for r in range(n):
+        """z <- with the velocities that rows of loop joints are to have; loop_step <- the impulses. There were none before."""
+        for r in range(T.loop_block):
             u = closure_dot(t, r, L.z, T, L, mem)
             m.put(mem, L.loop_step + r, t, m.sub(m.get(mem, L.loop_want + r, t), u))
-        m.solve_loop_gram(t, T, L, mem)
-        for r in range(n):
-            closure_add(t, r, m.get(mem, L.loop_step + r, t), T, L, mem)
+        solve_block(t, T, L, mem)
 
     @m.func
     def closure_build(b, t, o, T, P, L, mem):
         """Targets at the middle of the old and the new velocity, and warm-started impulses."""
         closure_targets(t, m.fill(o.dt), T, L, mem)
+        zero = m.fill(real(0.0))
+        half = m.fill(real(0.5))
         work = m.get(mem, L.warm_work, t)
-        for r in range(T.loop_rows):
+        for r in range(T.loop_block, T.loop_rows):
             p = L.coupling_impulse + T.couplings + r
-            used = m.get(mem, L.loop_gram + r * (r + 1) // 2 + r, t)
-            warm = m.where_lt(m.fill(real(0.0)), used, m.mul(m.fill(o.dt), m.get(mem, p, t)), m.fill(real(0.0)))
+            at = L.loop_bounded + BOUNDED_ROW * (r - T.loop_block)
+            warm = m.mul(m.fill(o.dt), m.get(mem, p, t))
+            warm = m.smaller(m.get(mem, at + LARGEST_IMPULSE, t), m.larger(m.get(mem, at + LEAST_IMPULSE, t), warm))
+            warm = m.where_lt(zero, m.get(mem, at + BOUNDED_MASS, t), warm, zero)
             m.put(mem, p, t, warm)
             work = m.fma(warm, m.get(mem, L.loop_want + r, t), work)
+            work = m.fnma(m.mul(half, compliance(t, r, T, L, mem)), m.mul(warm, warm), work)
+            closure_add(t, r, warm, T, L, mem)
+        for r in range(T.loop_block):
+            p = L.coupling_impulse + T.couplings + r
+            used = m.get(mem, L.loop_gram + r * (r + 1) // 2 + r, t)
+            warm = m.where_lt(zero, used, m.mul(m.fill(o.dt), m.get(mem, p, t)), zero)
+            m.put(mem, p, t, warm)
+            work = m.fma(warm, m.get(mem, L.loop_want + r, t), work)
+            if T.loop_soft != 0:
+                work = m.fnma(m.mul(half, compliance(t, r, T, L, mem)), m.mul(warm, warm), work)
+                warm = m.add(warm, m.closure_share(t, r, T, L, mem))
             closure_add(t, r, warm, T, L, mem)
         m.put(mem, L.warm_work, t, work)
 
     @m.func
-    def closure_sweep(t, T, L, mem):
-        """One visit of all rows of loop joints, together."""
-        close_velocity(t, T, L, mem)
-        for r in range(T.loop_rows):
+    def row_velocity(t, r: int, T, L, mem) -> m.lane:
+        """u + R p of row r of the block"""
+        u = closure_dot(t, r, L.z, T, L, mem)
+        if T.loop_soft != 0:
+            u = m.fma(compliance(t, r, T, L, mem), m.get(mem, L.coupling_impulse + T.couplings + r, t), u)
+        return u
+
+    @m.func
+    def add_block_impulses(t, T, L, mem):
+        solve_block(t, T, L, mem)
+        for r in range(T.loop_block):
             p = L.coupling_impulse + T.couplings + r
             m.put(mem, p, t, m.add(m.get(mem, p, t), m.get(mem, L.loop_step + r, t)))
 
     @m.func
+    def bounded_sweep(t, r: int, T, L, mem):
+        """One Gauss-Seidel visit of a bounded row, after one of the block."""
+        p = L.coupling_impulse + T.couplings + r
+        at = L.loop_bounded + BOUNDED_ROW * (r - T.loop_block)
+        u = closure_dot(t, r, L.z, T, L, mem)
+        for s in range(T.loop_block):
+            soft = m.mul(compliance(t, s, T, L, mem), m.get(mem, L.coupling_impulse + T.couplings + s, t))
+            w = m.get(mem, L.loop_gram + r * (r + 1) // 2 + s, t)
+            u = m.fma(w, m.sub(m.get(mem, L.loop_want + s, t), soft), u)
+        old = m.get(mem, p, t)
+        error = m.fma(compliance(t, r, T, L, mem), old, m.sub(u, m.get(mem, L.loop_want + r, t)))
+        new = m.fnma(error, m.get(mem, at + BOUNDED_MASS, t), old)
+        new = m.smaller(m.get(mem, at + LARGEST_IMPULSE, t), m.larger(m.get(mem, at + LEAST_IMPULSE, t), new))
+        change = m.sub(new, old)
+        m.put(mem, p, t, new)
+        closure_add(t, r, change, T, L, mem)
+        for s in range(T.loop_block):
+            q = L.coupling_impulse + T.couplings + s
+            w = m.get(mem, L.loop_gram + r * (r + 1) // 2 + s, t)
+            m.put(mem, q, t, m.fnma(w, change, m.get(mem, q, t)))
+
+    @m.func
+    def closure_sweep(t, T, L, mem):
+        """One visit of the rows of the block, together, and of the bounded rows, one after the other."""
+        for r in range(T.loop_block):
+            u = row_velocity(t, r, T, L, mem)
+            m.put(mem, L.loop_step + r, t, m.sub(m.get(mem, L.loop_want + r, t), u))
+        add_block_impulses(t, T, L, mem)
+        for r in range(T.loop_block, T.loop_rows):
+            bounded_sweep(t, r, T, L, mem)
+
+    @m.func
     def closure_correct(b, t, o, T, P, L, mem):
-        """u, z <- with the velocities that close the loops at the middle of the next step, where their errors are computed. Poses of bodies
-        are then those at that place; q and v stay. speeding <- positive where a speed is above its limit."""
+        """u, z <- with the velocities that close the loops at the middle of the next step, where their errors are computed. Soft rows keep
+        their u + R p. Poses of bodies are then those at that place; q and v stay. speeding <- positive where a speed is above its limit."""
         dt = m.fill(o.dt)
+        zero = m.fill(real(0.0))
         m.copy(t, L.loop_q, L.q, T.q_at[T.bodies], mem)
         m.copy(t, L.loop_v, L.v, T.dofs, mem)
         m.copy(t, L.v, L.u, T.dofs, mem)
         m.integrate(b, t, dt, T, P, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
-        for r in range(T.loop_rows):
-            u = closure_dot(t, r, L.z, T, L, mem)
-            g = m.loop_error(t, r, T, L, mem)
-            m.put(mem, L.loop_want + r, t, m.sub(u, m.div(g, dt)))
-        closure_sweep(t, T, L, mem)
+        for r in range(T.loop_block):
+            step = zero
+            if T.loop_soft == 0 or T.loop_rule[r] == HARD:
+                step = m.neg(m.div(m.closure_error(t, r, T, L, mem), dt))
+            m.put(mem, L.loop_step + r, t, step)
+        add_block_impulses(t, T, L, mem)
         m.unwhiten(t, T, L, mem)
         m.copy(t, L.q, L.loop_q, T.q_at[T.bodies], mem)
         m.copy(t, L.v, L.loop_v, T.dofs, mem)
@@ -180,9 +286,10 @@ def loop_force_kernel(real):
     def take_forces(
         articulations: wp.array[int],
         first: int,
-        # of each row: the tree of the cluster, and the row in the result
+        # of each row: the tree of the cluster, the row in the result, and the row of the cluster
         tree: wp.array[int],
         row: wp.array[int],
+        place: wp.array[int],
         width: int,
         # [block, place, lane]
         kept: wp.array3d[real],
@@ -190,6 +297,38 @@ def loop_force_kernel(real):
         force: wp.array2d[real],
     ):
         i, r = wp.tid()
-        force[articulations[i] + tree[r], row[r]] = kept[i // width, first + r, i % width]
+        force[articulations[i] + tree[r], row[r]] = kept[i // width, first + place[r], i % width]
 
     return take_forces
+
+
+@cache
+def drive_target_kernel(real):
+    """Kernel over the articulations of a batch and the drives of their loop joints: puts the targets to the numbers of the rows."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def put_targets(
+        # per articulation and drive: which numbers of the targets; -1: none
+        coordinate: wp.array2d[int],
+        dof: wp.array2d[int],
+        # per drive: where the numbers of its law begin
+        place: wp.array[int],
+        width: int,
+        target_q: wp.array[real],
+        target_v: wp.array[real],
+        # out, [block, place, lane]:
+        lanes: wp.array3d[real],
+    ):
+        i, r = wp.tid()
+        if coordinate[i, r] >= 0:
+            q = real(0.0)
+            if target_q.shape[0] > 0:
+                q = target_q[coordinate[i, r]]
+            lanes[i // width, place[r] + ROW_REST, i % width] = q
+        if dof[i, r] >= 0:
+            v = real(0.0)
+            if target_v.shape[0] > 0:
+                v = target_v[dof[i, r]]
+            lanes[i // width, place[r] + ROW_SPEED, i % width] = v
+
+    return put_targets

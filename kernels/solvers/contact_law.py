@@ -60,21 +60,27 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at + MU_ROLLING, t, m.where_lt(half, rule, rolling, m.get(mem, at + MU_ROLLING, t)))
 
     @m.func
-    def law_impedance(b, law: int, depth: m.lane, P) -> m.lane:
-        """d, which grows from its least value at depth 0 to its largest one at the width by two power functions that meet at the
-        midpoint."""
+    def impedance_curve(x: m.lane, low: m.lane, high: m.lane, middle: m.lane, power: m.lane) -> m.lane:
+        """d, which grows from its least value at x = 0 to its largest one at 1 by two power functions that meet at the midpoint."""
         one = m.fill(real(1.0))
         tiny = m.fill(real(1.0e-12))
-        x = m.smaller(m.mul(depth, m.law_param(P, b, law, LAW_INVERSE_WIDTH)), one)
-        middle = m.law_param(P, b, law, LAW_MIDPOINT)
         # distances of x and of the midpoint from 0 if x is below the midpoint, else from 1
         near = m.where_lt(x, middle, x, m.sub(one, x))
         span = m.where_lt(x, middle, middle, m.sub(one, middle))
         share = m.log(m.div(m.larger(near, tiny), span))
-        share = m.mul(span, m.exp(m.mul(m.law_param(P, b, law, LAW_POWER), share)))
+        share = m.mul(span, m.exp(m.mul(power, share)))
         y = m.where_lt(x, middle, share, m.sub(one, share))
+        return m.fma(y, m.sub(high, low), low)
+
+    @m.func
+    def law_impedance(b, law: int, depth: m.lane, P) -> m.lane:
+        """d of a contact that is so deep."""
+        one = m.fill(real(1.0))
+        x = m.smaller(m.mul(depth, m.law_param(P, b, law, LAW_INVERSE_WIDTH)), one)
         low = m.law_param(P, b, law, LAW_IMPEDANCE)
-        return m.fma(y, m.sub(m.law_param(P, b, law, LAW_IMPEDANCE_MOST), low), low)
+        high = m.law_param(P, b, law, LAW_IMPEDANCE_MOST)
+        middle = m.law_param(P, b, law, LAW_MIDPOINT)
+        return impedance_curve(x, low, high, middle, m.law_param(P, b, law, LAW_POWER))
 
     @m.func
     def law_gap(b, law: int, gap: m.lane, P) -> m.lane:

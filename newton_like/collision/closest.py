@@ -24,7 +24,7 @@ _THREADS = 4096
 _COUNTS = dict.fromkeys(
     (
         "coords", "dofs", "bodies", "trees", "entries", "reach", "candidates", "contact_rows", "couplings", "first_paired", "shapes",
-        "pairs", "surface_pairs", "loop_rows",
+        "pairs", "surface_pairs", "loop_rows", "loop_block", "loop_soft",
     ),
     0,
 )  # fmt: skip

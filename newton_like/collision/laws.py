@@ -210,6 +210,13 @@ def _soften(table, rows, solref: np.ndarray, solimp: np.ndarray) -> None:
         table[rows, at] = numbers
 
 
+def soft_numbers(solref: np.ndarray, solimp: np.ndarray) -> np.ndarray:
+    """The numbers of a law from LAW_STIFFNESS to LAW_POWER."""
+    table = np.zeros((1, LAW_TABLE))
+    _soften(table, [True], *(np.asarray(x, dtype=np.float64)[None] for x in (solref, solimp)))
+    return table[0, LAW_STIFFNESS : LAW_POWER + 1]
+
+
 def _state_pairs(table, settings: dict, rows: np.ndarray, pairs: np.ndarray) -> None:
     """The laws of contacts whose pair has settings of its own."""
     dim, friction = settings["pair_condim"][pairs], settings["pair_friction"][pairs].astype(np.float64)

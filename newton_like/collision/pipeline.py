@@ -299,7 +299,7 @@ def given_tables(model, batch) -> ContactTables:
     numbers = dict(
         colliders=0, candidates=len(of), first_guarded=0, first_hull=0, contact_rows=6 if turning else 3,
         couplings=len(couplings["coupling_kind"]), given=GIVEN * len(of), shapes=0, pairs=0, first_paired=len(of), surface_pairs=0,
-        loop_rows=0,
+        loop_rows=0, loop_block=0, loop_soft=0,
     )  # fmt: skip
     none = np.zeros(0, dtype=int)
     arrays = dict(

@@ -46,7 +46,8 @@ class LoopRows:
     def of(self, batch) -> dict:
         """Integers and arrays of ``Tree`` for programs; see `tables` of :class:`newton_like.programs.program.Program`."""
         arrays = {"loop_kind": np.array(self.kinds), "point_body": np.array(self.links)}
-        return {"loop_rows": len(self.kinds), "proximal_steps": PROXIMAL_STEPS, **arrays}
+        count = len(self.kinds)
+        return {"loop_rows": count, "loop_block": count, "proximal_steps": PROXIMAL_STEPS, **arrays}
 
 
 class Loops:
@@ -62,6 +63,7 @@ class Loops:
         numbers: `vectors` on the host, ``[articulation_count, rows, LOOP]``.
         enabled: whether any loop joint is enabled.
         passive: kinds of passive forces of enabled loop joints, each with the message of its error.
+        distance: the error of a loop joint that limits a distance; empty: there is none.
     """
 
     def __init__(self, model):
@@ -71,6 +73,7 @@ class Loops:
         self.ranges: list[list[tuple[int, int]]] = [[] for _ in range(model.articulation_count)]
         found: list[list[tuple]] = [[] for _ in range(model.articulation_count)]
         self.passive: dict[str, str] = {}
+        self.distance = ""
         self.enabled = False
         if len(closing):
             self._find(model, closing, found)
@@ -88,6 +91,7 @@ class Loops:
             parent, child = int(parents[j]), int(names.child[j])
             a = int(articulation[child])
             _refuse(model, j, parent, articulation, a)
+            self.distance = self.distance or _distance_error(model, j)
             on = int(link[parent]) if parent >= 0 else WORLD
             rows = [(kind if enabled[j] else NO_ROW, on, int(link[child]), v) for kind, v in _joint_rows(model, int(j))]
             if enabled[j]:
@@ -123,10 +127,16 @@ def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
         raise ValueError(
             f"{name} connects articulations {articulation[parent]} and {a}; list the joints of both in one articulation"
         )
-    if max(model.joint_min_distance.numpy()[j], model.joint_max_distance.numpy()[j]) >= 0.0:
-        raise ValueError(
-            f"{name} limits a distance, which is not supported; model a constant distance as a rod with two ball joints"
-        )
+
+
+def _distance_error(model, j: int) -> str:
+    """The error of a loop joint that limits a distance; empty for others."""
+    if max(model.joint_min_distance.numpy()[j], model.joint_max_distance.numpy()[j]) < 0.0:
+        return ""
+    return (
+        f"loop joint '{model.joint_label[j]}' (index {j}) limits a distance, which is not supported; model a constant distance as a rod"
+        " with two ball joints"
+    )
 
 
 def _passive(model, j: int) -> dict[str, str]:
@@ -156,17 +166,23 @@ def _joint_rows(model, j: int) -> list[tuple]:
     parent, and the axis in the child. With two: the first axis in the parent, and the second in the child.
     """
     linear, angular = (int(n) for n in model.joint_dof_dim.numpy()[j])
-    start = int(model.joint_qd_start.numpy()[j])
-    axes = model.joint_axis.numpy()[start : start + linear + angular].astype(np.float64)
+    sliding, t = axes_of(model, j)
     x_p, x_c = (x.numpy()[j].astype(np.float64) for x in (model.joint_X_p, model.joint_X_c))
 
     def row(kind, n, u):
         return kind, np.concatenate([x_p[:3], x_c[:3], quat_rotate(x_p[3:], n), quat_rotate(x_c[3:], u)])
 
-    rows = [row(LINEAR, n, np.zeros(3)) for n in _frame(axes[:linear])[linear:]]
-    t = _frame(axes[linear:])
+    rows = [row(LINEAR, n, np.zeros(3)) for n in sliding[linear:]]
     right = {0: ((2, 1), (0, 2), (1, 0)), 1: ((1, 0), (2, 0)), 2: ((0, 1),), 3: ()}[angular]
     return rows + [row(ANGULAR, t[n], t[u]) for n, u in right]
+
+
+def axes_of(model, j: int) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal vectors in the joint frame, ``[3, 3]`` each: the first ones span the linear axes of a joint, and its angular ones."""
+    linear, angular = (int(n) for n in model.joint_dof_dim.numpy()[j])
+    start = int(model.joint_qd_start.numpy()[j])
+    axes = model.joint_axis.numpy()[start : start + linear + angular].astype(np.float64)
+    return _frame(axes[:linear]), _frame(axes[linear:])
 
 
 def _frame(axes: np.ndarray) -> np.ndarray:
@@ -184,8 +200,12 @@ def _frame(axes: np.ndarray) -> np.ndarray:
 _loops: WeakKeyDictionary = WeakKeyDictionary()
 
 
-def loops_of(model) -> Loops:
+def loops_of(model, distances: bool = False) -> Loops:
     """The loop joints of a model; computed again after :meth:`Model.notify_changed`.
+
+    Args:
+        model: the :class:`Model`.
+        distances: whether loop joints that limit a distance, which have no rows here, are taken.
 
     Raises:
         ValueError: a loop joint connects two articulations, or limits a distance.
@@ -193,6 +213,8 @@ def loops_of(model) -> Loops:
     loops = _loops.get(model)
     if loops is None or loops.version != model.version:
         loops = _loops[model] = Loops(model)
+    if loops.distance and not distances:
+        raise ValueError(loops.distance)
     return loops
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import warp as wp
 from scipy.spatial.transform import Rotation
 
-from newton_like import JointDofConfig, JointType, ModelBuilder, eval_fk
+from newton_like import JointDofConfig, JointType, ModelBuilder, dynamics, eval_fk
 from newton_like.geometry.transforms import transform_inverse, transform_multiply
 
 from .random_trees import random_state, random_transform, random_tree, random_unit
@@ -78,3 +78,49 @@ def loop_coordinates(model, q) -> np.ndarray:
     places = np.concatenate([np.arange(start[j], start[j + 1]) for j in np.flatnonzero(tree)])
     full[places] = np.resize(q, len(places))
     return full
+
+
+def started(model, q, rng, speed: float = 1.0):
+    """A state with closed loops and velocities that keep them closed."""
+    state = model.state()
+    state.joint_q.assign(loop_coordinates(model, q))
+    tree = np.flatnonzero(model.joint_articulation.numpy() >= 0)
+    starts = model.joint_qd_start.numpy()
+    dofs = np.concatenate([np.arange(starts[j], starts[j + 1]) for j in tree]).reshape(model.articulation_count, -1)
+    K, gap = (x.numpy().astype(np.float64) for x in dynamics.constraint_jacobian(model, state))
+    assert np.abs(gap).max() < 1e-5
+    qd = np.zeros(model.joint_dof_count)
+    for i, own in enumerate(dofs):
+        v = speed * rng.normal(size=len(own))
+        J = K[i][:, : len(own)]
+        qd[own] = v - np.linalg.pinv(J, rcond=1e-9) @ (J @ v)
+    state.joint_qd.assign(qd)
+    eval_fk(model, state.joint_q, state.joint_qd, state)
+    return state, dofs
+
+
+def four_bar(rng, **settings) -> tuple[ModelBuilder, np.ndarray]:
+    """Three bars in a vertical plane between two hinges on the world, closed by the second one, which may have
+    settings, and closed coordinates."""
+    ground, *bars = (0.5, 0.2, 0.45, 0.4) * rng.uniform(0.95, 1.05, 4)
+    turn = rng.uniform(0.0, 2.0 * np.pi)
+    # the point that is as far from the end of the first bar and from the second hinge as the bars are long
+    end = bars[0] * np.array([np.cos(turn), np.sin(turn)])
+    away = np.array([ground, 0.0]) - end
+    d = np.linalg.norm(away)
+    along = (bars[1] ** 2 - bars[2] ** 2 + d**2) / (2.0 * d)
+    joint = end + along * away / d + np.sqrt(bars[1] ** 2 - along**2) * np.array([-away[1], away[0]]) / d
+    angles = [turn, np.arctan2(*(joint - end)[::-1]), np.arctan2(*(np.array([ground, 0.0]) - joint)[::-1])]
+    builder = ModelBuilder()
+    links = []
+    for length in bars:
+        inertia = np.diag([1.0e-4, length**3 / 6.0, length**3 / 6.0])
+        links.append(builder.add_link(mass=2.0 * length, com=(0.5 * length, 0, 0), inertia=inertia))
+    # x stays, and y of the plane is z
+    axis, parents, joints = (0.0, -1.0, 0.0), [-1, *links[:2]], []
+    for parent, child, reach in zip(parents, links, (0.0, *bars[:2]), strict=True):
+        joints.append(builder.add_joint_revolute(parent, child, parent_xform=(reach, 0, 0, 0, 0, 0, 1), axis=axis))
+    builder.add_articulation(joints)
+    ends = dict(parent_xform=(ground, 0, 0, 0, 0, 0, 1), child_xform=(bars[2], 0, 0, 0, 0, 0, 1))
+    builder.add_joint_revolute(-1, links[2], axis=axis, label="closing", **ends, **settings)
+    return builder, np.array([angles[0], angles[1] - angles[0], angles[2] - angles[1]])

@@ -222,7 +222,9 @@ class SceneBuilder:
         self._shapes.filter_pairs(self.pairs, self.excludes)
         self._shapes.settings.add_pairs(self.shapes)
         remark_massless(self.builder, range(before, self.builder.joint_count), self.model.findings.remark)
+        self._ties.declare(self.builder)
         self._ties.add_mimics(self.builder, self.joints)
+        self._ties.add_polynomials(self.builder, self.joints)
         self._ties.add_loops(self.builder, self._hosts, self._link_of, self._in_link)
         self._add_tendons()
         self._bind_actuators()
@@ -273,8 +275,7 @@ class SceneBuilder:
             if body.mocap:
                 self.model.findings.remark("mocap bodies are welded where the file places them", body.name)
             return
-        alone = {id(self._names.tables["joint"][name]) for name in self._ties.followers}
-        alone |= {id(self._names.tables["joint"][leader]) for leader, *_ in self._ties.followers.values()}
+        alone = {id(self._names.tables["joint"][name]) for name in self._ties.alone}
         groups = share_joints(body.joints, alone)
         for number, group in enumerate(groups):
             last = number == len(groups) - 1

@@ -8,11 +8,13 @@ import numpy as np
 
 from newton_like.geometry.transforms import transform
 from newton_like.importers.mjcf.actuators import copies
+from newton_like.importers.mjcf.contact import is_solref
 from newton_like.importers.mjcf.parse import BOOL, PASSIVE, coefficients, limits
 from newton_like.importers.mjcf.pose import unit
 from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.source import floats, words
 from newton_like.importers.xml_source import XmlElement
+from newton_like.model.contact_settings import SOLIMP, SOLREF
 
 
 @dataclass
@@ -30,6 +32,7 @@ class Equality:
         polycoef: five coefficients of ``q1 - ref1 = sum of c_i (q2 - ref2)^i``.
         joint: index of its joint in the builder: a loop joint, or the follower of a mimic relation; -1 if it is only data.
         attributes: attributes of the element and its defaults, as strings (``solref``, ``solimp``, ...).
+        softness: ``solref`` and ``solimp`` if the file states one of them, else ``None``.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Equality:
     relpose: np.ndarray | None = None
     polycoef: tuple[float, ...] = (0.0, 1.0, 0.0, 0.0, 0.0)
     joint: int = -1
+    softness: tuple | None = None
     attributes: dict[str, str] = field(default_factory=dict)
 
 
@@ -134,6 +138,7 @@ def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
         name = element.get("name") or f"equality_{len(result)}"
         equality = Equality(name, element.tag, words(element, "active", BOOL, True), "", "")
         equality.attributes = dict(element.attributes)
+        equality.softness = _softness(model, element, name)
         equality.on_sites = element.tag in ("connect", "weld") and bool(element.get("site1") or element.get("site2"))
         kind = {"joint": "joint", "distance": "geom"}.get(element.tag, "site" if equality.on_sites else "body")
         equality.first = names.need(element, f"{kind}1", kind)
@@ -154,6 +159,18 @@ def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
             raise element.error(f"ties {equality.first!r} to itself; name two")
         result.append(equality)
     return result
+
+
+def _softness(model: Mjcf, element: XmlElement, name: str) -> tuple | None:
+    """``solref`` and ``solimp`` of an equality that states one of them."""
+    if not {"solref", "solimp"} & set(element.attributes):
+        return None
+    solref = (*floats(element, "solref", 2, ()), *SOLREF)[:2]
+    solimp = floats(element, "solimp", 5, ())
+    if not is_solref(solref):
+        model.findings.remark("equalities have a solref with a 0 or with two signs, which is ignored", name)
+        solref = SOLREF
+    return solref, (*solimp, *SOLIMP[len(solimp) :])
 
 
 def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:

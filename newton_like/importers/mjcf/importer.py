@@ -121,7 +121,9 @@ def add_mjcf(
     * ``motor``, ``position``, ``velocity``, ``intvelocity`` and linear ``general`` actuators of hinges and slides become
       drives: gains, effort limits, targets for the controls of `keyframe`, or for 0. Others are in the report as data and in a
       remark. Armature and damping of an actuator become those of its joint.
-    * ``connect`` and ``weld`` become rigid loop joints, and a linear ``joint`` equality becomes a mimic joint.
+    * ``connect`` and ``weld`` become loop joints, and a linear ``joint`` equality becomes a mimic joint. Other ``joint`` equalities become
+      rows of the custom frequency ``mujoco:equality_constraint``. Equalities that state ``solref`` or ``solimp`` are soft as in MuJoCo;
+      others are rigid.
     * Tendons are added to ``builder.tendons``; solvers raise an error for models with tendons.
     * Planes are infinite, as in MuJoCo. Mocap bodies are fixed at their poses.
     * Settings that the file does not have are those of ``builder.default_joint_cfg`` and ``builder.default_shape_cfg``;

@@ -1,21 +1,25 @@
-"""Equality constraints of MJCF as mimic joints and loop joints."""
+"""Equality constraints of MJCF as mimic joints, polynomials and loop joints."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
 from newton_like.geometry.transforms import IDENTITY, transform, transform_inverse, transform_multiply
 from newton_like.importers.mjcf.constraints import Equality, Names
 from newton_like.importers.mjcf.records import Mjcf
 from newton_like.importers.shared import NO_FORCES
+from newton_like.model.contact_settings import NAMESPACE
+from newton_like.model.equality_settings import declare_equality_settings
 
 
 class Ties:
-    """Equality constraints as mimic joints and loop joints.
+    """Equality constraints as mimic joints, polynomials and loop joints.
 
     Attributes:
         followers: for the name of each mimic joint: the leader's name, ``c0`` and ``c1`` of ``q = c0 + c1 q_leader``, and the
             equality.
+        polynomials: the other equalities of joints.
     """
 
     def __init__(self, model: Mjcf, names: Names, equalities: list[Equality], options):
@@ -23,23 +27,19 @@ class Ties:
         self._names = names
         self._index = {body.name: i for i, body in enumerate(model.bodies)}
         self._static_pose = model.world_poses()
+        self.polynomials: list[Equality] = []
         self.followers = self._find_followers()
 
     def _find_followers(self) -> dict[str, tuple[str, float, float, Equality]]:
-        joints, findings = self._names.tables["joint"], self.model.findings
+        joints = self._names.tables["joint"]
         found: dict[str, tuple] = {}
         for equality in self.equalities:
             if equality.kind != "joint":
                 continue
-            reason = None
             if not equality.active or self.options.skip_equality_constraints:
                 continue
-            if not equality.second or any(equality.polycoef[2:]):
-                reason = "joint equalities other than linear laws between two joints are kept as data only"
-            elif equality.first in found:
-                reason = "joints follow two others; the first one counts"
-            if reason:
-                findings.remark(reason, equality.name)
+            if not equality.second or any(equality.polycoef[2:]) or equality.first in found:
+                self.polynomials.append(equality)
                 continue
             c0, c1 = equality.polycoef[:2]
             offset = joints[equality.first].ref + c0 - c1 * joints[equality.second].ref
@@ -53,7 +53,7 @@ class Ties:
                 leader, more, times, _ = found[leader]
                 offset, factor = offset + factor * more, factor * times
             if leader in seen:
-                findings.remark("joints follow each other in a circle; their equalities are kept as data only", name)
+                self.polynomials.append(equality)
                 del found[name]
                 continue
             found[name] = (leader, offset, factor, equality)
@@ -71,6 +71,7 @@ class Ties:
         """Pairs of bodies that must be in one articulation."""
         owner = {joint.name: i for i, body in enumerate(self.model.bodies) for joint in body.joints}
         ties = [(owner[name], owner[leader]) for name, (leader, *_) in self.followers.items()]
+        ties += [(owner[e.first], owner[e.second]) for e in self.polynomials if e.second]
         if not self.options.skip_equality_constraints:
             for equality in self.equalities:
                 if equality.kind in ("connect", "weld") and equality.active:
@@ -80,6 +81,48 @@ class Ties:
             ties += [(roots[0], root) for root in roots[1:]]
         return ties
 
+    @property
+    def alone(self) -> set[str]:
+        """Names of the joints that need a joint of the builder of their own."""
+        names = {name for name, (leader, *_) in self.followers.items() for name in (name, leader)}
+        return names | {name for e in self.polynomials for name in (e.first, e.second) if name}
+
+    def declare(self, builder) -> None:
+        """Declares the custom attributes of equalities, if some are needed."""
+        used = [e for e in self.equalities if e.active and not self.options.skip_equality_constraints]
+        if self.polynomials or any(e.softness is not None for e in used if e.kind != "distance"):
+            declare_equality_settings(builder)
+
+    def _soften(self, builder, equality: Equality, target: int, **values) -> None:
+        """Adds the row of an equality with softness, or of a polynomial."""
+        if equality.softness is not None:
+            solref, (low, high, width, *curve) = equality.softness
+            slides = equality.kind != "joint" or self._names.tables["joint"][equality.first].kind == "slide"
+            width *= self.options.scale if slides else 1.0
+            values |= {"eq_rules": 1, "eq_solref": solref, "eq_solimp": (low, high, width, *curve)}
+        elif target >= 0:
+            return
+        values["equality_constraint_target"] = target
+        builder.add_custom_values(**{f"{NAMESPACE}:{name}": value for name, value in values.items()})
+
+    def add_polynomials(self, builder, index: dict[str, int]) -> None:
+        """Adds polynomials between joints; ``index`` gives joint indices by name."""
+        joints = self._names.tables["joint"]
+        for equality in self.polynomials:
+            names = [name for name in (equality.first, equality.second) if name]
+            units = [self.options.scale if joints[n].kind == "slide" else 1.0 for n in names]
+            # q1 = ref1 + sum of c_i (q2 - ref2)^i in the units of the builder
+            law = Polynomial(equality.polycoef if equality.second else equality.polycoef[:1])
+            if equality.second:
+                law = law(Polynomial([-joints[equality.second].ref, 1.0 / units[1]]))
+            coefficients = units[0] * (law + joints[equality.first].ref).coef
+            equality.joint = index[equality.first]
+            self._soften(
+                builder, equality, -1, equality_constraint_joint1=index[equality.first],
+                equality_constraint_joint2=index[equality.second] if equality.second else -1,
+                equality_constraint_polycoef=(*coefficients.tolist(), *[0.0] * 5)[:5],
+            )  # fmt: skip
+
     def add_mimics(self, builder, index: dict[str, int]) -> None:
         """Adds mimic relations to the builder; ``index`` gives joint indices by name."""
         joints = self._names.tables["joint"]
@@ -87,6 +130,7 @@ class Ties:
             unit, leader_unit = (self.options.scale if joints[n].kind == "slide" else 1.0 for n in (name, leader))
             builder.set_joint_mimic(index[name], index[leader], coeffs=(unit * offset, factor * unit / leader_unit))
             equality.joint = index[name]
+            self._soften(builder, equality, index[name])
 
     def add_loops(self, builder, hosts, links, in_link) -> None:
         """Adds loop joints for connects and welds."""
@@ -99,11 +143,6 @@ class Ties:
                 continue
             if equality.kind not in ("connect", "weld") or self.options.skip_equality_constraints:
                 continue
-            if {"solref", "solimp"} & set(equality.attributes):
-                findings.remark(
-                    "softness of connects and welds (solref, solimp) is kept as data only; loop joints are rigid",
-                    equality.name,
-                )
             (first, at_first), (second, at_second) = (self._body_of(equality, side) for side in ("first", "second"))
             if not equality.on_sites:
                 relative = equality.relpose
@@ -133,3 +172,4 @@ class Ties:
                 equality.joint = builder.add_joint_ball(parent, child, **NO_FORCES, **placed)
             else:
                 equality.joint = builder.add_joint_fixed(parent, child, **placed)
+            self._soften(builder, equality, equality.joint)

@@ -1,4 +1,4 @@
-"""Loop joints of a batch in the solver: constraint rows of trees, and the numbers that kernels read of them."""
+"""Loop joints and equality constraints of a batch in the solver: constraint rows of trees, and the numbers that kernels read of them."""
 
 from __future__ import annotations
 
@@ -7,108 +7,108 @@ import warp as wp
 
 from newton_like.arrays import as_numbers
 from newton_like.dynamics.internal.frames import NONE, WORLD
-from newton_like.dynamics.loops import Loops, loops_of
-from newton_like.kernels.dynamics.loops import NO_ROW, WORLD_OF
-from newton_like.kernels.solvers.closures import loop_force_kernel
-from newton_like.model.edits import GAINS, JOINTS, edits_of
-from newton_like.types import JointTargetMode
+from newton_like.kernels.dynamics.loops import LOOP, NO_ROW, WORLD_OF
+from newton_like.kernels.solvers.closure_rows import DRIVE, HARD, ROW_LAW
+from newton_like.kernels.solvers.closures import drive_target_kernel, loop_force_kernel
+from newton_like.model.edits import GAINS, JOINTS, OTHERS, edits_of
+from newton_like.model.equality_settings import has_equalities
+from newton_like.solvers.featherstone.loop_rows import SolverRows, solver_rows
 
 
 class LoopWatch:
-    """The loop joints of a model, as a solver knows them.
+    """The loop joints and equality constraints of a model, as a solver knows them.
 
     Args:
         model: the model.
 
     Attributes:
-        loops: their rows; None: the model has none.
+        rows: their rows; None: the model has none.
+        driven: whether a loop joint has a drive.
 
     Raises:
-        ValueError: a loop joint has a drive, friction, a spring or limits, connects two articulations, or limits a distance.
+        ValueError: a loop joint has forces that are not solved or connects two articulations, or an equality constraint is out of range.
     """
 
     def __init__(self, model):
-        self._any = bool((model.joint_articulation.numpy() < 0).any())
+        self._any = bool((model.joint_articulation.numpy() < 0).any()) or has_equalities(model)
         self.accept(model)
 
     def accept(self, model) -> None:
-        """Records the loop joints as the known ones."""
-        self.loops = checked_loops(model) if self._any else None
+        """Records the rows as the known ones."""
+        self.rows = solver_rows(model) if self._any else None
+        self.driven = self.rows is not None and bool((self.rows.targets >= 0).any())
         self._since = edits_of(model).version
 
     def changed(self, model) -> bool:
         """Whether rows came or went since :meth:`accept`. Otherwise the numbers of the rows are read again."""
         edits = edits_of(model)
-        if not self._any or max(edits.last[JOINTS], edits.last[GAINS]) <= self._since:
+        if not self._any or max(edits.last[JOINTS], edits.last[GAINS], edits.last[OTHERS]) <= self._since:
             return False
-        found = checked_loops(model)
-        if not np.array_equal(self.loops.rows, found.rows):
+        found = solver_rows(model)
+        if not np.array_equal(self.rows.rows, found.rows) or not np.array_equal(self.rows.targets, found.targets):
             return True
-        self.loops, self._since = found, edits.version
+        self.rows, self._since = found, edits.version
         return False
 
     def kinds(self, articulations: int) -> list[bytes]:
-        """What the loop joints of each articulation have in common with those of others that can share a batch with it."""
-        if self.loops is None:
+        """What the rows of each articulation have in common with those of others that can share a batch with it."""
+        if self.rows is None:
             return [b""] * articulations
-        return [rows.tobytes() for rows in self.loops.rows.astype(np.int32)]
-
-
-def checked_loops(model) -> Loops:
-    """The loop joints of a model.
-
-    Raises:
-        ValueError: see :class:`LoopWatch`.
-    """
-    loops = loops_of(model)
-    start, mode = model.joint_qd_start.numpy(), model.joint_target_mode.numpy()
-    gains = model.joint_target_ke.numpy() + model.joint_target_kd.numpy()
-    for j in np.flatnonzero((model.joint_articulation.numpy() < 0) & model.joint_enabled.numpy().astype(bool)).tolist():
-        dofs = slice(start[j], start[j + 1])
-        if ((mode[dofs] != JointTargetMode.NONE) & (gains[dofs] > 0.0)).any():
-            raise ValueError(
-                f"loop joint '{model.joint_label[j]}' (index {j}) has a drive, which SolverFeatherstone does not solve; close the loop at"
-                " another joint, or set joint_target_ke and joint_target_kd of this joint to 0"
-            )
-    for told in loops.passive.values():
-        raise ValueError(f"{told.partition(';')[0]} by SolverFeatherstone; close the loop at another joint")
-    return loops
+        return [rows.tobytes() for rows in self.rows.rows.astype(np.int32)]
 
 
 class Closures:
-    """The rows of the loop joints of a batch.
+    """The rows of the loop joints and equality constraints of a batch.
 
     Args:
         batch: a :class:`newton_like.programs.template.Batch`, whose articulations have the same rows.
-        loops: the loop joints of its model; None: there are none.
+        rows: those of its model; None: there are none.
 
     Attributes:
         numbers, arrays: fields of the kernels' ``Tree``.
     """
 
-    def __init__(self, batch, loops: Loops | None):
-        self.batch, self._rows = batch, []
-        kinds, ends = [], ([], [])
-        for i in range(batch.template.trees) if loops is not None else ():
-            kind, *links = loops.rows[int(batch.articulations[0]) + i]
-            used = np.flatnonzero((kind != NO_ROW) & (links[1] != NONE))
-            self._rows.append(used)
-            kinds += kind[used].tolist()
-            for found, listed in zip(ends, links, strict=True):
-                at = int(batch.template.tree_at[i])
-                found += [WORLD_OF - i if k == WORLD else at + k for k in listed[used].tolist()]
-        self.numbers = {"loop_rows": len(kinds)}
-        self.arrays = {"loop_kind": np.array(kinds, dtype=int), "point_body": np.array([*ends[0], *ends[1]], dtype=int)}
-        self.arrays["loop_span"] = _spans(self.batch.template, *ends)
-        self._known = self._index = None
+    def __init__(self, batch, rows: SolverRows | None):
+        self.batch = batch
+        # tree of the cluster and row of its articulation; rows with laws before DRIVE come first
+        table = []
+        for i in range(batch.template.trees) if rows is not None else ():
+            kind, law, parent, child, source = rows.rows[int(batch.articulations[0]) + i]
+            at = int(batch.template.tree_at[i])
+            for r in np.flatnonzero((kind != NO_ROW) & (child != NONE)).tolist():
+                ends = [WORLD_OF - i if k == WORLD else at + int(k) for k in (parent[r], child[r])]
+                table.append((i, r, int(kind[r]), int(law[r]), *ends, int(source[r])))
+        table.sort(key=lambda row: row[3] >= DRIVE)
+        self._table = np.array(table, dtype=int).reshape(-1, 7)
+        _, _, kinds, laws, parents, children, _ = self._table.T
+        block = int((laws < DRIVE).sum())
+        self.numbers = {"loop_rows": len(table), "loop_block": block, "loop_soft": int((laws != HARD).any())}
+        self.arrays = {"loop_kind": kinds, "loop_rule": laws, "point_body": np.concatenate([parents, children])}
+        self.arrays["loop_span"] = _spans(batch.template, parents.tolist(), children.tolist(), block)
+        self._known = self._index = self._targets = None
         self._memory: list[wp.array] = []
 
-    def vectors(self, loops: Loops) -> np.ndarray:
-        """Anchors and directions of the rows, ``[count, rows * LOOP]``."""
-        found = [loops.numbers[self.batch.articulations + i][:, used] for i, used in enumerate(self._rows)]
-        return np.concatenate(found, axis=1).reshape(self.batch.count, -1)
+    def drop_followers(self, rows: SolverRows | None, tables) -> None:
+        """Takes mimic joints whose relation is a row out of the couplings of a batch."""
+        if rows is None or not rows.soft_followers or not tables.numbers["couplings"]:
+            return
+        start = self.batch.joint_start
+        keep = [
+            kind != 0 or int(start[0]) + int(body) not in rows.soft_followers
+            for kind, body in zip(tables.arrays["coupling_kind"], tables.arrays["coupling_body"], strict=True)
+        ]
+        for name in ("coupling_kind", "coupling_body", "coupling_other"):
+            tables.arrays[name] = tables.arrays[name][keep]
+        tables.numbers["couplings"] = len(tables.arrays["coupling_kind"])
 
-    def fill(self, work, loops: Loops | None) -> bool:
+    def vectors(self, rows: SolverRows) -> np.ndarray:
+        """Vectors of the rows and, with laws, their numbers, ``[count, rows * LOOP]`` or ``[count, rows * (LOOP + ROW_LAW)]``."""
+        articulations = self.batch.articulations[:, None] + self._table[:, 0]
+        found = rows.numbers[articulations, self._table[:, 1]]
+        parts = [found[..., :LOOP], found[..., LOOP:]] if self.numbers["loop_soft"] else [found[..., :LOOP]]
+        return np.concatenate([part.reshape(self.batch.count, -1) for part in parts], axis=1)
+
+    def fill(self, work, loops: SolverRows | None) -> bool:
         """Brings the numbers of the rows into the struct ``Tree`` of a workspace. Returns whether launches have to be recorded again."""
         if not self.numbers["loop_rows"]:
             return False
@@ -116,7 +116,10 @@ class Closures:
         if self._known is not None and np.array_equal(self._known, vectors):
             return False
         T, real, width = work.T, work.m.real, work.m.width
-        vary = int((vectors != vectors[:1]).any())
+        self._targets = None
+        # targets of drives may differ
+        driven = (loops.targets[self.batch.articulations] >= 0).any()
+        vary = int(driven or (vectors != vectors[:1]).any())
         moves = self._known is None or vary != T.loops_vary
         self._known = vectors
         if moves:
@@ -144,22 +147,44 @@ class Closures:
         if not self.numbers["loop_rows"]:
             return
         if self._index is None:
-            tree = np.repeat(np.arange(len(self._rows)), [len(used) for used in self._rows])
-            index = (self.batch.articulations, tree, np.concatenate(self._rows))
-            self._index = [wp.array(np.asarray(x), dtype=wp.int32, device=work.device) for x in index]
+            of = np.flatnonzero(self._table[:, 6] >= 0)
+            index = (self.batch.articulations, self._table[of, 0], self._table[of, 6], of)
+            self._index = [wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=work.device) for x in index]
         first = work.L.kept_coupling_impulse + work.numbers["couplings"]
-        articulations, tree, row = self._index
+        articulations, tree, row, place = self._index
         wp.launch(
             loop_force_kernel(work.m.real),
-            dim=(self.batch.count, self.numbers["loop_rows"]),
-            inputs=[articulations, first, tree, row, work.m.width, as_numbers(kept, work.m.real, work.m.width)],
+            dim=(self.batch.count, row.size),
+            inputs=[articulations, first, tree, row, place, work.m.width, as_numbers(kept, work.m.real, work.m.width)],
             outputs=[force],
             device=work.device,
         )
 
+    def put_targets(self, work, rows: SolverRows, target_q, target_v) -> None:
+        """Takes over the targets of drives of loop joints from flat arrays of the model; None: they are zero."""
+        if self._targets is None:
+            articulations = self.batch.articulations[:, None] + self._table[:, 0]
+            places = rows.targets[articulations, self._table[:, 1]]
+            driven = np.flatnonzero((places[0] >= 0).any(axis=1))
+            lanes = self.numbers["loop_rows"] * LOOP + ROW_LAW * driven
+            arrays = (np.ascontiguousarray(places[:, driven, 0]), np.ascontiguousarray(places[:, driven, 1]), lanes)
+            self._targets = [wp.array(x, dtype=wp.int32, device=work.device) for x in arrays]
+            self._nothing = wp.zeros(0, dtype=work.m.real, device=work.device)
+        coordinate, dof, lanes = self._targets
+        if not lanes.size:
+            return
+        given = [self._nothing if x is None else x for x in (target_q, target_v)]
+        wp.launch(
+            drive_target_kernel(work.m.real),
+            dim=coordinate.shape,
+            inputs=[coordinate, dof, lanes, work.m.width, *given],
+            outputs=[as_numbers(work.T.loop_varying, work.m.real, work.m.width)],
+            device=work.device,
+        )
 
-def _spans(template, parents: list[int], children: list[int]) -> np.ndarray:
-    """The dofs of each row, as the kernels' ``Tree`` has them."""
+
+def _spans(template, parents: list[int], children: list[int], block: int) -> np.ndarray:
+    """The dofs of each row, as the kernels' ``Tree`` has them. Rows behind the block have those of the block, too."""
     spans = []
     for ends in zip(parents, children, strict=True):
         leaves = [int(template.leaf[k]) for k in ends if k >= 0]
@@ -169,5 +194,6 @@ def _spans(template, parents: list[int], children: list[int]) -> np.ndarray:
             if i >= 0
         ]
         spans.append(np.unique(np.concatenate([np.zeros(0, int), *chains])))
+    spans[block:] = [np.unique(np.concatenate([span, *spans[:block]])) for span in spans[block:]]
     starts = len(spans) + 1 + np.cumsum([0, *[len(span) for span in spans]])
     return np.concatenate([starts, *spans]).astype(int)

@@ -17,6 +17,7 @@ from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
 from newton_like.model.contact_settings import declare_contact_settings
 from newton_like.model.edits import checked_names
+from newton_like.model.equality_settings import declare_equality_settings
 from newton_like.model.graphs import Graphs, add_capture
 from newton_like.model.model import EVALUATORS
 from newton_like.options import ANY, check_option
@@ -133,8 +134,9 @@ class SolverFeatherstone(SolverBase):
     Raises:
         TypeError: `model` is not a model, an argument is unknown or of another type.
         ValueError: an argument is out of range; a surface is too large for its table; or the model has features that this solver does not
-            support: disabled joints of trees; loop joints with drives, friction, springs or limits, or between two articulations; shapes
-            that may touch planes and height fields on moving bodies.
+            support: disabled joints of trees; loop joints between two articulations, or with several rotations and limits, drives or
+            springs; equality constraints between other joints than revolute and prismatic ones of one articulation; shapes that may touch
+            planes and height fields on moving bodies.
 
     ``iterations``, ``substeps``, ``tolerance``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes
     that may be written at any time, with the same errors; the next step uses the new values. A captured graph keeps its values. The other
@@ -218,7 +220,11 @@ class SolverFeatherstone(SolverBase):
         ``mujoco:pair``: ``pair_geom1``, ``pair_geom2`` (shapes), ``pair_condim``, ``pair_friction`` (five numbers: the second and the fifth
         are not used), ``pair_solref``, ``pair_solimp``, ``pair_margin`` [m], ``pair_gap`` [m] (not used). Of degrees of freedom:
         ``limit_rules`` (1: their position limits are soft as in MuJoCo), ``solreflimit``, ``solimplimit`` (the width in [m] or [rad]),
-        ``limit_margin`` (how far before the limit it acts, [m] or [rad]).
+        ``limit_margin`` (how far before the limit it acts, [m] or [rad]). Of equality constraints, the custom frequency
+        ``mujoco:equality_constraint``: ``equality_constraint_target``, the loop joint or the mimic joint that is the constraint; or
+        ``equality_constraint_joint1``, ``equality_constraint_joint2`` (-1: none) and ``equality_constraint_polycoef``, five coefficients of
+        the polynomial that gives the coordinate of the first joint; ``eq_rules`` (1: soft), ``eq_solref``, ``eq_solimp`` (the width in
+        [m] or [rad]), ``equality_constraint_enabled``.
 
         In a contact of two shapes, a shape that states no rules has no share in the softness, and the priority 0. The solver reads the
         settings when it is made, and after ``notify_model_changed(ModelFlags.SHAPE_PROPERTIES)`` or ``JOINT_DOF_PROPERTIES``. Contacts that
@@ -228,6 +234,7 @@ class SolverFeatherstone(SolverBase):
             builder: a :class:`newton_like.model.builder.builder.ModelBuilder`.
         """
         declare_contact_settings(builder)
+        declare_equality_settings(builder)
 
     def _settings_changed(self) -> None:
         # the next step passes the options to its recording again
@@ -279,7 +286,7 @@ class SolverFeatherstone(SolverBase):
     @property
     def loops(self):
         """The rows of the model's loop joints; None: there are none."""
-        return self._loops.loops
+        return self._loops.rows
 
     def graphs(self) -> list:
         """The graphs that repeat steps, and resets."""
@@ -348,6 +355,11 @@ class SolverFeatherstone(SolverBase):
             homes = [stepper.hand_over.home for stepper in self._given or ()]
             keep_for_graph(model.device, self, *(() if contacts is None else (contacts, self._used, *homes)))
         self._recent[0] = recording
+        if self._loops.driven:
+            # of control.joint_target_q and joint_target_qd
+            targets = check_arrays(model, arrays)[0][4:6]
+            for stepper in steppers:
+                stepper.closures.put_targets(stepper.work, self.loops, *targets)
         recording.run()
 
     def _hand_over(self, contacts) -> None:
@@ -430,7 +442,7 @@ class SolverFeatherstone(SolverBase):
             of the last of them.
         """
         loops = self.loops
-        count = 0 if loops is None else loops.count
+        count = 0 if loops is None else loops.loops.count
         force = wp.zeros((self.model.articulation_count, count), dtype=self.model.dtype, device=self.device)
         for stepper in self._given if self._last_was_handed else self._steppers:
             stepper.closures.take_forces(stepper.work, stepper.kept, force)

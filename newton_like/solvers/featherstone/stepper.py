@@ -22,6 +22,7 @@ from newton_like.kernels.collision.surfaces.records import SURFACE_WORK
 from newton_like.kernels.dynamics.loops import LOOP
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
 from newton_like.kernels.solvers.balance import LEDGER
+from newton_like.kernels.solvers.closure_rows import BOUNDED_ROW, ROW_LAW
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.couplings import COUPLING
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, DOF_ROW
@@ -65,7 +66,7 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
     of_pairs = PAIR_COUNTS if numbers["pairs"] else dict.fromkeys(PAIR_COUNTS, 0)
     records = dict(
         contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, ledger_numbers=LEDGER, **of_pairs,
-        surface_numbers=SURFACE_WORK, loop_numbers=LOOP,
+        surface_numbers=SURFACE_WORK, loop_numbers=LOOP, law_numbers=ROW_LAW, bounded_numbers=BOUNDED_ROW,
     )  # fmt: skip
     sizes = row_sizes(template, (*KINEMATICS, *STEP), **{"given": 0, **numbers}, **records)
     fields = {**tables.fields, **numbers}
@@ -96,6 +97,7 @@ class Stepper:
         solver, batch, model = self.solver, self.batch, self.solver.model
         self.tables = tables = self._find_tables()
         self.closures = Closures(batch, solver.loops)
+        self.closures.drop_followers(solver.loops, tables)
         tables.numbers.update(self.closures.numbers)
         tables.arrays.update(self.closures.arrays)
         # of the shapes and planes of candidates, once contact forces are asked for

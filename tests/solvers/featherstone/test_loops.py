@@ -7,32 +7,12 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import JointType, ModelBuilder, ModelFlags, dynamics, eval_fk
-from newton_like.importers.mjcf import MjcfWarning
+from newton_like import JointDofConfig, JointType, ModelBuilder, ModelFlags, dynamics, eval_fk
 from newton_like.solvers import SolverFeatherstone
-from tests.support.loops import closed, loop_coordinates
+from tests.support.loops import closed, four_bar, loop_coordinates, started
 
 LOOPS = ((JointType.BALL, 2, 5), (JointType.REVOLUTE, -1, 4))
 SINGLE = (JointType.REVOLUTE, JointType.PRISMATIC)
-
-
-def started(model, q, rng, speed: float = 1.0):
-    """A state with closed loops and velocities that keep them closed."""
-    state = model.state()
-    state.joint_q.assign(loop_coordinates(model, q))
-    tree = np.flatnonzero(model.joint_articulation.numpy() >= 0)
-    starts = model.joint_qd_start.numpy()
-    dofs = np.concatenate([np.arange(starts[j], starts[j + 1]) for j in tree]).reshape(model.articulation_count, -1)
-    K, gap = (x.numpy().astype(np.float64) for x in dynamics.constraint_jacobian(model, state))
-    assert np.abs(gap).max() < 1e-5
-    qd = np.zeros(model.joint_dof_count)
-    for i, own in enumerate(dofs):
-        v = speed * rng.normal(size=len(own))
-        J = K[i][:, : len(own)]
-        qd[own] = v - np.linalg.pinv(J, rcond=1e-9) @ (J @ v)
-    state.joint_qd.assign(qd)
-    eval_fk(model, state.joint_q, state.joint_qd, state)
-    return state, dofs
 
 
 @pytest.mark.parametrize("floating", [True, False])
@@ -56,32 +36,6 @@ def test_accelerations_and_forces_are_those_of_the_dynamics_library(rng, floatin
     K = dynamics.constraint_jacobian(model, state)[0].numpy()
     pull, same = (np.einsum("ari,ar->ai", K, f) for f in (solver.loop_forces().numpy(), force))
     np.testing.assert_allclose(pull, same, rtol=0, atol=2e-3 * np.abs(same).max())
-
-
-def four_bar(rng) -> tuple[ModelBuilder, np.ndarray]:
-    """Three bars in a vertical plane between two hinges on the world, closed by the second one, and closed coordinates."""
-    ground, *bars = (0.5, 0.2, 0.45, 0.4) * rng.uniform(0.95, 1.05, 4)
-    turn = rng.uniform(0.0, 2.0 * np.pi)
-    # the point that is as far from the end of the first bar and from the second hinge as the bars are long
-    end = bars[0] * np.array([np.cos(turn), np.sin(turn)])
-    away = np.array([ground, 0.0]) - end
-    d = np.linalg.norm(away)
-    along = (bars[1] ** 2 - bars[2] ** 2 + d**2) / (2.0 * d)
-    joint = end + along * away / d + np.sqrt(bars[1] ** 2 - along**2) * np.array([-away[1], away[0]]) / d
-    angles = [turn, np.arctan2(*(joint - end)[::-1]), np.arctan2(*(np.array([ground, 0.0]) - joint)[::-1])]
-    builder = ModelBuilder()
-    links = []
-    for length in bars:
-        inertia = np.diag([1.0e-4, length**3 / 6.0, length**3 / 6.0])
-        links.append(builder.add_link(mass=2.0 * length, com=(0.5 * length, 0, 0), inertia=inertia))
-    # x stays, and y of the plane is z
-    axis, parents, joints = (0.0, -1.0, 0.0), [-1, *links[:2]], []
-    for parent, child, reach in zip(parents, links, (0.0, *bars[:2]), strict=True):
-        joints.append(builder.add_joint_revolute(parent, child, parent_xform=(reach, 0, 0, 0, 0, 0, 1), axis=axis))
-    builder.add_articulation(joints)
-    ends = dict(parent_xform=(ground, 0, 0, 0, 0, 0, 1), child_xform=(bars[2], 0, 0, 0, 0, 0, 1))
-    builder.add_joint_revolute(-1, links[2], axis=axis, label="closing", **ends)
-    return builder, np.array([angles[0], angles[1] - angles[0], angles[2] - angles[1]])
 
 
 def energy(model, state) -> np.ndarray:
@@ -148,8 +102,7 @@ TIED = """
 def test_connects_and_welds_move_as_in_mujoco(rng):
     """A fall of 0.2 s. Semi-implicit Euler of MuJoCo is wrong by g t dt / 2 = 5e-4 m after the time t."""
     builder = ModelBuilder()
-    with pytest.warns(MjcfWarning, match=r"softness of connects and welds.*equality_0, equality_1"):
-        builder.add_mjcf(TIED)
+    builder.add_mjcf(TIED)
     model = builder.finalize("cpu", dtype=wp.float64)
     state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
     peer = mujoco.MjModel.from_xml_string(TIED)
@@ -338,17 +291,22 @@ def test_two_linkages_that_touch_stay_closed(rng):
 
 
 @pytest.mark.parametrize(
-    ("edit", "told"),
+    ("kind", "edit", "told"),
     [
-        (dict(target_ke=10.0, target_kd=1.0), "drive"),
-        (dict(limit_lower=-1.0, limit_upper=1.0), "joint_limit"),
-        (dict(friction=0.5), "joint_friction"),
+        ("ball", dict(target_ke=10.0, target_kd=1.0), "a drive"),
+        ("ball", dict(stiffness=1.0), "stiffness"),
+        ("d6", dict(limit_lower=-1.0, limit_upper=1.0), "limits"),
+        ("d6", dict(friction=0.5), "friction"),
     ],
 )
-def test_loop_joints_with_more_than_rows_are_refused(rng, edit, told):
+def test_loop_joints_with_coordinates_of_several_rotations_have_no_forces(rng, kind, edit, told):
     builder, _ = four_bar(rng)
     other = builder.body_count - 1
-    builder.add_joint_revolute(-1, other, label="extra", **edit)
+    if kind == "ball":
+        builder.add_joint_ball(-1, other, label="extra", **edit)
+    else:
+        axes = [JointDofConfig(axis=axis, **edit) for axis in np.eye(3)[:2]]
+        builder.add_joint_d6(-1, other, angular_axes=axes, label="extra")
     with pytest.raises(ValueError, match=rf"'extra'.*{told}"):
         SolverFeatherstone(builder.finalize("cpu"))
 

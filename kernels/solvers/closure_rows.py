@@ -1,0 +1,302 @@
+"""Single rows of the block of loop joints: their errors, their Jacobians and accelerations, and the laws of their forces.
+
+To the rows of `kernels.dynamics.loops` come those of other kinds (a: a direction fixed to the parent, e: one at right angles to it, x: from
+the anchor of the parent to that of the child, d = x / |x|):
+
+    turn          the angle about a from e to u                    W = (0, a)
+    polynomial    q1 - c0 - c1 q2 - ... - c4 q2^4                  on two dofs
+    length        |x|                                              W = (d, c x d)
+
+The law of a row gives its impulse p, with the velocity u = K nu after the step:
+
+    hard       u closes the error g, see `kernels.solvers.closures`
+    soft       J a + R f = -b v - k d g, MuJoCo's law for equalities, see `kernels.solvers.contact_law`. R = (1 - d) / d times the
+               response K M^-1 K^T of the row in the pose of the step
+    spring     f = ke (rest - g - dt u) + kd (speed - u)
+    drive      the same, of limited size
+    friction   |f| is limited, u is to be zero
+    limit      g stays between two bounds
+
+Soft rows and springs are u + R p = target, which the block of hard rows has room for. Drives, friction and limits are *bounded*: rows of
+their own, which follow the block, and are swept by projection.
+"""
+
+import types
+
+from newton_like.kernels.dynamics.loops import (
+    ANGULAR,
+    CHILD_ANCHOR,
+    CHILD_DIRECTION,
+    LOOP,
+    PARENT_ANCHOR,
+    PARENT_DIRECTION,
+)
+
+TURN, POLYNOMIAL, LENGTH = range(ANGULAR + 1, ANGULAR + 4)
+
+HARD, SOFT, SPRING, DRIVE, DRY, LIMIT = range(6)
+"""Laws; those from DRIVE on are bounded."""
+
+ROW_LAW = 8
+"""Numbers of a law."""
+# soft, as LAW_STIFFNESS and the following ones
+(SOFT_STIFFNESS, SOFT_DAMPING, SOFT_MOST, SOFT_LEAST, SOFT_LARGEST, SOFT_INVERSE_WIDTH, SOFT_MIDPOINT, SOFT_POWER) = (
+    range(8)
+)
+# spring and drive; dry friction; limit
+ROW_KE, ROW_KD, ROW_REST, ROW_SPEED, ROW_EFFORT = range(5)
+ROW_FRICTION = 0
+ROW_LOWER, ROW_UPPER = 0, 1
+
+BOUNDED_ROW = 3
+"""Numbers of a bounded row: least and largest impulse, and the inverse of its response."""
+LEAST_IMPULSE, LARGEST_IMPULSE, BOUNDED_MASS = range(BOUNDED_ROW)
+
+CLOSE = 1.0e-3
+"""Errors up to here [m, rad] are corrected within a step."""
+
+SLOW = 0.2
+"""The share of larger errors that a step corrects."""
+
+
+def closure_row_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``closure_error``, ``put_closure_row``, ``closure_compliance``, ``closure_target`` and ``closure_share``."""
+    real = m.real
+    unbounded = 1.0e30
+
+    @m.func
+    def row_law(t, r: int, i: int, L, mem) -> m.lane:
+        return m.get(mem, L.loop_law + ROW_LAW * r + i, t)
+
+    @m.func
+    def row_child(r: int, T) -> int:
+        return m.loop_body(T.loop_rows + r, T)
+
+    @m.func
+    def anchor_line(t, r: int, T, L, mem) -> m.Vec3:
+        """x"""
+        end = m.loop_anchor(t, r, CHILD_ANCHOR, row_child(r, T), L, mem)
+        return m.sub3(end, m.loop_anchor(t, r, PARENT_ANCHOR, m.loop_body(r, T), L, mem))
+
+    @m.func
+    def inverse_length(x: m.Vec3) -> m.lane:
+        return m.rcp(m.sqrt(m.larger(m.dot(x, x), m.fill(real(1.0e-20)))))
+
+    @m.func
+    def turned(t, r: int, T, L, mem) -> m.lane:
+        """The angle in (-pi, pi]."""
+        p = m.loop_body(r, T)
+        a = m.loop_vector(t, r, PARENT_DIRECTION, p, L, mem)
+        zero = m.loop_vector(t, r, PARENT_ANCHOR, p, L, mem)
+        u = m.loop_vector(t, r, CHILD_DIRECTION, row_child(r, T), L, mem)
+        return m.atan2(m.dot(m.cross(a, zero), u), m.dot(zero, u))
+
+    @m.func
+    def leader(t, r: int, T, L, mem) -> m.lane:
+        """q2 of a polynomial, or zero."""
+        k = m.loop_body(r, T)
+        q = m.fill(real(0.0))
+        if k < T.bodies:
+            q = m.get(mem, L.q + T.q_at[k], t)
+        return q
+
+    @m.func
+    def polynomial(t, r: int, q: m.lane, L, mem) -> m.lane:
+        at = L.loop + LOOP * r
+        y = m.get(mem, at + 4, t)
+        for i in range(4):
+            y = m.fma(y, q, m.get(mem, at + 3 - i, t))
+        return y
+
+    @m.func
+    def slope(t, r: int, q: m.lane, L, mem) -> m.lane:
+        """The first derivative of the polynomial."""
+        at = L.loop + LOOP * r
+        y = m.mul(m.fill(real(4.0)), m.get(mem, at + 4, t))
+        for i in range(3):
+            y = m.fma(y, q, m.mul(m.fill(real(3 - i)), m.get(mem, at + 3 - i, t)))
+        return y
+
+    @m.func
+    def curvature(t, r: int, q: m.lane, L, mem) -> m.lane:
+        """The second derivative."""
+        at = L.loop + LOOP * r
+        y = m.mul(m.fill(real(12.0)), m.get(mem, at + 4, t))
+        y = m.fma(y, q, m.mul(m.fill(real(6.0)), m.get(mem, at + 3, t)))
+        return m.fma(y, q, m.mul(m.fill(real(2.0)), m.get(mem, at + 2, t)))
+
+    @m.func
+    def dof_speed(t, k: int, T, L, mem) -> m.lane:
+        """The velocity of the dof of joint k in the twists of bodies; zero for the world."""
+        u = m.fill(real(0.0))
+        if k < T.bodies:
+            s = m.get6(mem, L.subspace + 6 * T.dof_at[k], t)
+            v = m.get6(mem, L.twist + 6 * k, t)
+            w = m.get6(mem, L.twist + 6 * T.parent[k], t)
+            v = m.spatial(m.sub3(v.v, w.v), m.sub3(v.w, w.w))
+            u = m.div(m.dot6(s, v), m.dot6(s, s))
+        return u
+
+    @m.func
+    def closure_error(t, r: int, T, L, mem) -> m.lane:
+        """g, of rows with a law the coordinate that it is about."""
+        kind = T.loop_kind[r]
+        if kind == TURN:
+            return turned(t, r, T, L, mem)
+        if kind == POLYNOMIAL:
+            q = m.get(mem, L.q + T.q_at[row_child(r, T)], t)
+            return m.sub(q, polynomial(t, r, leader(t, r, T, L, mem), L, mem))
+        if kind == LENGTH:
+            x = anchor_line(t, r, T, L, mem)
+            # the length that a hard row keeps
+            return m.sub(m.mul(m.dot(x, x), inverse_length(x)), m.get(mem, L.loop + LOOP * r + PARENT_DIRECTION, t))
+        return m.loop_error(t, r, T, L, mem)
+
+    @m.func
+    def closure_wrench(t, r: int, T, L, mem) -> m.Spatial:
+        """W of all kinds but polynomials."""
+        kind = T.loop_kind[r]
+        if kind == TURN:
+            return m.spatial(m.zero3(), m.loop_vector(t, r, PARENT_DIRECTION, m.loop_body(r, T), L, mem))
+        if kind == LENGTH:
+            x = anchor_line(t, r, T, L, mem)
+            d = m.scale3(x, inverse_length(x))
+            return m.spatial(d, m.cross(m.loop_anchor(t, r, CHILD_ANCHOR, row_child(r, T), L, mem), d))
+        return m.loop_wrench(t, r, T, L, mem)
+
+    @m.func
+    def put_closure_row(t, r: int, at: int, T, L, mem):
+        """Stores the nonzero entries of row r of K at `at`."""
+        if T.loop_kind[r] == POLYNOMIAL:
+            k = m.loop_body(r, T)
+            if k < T.bodies:
+                m.put(mem, at + T.dof_at[k], t, m.neg(slope(t, r, leader(t, r, T, L, mem), L, mem)))
+            m.put(mem, at + T.dof_at[row_child(r, T)], t, m.fill(real(1.0)))
+        else:
+            m.put_wrench_row(t, r, closure_wrench(t, r, T, L, mem), at, T, L, mem)
+
+    @m.func
+    def closure_acceleration(t, r: int, T, L, mem) -> m.lane:
+        """g'' where no joint accelerates, from the twists and the accelerations of the bodies"""
+        kind = T.loop_kind[r]
+        if kind == POLYNOMIAL:
+            u = dof_speed(t, m.loop_body(r, T), T, L, mem)
+            return m.neg(m.mul(curvature(t, r, leader(t, r, T, L, mem), L, mem), m.mul(u, u)))
+        if kind <= ANGULAR:
+            return m.loop_acceleration(t, r, T, L, mem)
+        p = m.loop_body(r, T)
+        c = row_child(r, T)
+        w = closure_wrench(t, r, T, L, mem)
+        rate = m.spatial(m.zero3(), m.cross(m.get3(mem, L.twist + 6 * p + 3, t), w.w))
+        if kind == LENGTH:
+            end = m.loop_anchor(t, r, CHILD_ANCHOR, c, L, mem)
+            start = m.loop_anchor(t, r, PARENT_ANCHOR, p, L, mem)
+            v = m.velocity_at(m.get6(mem, L.twist + 6 * c, t), end)
+            x = m.sub3(v, m.velocity_at(m.get6(mem, L.twist + 6 * p, t), start))
+            x = m.fnma3(w.v, m.dot(w.v, x), x)
+            turn = m.scale3(x, inverse_length(m.sub3(end, start)))
+            rate = m.spatial(turn, m.cross_plus(end, turn, m.cross(v, w.v)))
+        bend = m.dot6(rate, m.across(t, r, L.twist, T, mem))
+        return m.dot6_plus(w, m.across(t, r, L.drift, T, mem), bend)
+
+    @m.func
+    def row_impedance(t, r: int, g: m.lane, L, mem) -> m.lane:
+        """d, see ``law_impedance`` of `kernels.solvers.contact_law`."""
+        one = m.fill(real(1.0))
+        x = m.smaller(m.mul(m.larger(g, m.neg(g)), row_law(t, r, SOFT_INVERSE_WIDTH, L, mem)), one)
+        return m.impedance_curve(
+            x, row_law(t, r, SOFT_LEAST, L, mem), row_law(t, r, SOFT_LARGEST, L, mem), row_law(t, r, SOFT_MIDPOINT, L, mem),
+            row_law(t, r, SOFT_POWER, L, mem),
+        )  # fmt: skip
+
+    @m.func
+    def spring_slope(t, r: int, dt: m.lane, L, mem) -> m.lane:
+        return m.fma(dt, row_law(t, r, ROW_KE, L, mem), row_law(t, r, ROW_KD, L, mem))
+
+    @m.func
+    def closure_compliance(t, r: int, a: m.lane, dt: m.lane, T, L, mem) -> m.lane:
+        """R of a row with the response a"""
+        law = T.loop_rule[r]
+        if law == SOFT:
+            d = row_impedance(t, r, closure_error(t, r, T, L, mem), L, mem)
+            return m.mul(a, m.div(m.sub(m.fill(real(1.0)), d), d))
+        if law == SPRING or law == DRIVE:  # noqa: SIM109
+            return m.rcp(m.larger(m.mul(dt, spring_slope(t, r, dt, L, mem)), m.fill(real(1.0e-30))))
+        return m.fill(real(0.0))
+
+    @m.func
+    def hard_target(t, r: int, g: m.lane, dt: m.lane, T, L, mem) -> m.lane:
+        near = m.smaller(m.fill(real(CLOSE)), m.larger(m.fill(real(-CLOSE)), g))
+        gap = m.fma(m.fill(real(SLOW)), m.sub(g, near), near)
+        bend = m.mul(m.mul(m.fill(real(0.5)), dt), closure_acceleration(t, r, T, L, mem))
+        return m.neg(m.add(m.div(gap, dt), bend))
+
+    @m.func
+    def soft_target(t, r: int, g: m.lane, dt: m.lane, T, L, mem) -> m.lane:
+        one = m.fill(real(1.0))
+        d = row_impedance(t, r, g, L, mem)
+        most = row_law(t, r, SOFT_LARGEST, L, mem)
+        v = m.get(mem, L.loop_speed + r, t)
+        # a time constant is at least two steps long, as in MuJoCo
+        damping = m.div(m.smaller(m.mul(dt, row_law(t, r, SOFT_DAMPING, L, mem)), one), most)
+        stiffness = m.mul(m.mul(dt, dt), row_law(t, r, SOFT_STIFFNESS, L, mem))
+        stiffness = m.div(m.smaller(stiffness, row_law(t, r, SOFT_MOST, L, mem)), m.mul(most, most))
+        pull = m.div(m.mul(stiffness, m.mul(d, g)), dt)
+        pull = m.fma(dt, closure_acceleration(t, r, T, L, mem), pull)
+        return m.sub(m.fnma(damping, v, v), pull)
+
+    @m.func
+    def put_bounds(t, r: int, low: m.lane, high: m.lane, T, L, mem):
+        at = L.loop_bounded + BOUNDED_ROW * (r - T.loop_block)
+        m.put(mem, at + LEAST_IMPULSE, t, low)
+        m.put(mem, at + LARGEST_IMPULSE, t, high)
+
+    @m.func
+    def limit_target(t, r: int, g: m.lane, dt: m.lane, T, L, mem) -> m.lane:
+        """The velocity up to which the nearer limit lets the row go."""
+        zero = m.fill(real(0.0))
+        none = m.fill(real(unbounded))
+        low = m.sub(g, row_law(t, r, ROW_LOWER, L, mem))
+        high = m.sub(row_law(t, r, ROW_UPPER, L, mem), g)
+        lower = m.where_lt(high, low, zero, none)
+        upper = m.where_lt(high, low, none, zero)
+        gap = m.smaller(low, high)
+        share = m.where_lt(gap, zero, m.fill(real(SLOW)), m.fill(real(1.0)))
+        pace = m.div(m.mul(gap, share), dt)
+        pace = m.where_lt(high, low, pace, m.neg(pace))
+        put_bounds(t, r, m.neg(upper), lower, T, L, mem)
+        bend = m.mul(m.mul(m.fill(real(0.5)), dt), closure_acceleration(t, r, T, L, mem))
+        return m.sub(pace, bend)
+
+    @m.func
+    def closure_target(t, r: int, dt: m.lane, T, L, mem) -> m.lane:
+        """u + R p of row r; of a bounded row also its bounds."""
+        law = T.loop_rule[r]
+        g = closure_error(t, r, T, L, mem)
+        if law == HARD:
+            return hard_target(t, r, g, dt, T, L, mem)
+        if law == SOFT:
+            return soft_target(t, r, g, dt, T, L, mem)
+        if law == LIMIT:
+            return limit_target(t, r, g, dt, T, L, mem)
+        if law == DRY:
+            most = m.mul(dt, row_law(t, r, ROW_FRICTION, L, mem))
+            put_bounds(t, r, m.neg(most), most, T, L, mem)
+            return m.fill(real(0.0))
+        if law == DRIVE:
+            most = m.mul(dt, row_law(t, r, ROW_EFFORT, L, mem))
+            put_bounds(t, r, m.neg(most), most, T, L, mem)
+        push = m.mul(row_law(t, r, ROW_KE, L, mem), m.sub(row_law(t, r, ROW_REST, L, mem), g))
+        push = m.fma(row_law(t, r, ROW_KD, L, mem), row_law(t, r, ROW_SPEED, L, mem), push)
+        return m.div(push, m.larger(spring_slope(t, r, dt, L, mem), m.fill(real(1.0e-30))))
+
+    @m.func
+    def closure_share(t, s: int, T, L, mem) -> m.lane:
+        """What the impulse of row s of the block is less than that which z has along its row, because of bounded rows."""
+        x = m.fill(real(0.0))
+        for r in range(T.loop_block, T.loop_rows):
+            p = m.get(mem, L.coupling_impulse + T.couplings + r, t)
+            x = m.fma(m.get(mem, L.loop_gram + r * (r + 1) // 2 + s, t), p, x)
+        return x
+
+    return locals()

@@ -1,0 +1,274 @@
+"""The rows of loop joints and equality constraints of a model, as `kernels.solvers.closure_rows` has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from newton_like.collision.laws import soft_numbers
+from newton_like.dynamics.internal.frames import NONE, WORLD
+from newton_like.dynamics.loops import Loops, axes_of, loops_of
+from newton_like.dynamics.names import names_of
+from newton_like.geometry.transforms import quat_rotate
+from newton_like.kernels.dynamics.loops import CHILD_DIRECTION, LINEAR, LOOP, PARENT_ANCHOR, PARENT_DIRECTION
+from newton_like.kernels.parameters import NO_LIMIT, WEAK
+from newton_like.kernels.solvers.closure_rows import (
+    DRIVE,
+    DRY,
+    HARD,
+    LENGTH,
+    LIMIT,
+    POLYNOMIAL,
+    ROW_LAW,
+    SOFT,
+    SPRING,
+    TURN,
+)
+from newton_like.model.equality_settings import equalities_of
+from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.types import JointTargetMode
+
+KIND, LAW, PARENT, CHILD, SOURCE = range(5)
+
+
+@dataclass
+class Row:
+    """A row.
+
+    Attributes:
+        kind, law: see `kernels.solvers.closure_rows`.
+        ends: links of the parent and of the child.
+        vectors: anchors and directions, or the coefficients of a polynomial, ``[LOOP]``.
+        numbers: of the law.
+        source: which row of the dynamics library it is; -1: none.
+        targets: of a drive: where the targets of its coordinate and of its dof are in the control.
+    """
+
+    kind: int
+    law: int
+    ends: tuple[int, int]
+    vectors: np.ndarray
+    numbers: tuple = ()
+    source: int = -1
+    targets: tuple[int, int] = (-1, -1)
+
+
+@dataclass
+class SolverRows:
+    """The rows of all articulations of a model.
+
+    Attributes:
+        loops: those of the dynamics library.
+        rows: kind, law, link of the parent, link of the child and row of the dynamics library, ``[articulation_count, 5, rows]``. Rows with
+            laws before DRIVE come first; rows that an articulation lacks are NO_ROW.
+        numbers: vectors, then numbers of the law, ``[articulation_count, rows, LOOP + ROW_LAW]``.
+        targets: of drives, ``[articulation_count, rows, 2]``; see :class:`Row`.
+        soft_followers: mimic joints whose relation is a row.
+    """
+
+    loops: Loops
+    rows: np.ndarray
+    numbers: np.ndarray
+    targets: np.ndarray
+    soft_followers: frozenset = field(default_factory=frozenset)
+
+
+def solver_rows(model) -> SolverRows:
+    """The rows of a model.
+
+    Raises:
+        ValueError: a loop joint connects two articulations, or has a force that is not solved; an equality constraint is out of range.
+    """
+    loops = loops_of(model, distances=True)
+    found, followers = _Finder(model, loops).find()
+    for listed in found:
+        listed.sort(key=lambda row: (row.law >= DRIVE, row.law))
+    count = max((len(listed) for listed in found), default=0)
+    rows = np.zeros((len(found), 5, count), dtype=int)
+    rows[:, PARENT : CHILD + 1] = NONE
+    rows[:, SOURCE] = -1
+    numbers = np.zeros((len(found), count, LOOP + ROW_LAW))
+    targets = np.full((len(found), count, 2), -1)
+    for a, listed in enumerate(found):
+        for r, row in enumerate(listed):
+            rows[a, :, r] = row.kind, row.law, *row.ends, row.source
+            numbers[a, r, :LOOP] = row.vectors
+            numbers[a, r, LOOP : LOOP + len(row.numbers)] = row.numbers
+            targets[a, r] = row.targets
+    return SolverRows(loops, rows, numbers, targets, followers)
+
+
+class _Finder:
+    """Finds the rows of a model."""
+
+    def __init__(self, model, loops: Loops):
+        self.model, self.loops = model, loops
+        self.names = names_of(model)
+        self.equalities = equalities_of(model)
+        self.soft: dict[int, tuple] = {}
+        if self.equalities is not None:
+            targets, rules = self.equalities["target"], self.equalities["rules"]
+            self.soft = {int(j): self._softness(i) for i, j in enumerate(targets) if j >= 0 and rules[i]}
+        names = (
+            "joint_type", "joint_enabled", "joint_parent", "joint_articulation", "joint_X_p", "joint_X_c", "joint_q_start",
+            "joint_qd_start", "joint_dof_dim", "joint_min_distance", "joint_max_distance", "joint_target_mode", "joint_target_ke",
+            "joint_target_kd", "joint_effort_limit", "joint_friction", "joint_damping", "joint_stiffness", "joint_rest_q",
+            "joint_limit_lower", "joint_limit_upper", "joint_mimic_joint", "joint_mimic_coeffs",
+        )  # fmt: skip
+        for name in names:
+            setattr(self, name.removeprefix("joint_"), getattr(model, name).numpy())
+
+    def _softness(self, i: int) -> tuple:
+        return tuple(soft_numbers(self.equalities["solref"][i], self.equalities["solimp"][i]))
+
+    def find(self) -> tuple[list[list[Row]], frozenset]:
+        found: list[list[Row]] = []
+        for a, (joints, ranges) in enumerate(zip(self.loops.joints, self.loops.ranges, strict=True)):
+            listed = []
+            for j, (start, end) in zip(joints, ranges, strict=True):
+                if self.enabled[j]:
+                    listed += self._closing(a, j, start, end)
+                    listed += self._along(j)
+            found.append(listed)
+        followers = self._add_equalities(found)
+        return found, followers
+
+    def _row(self, j: int):
+        return JOINT_TYPES[int(self.type[j])]
+
+    def _name(self, j: int) -> str:
+        return f"loop joint '{self.model.joint_label[j]}' (index {j})"
+
+    def _closing(self, a: int, j: int, start: int, end: int) -> list[Row]:
+        """The rows that block directions, and those of limits of a distance."""
+        law = (SOFT, self.soft[j]) if j in self.soft else (HARD, ())
+        rows, numbers = self.loops.rows[a], self.loops.numbers[a]
+        found = [
+            Row(int(rows[0, r]), law[0], (int(rows[1, r]), int(rows[2, r])), numbers[r], law[1], r)
+            for r in range(start, end)
+        ]
+        if self._row(j).limits_distance:
+            shortest, longest = float(self.min_distance[j]), float(self.max_distance[j])
+            vectors = np.zeros(LOOP)
+            vectors[:3], vectors[3:6] = self.X_p[j][:3], self.X_c[j][:3]
+            if shortest == longest and shortest >= 0.0:
+                vectors[PARENT_DIRECTION] = shortest
+                found.append(Row(LENGTH, *law[:1], self._ends(j), vectors, law[1]))
+            elif max(shortest, longest) >= 0.0:
+                bounds = (shortest if shortest >= 0.0 else -NO_LIMIT, longest if longest >= 0.0 else NO_LIMIT)
+                found.append(Row(LENGTH, LIMIT, self._ends(j), vectors, bounds))
+        return found
+
+    def _ends(self, j: int) -> tuple[int, int]:
+        parent = int(self.parent[j])
+        link = self.names.link
+        return (int(link[parent]) if parent >= 0 else WORLD), int(link[int(self.names.child[j])])
+
+    def _along(self, j: int) -> list[Row]:
+        """The rows of forces along the directions in which a loop joint moves."""
+        linear, angular = (int(n) for n in self.dof_dim[j])
+        first, coordinate = int(self.qd_start[j]), int(self.q_start[j])
+        found = []
+        if self._row(j).floats:
+            return found
+        frame = axes_of(self.model, j)
+        ball = self._row(j).turns_only
+        for n in range(linear + angular):
+            laws = self._laws(first + n, -1 if ball else coordinate + n)
+            if not laws:
+                continue
+            turns = n >= linear
+            if turns and (angular > 1 and not ball):
+                raise ValueError(
+                    f"{self._name(j)} turns about {angular} axes and has forces along them ({', '.join(name for name, *_ in laws)}),"
+                    " which are not solved; set them to 0, or close the loop at another joint"
+                )
+            if ball and (refused := [name for name, law, *_ in laws if law not in (DRY,) and name != "damping"]):
+                raise ValueError(
+                    f"{self._name(j)} is a ball joint with {', '.join(refused)}, which is not solved; set it to 0, or close the loop"
+                    " at another joint"
+                )
+            vectors = self._vectors(j, frame, n, linear)
+            kind = TURN if turns else LINEAR
+            for _name, law, numbers, targets in laws:
+                found.append(Row(kind, law, self._ends(j), vectors, numbers, -1, targets))
+        return found
+
+    def _vectors(self, j: int, frame, n: int, linear: int) -> np.ndarray:
+        x_p, x_c = (x[j].astype(np.float64) for x in (self.X_p, self.X_c))
+        sliding, turning = frame
+        if n < linear:
+            return np.concatenate([x_p[:3], x_c[:3], quat_rotate(x_p[3:], sliding[n]), np.zeros(3)])
+        k = n - linear
+        vectors = np.zeros(LOOP)
+        across = turning[(k + 1) % 3]
+        vectors[PARENT_DIRECTION : PARENT_DIRECTION + 3] = quat_rotate(x_p[3:], turning[k])
+        vectors[PARENT_ANCHOR : PARENT_ANCHOR + 3] = quat_rotate(x_p[3:], across)
+        vectors[CHILD_DIRECTION : CHILD_DIRECTION + 3] = quat_rotate(x_c[3:], across)
+        return vectors
+
+    def _laws(self, i: int, coordinate: int) -> list[tuple]:
+        """Forces along dof i: a name, the law, its numbers, and where targets are."""
+        laws = []
+        stiffness, damping = float(self.stiffness[i]), float(self.damping[i])
+        rest = float(self.rest_q[coordinate]) if coordinate >= 0 else 0.0
+        if stiffness > 0.0 or damping > 0.0:
+            laws.append(
+                ("stiffness" if stiffness > 0.0 else "damping", SPRING, (stiffness, damping, rest, 0.0), (-1, -1))
+            )
+        mode = int(self.target_mode[i])
+        ke = float(self.target_ke[i]) if mode & JointTargetMode.POSITION else 0.0
+        kd = float(self.target_kd[i]) if mode & (JointTargetMode.POSITION | JointTargetMode.VELOCITY) else 0.0
+        if ke > 0.0 or kd > 0.0:
+            effort = float(self.effort_limit[i])
+            place = i if mode & JointTargetMode.VELOCITY else -1
+            numbers = (ke, kd, 0.0, 0.0)
+            if effort < WEAK:
+                laws.append(("a drive", DRIVE, (*numbers, effort), (coordinate, place)))
+            else:
+                laws.append(("a drive", SPRING, numbers, (coordinate, place)))
+        if self.friction[i] > 0.0:
+            laws.append(("friction", DRY, (float(self.friction[i]),), (-1, -1)))
+        lower, upper = float(self.limit_lower[i]), float(self.limit_upper[i])
+        if lower > -NO_LIMIT or upper < NO_LIMIT:
+            laws.append(("limits", LIMIT, (max(lower, -NO_LIMIT), min(upper, NO_LIMIT)), (-1, -1)))
+        return laws
+
+    def _add_equalities(self, found: list[list[Row]]) -> frozenset:
+        """Adds polynomials and soft mimic relations. Returns the followers of these."""
+        followers = set()
+        for j in self.soft:
+            if self.mimic_joint[j] >= 0:
+                c0, c1 = (float(x) for x in self.mimic_coeffs[j])
+                followers.add(j)
+                self._add_polynomial(found, j, int(self.mimic_joint[j]), (c0, c1), (SOFT, self.soft[j]))
+        rows = self.equalities
+        for i in range(0 if rows is None else len(rows["target"])):
+            if rows["target"][i] >= 0:
+                continue
+            law = (SOFT, self._softness(i)) if rows["rules"][i] else (HARD, ())
+            coefficients = rows["polycoef"][i].tolist()
+            self._add_polynomial(found, int(rows["joint1"][i]), int(rows["joint2"][i]), coefficients, law)
+        return frozenset(followers)
+
+    def _add_polynomial(self, found, j: int, leader: int, coefficients, law) -> None:
+        for k in (j, leader):
+            if k >= 0 and (not self._row(k).axis_by_axis or sum(self.dof_dim[k]) != 1 or self.articulation[k] < 0):
+                raise ValueError(
+                    f"an equality constraint ties joint '{self.model.joint_label[k]}' (index {k}), which is not a revolute or prismatic"
+                    " joint of an articulation; tie such joints"
+                )
+        a = int(self.articulation[j])
+        if leader >= 0 and self.articulation[leader] != a:
+            raise ValueError(
+                f"an equality constraint ties joint '{self.model.joint_label[j]}' (index {j}) to joint"
+                f" '{self.model.joint_label[leader]}' (index {leader}) of another articulation; list the joints of both in one"
+            )
+        vectors = np.zeros(LOOP)
+        # without a leader, the polynomial is its constant
+        used = coefficients if leader >= 0 else coefficients[:1]
+        vectors[: len(used)] = used
+        link, child = self.names.link, self.names.child
+        ends = (int(link[int(child[leader])]) if leader >= 0 else WORLD, int(link[int(child[j])]))
+        found[a].append(Row(POLYNOMIAL, *law[:1], ends, vectors, law[1]))

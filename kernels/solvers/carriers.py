@@ -8,6 +8,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES
+from newton_like.kernels.solvers.tendons import TENDON_IMPULSES
 from newton_like.kernels.tree import PRESCRIBED
 
 
@@ -84,6 +85,9 @@ def carrier_program(m: types.SimpleNamespace) -> dict:
         for r in range(T.loop_rows):
             p = m.get(mem, L.coupling_impulse + T.couplings + r, t)
             work = m.add(work, carried_dense_work(b, t, L.loop_row + T.dofs * r, p, T, P, L, mem))
+        for i in range(TENDON_IMPULSES * T.tendons):
+            p = m.get(mem, L.coupling_impulse + T.first_tendon + i, t)
+            work = m.add(work, carried_dense_work(b, t, L.tendon_y + T.dofs * (i // TENDON_IMPULSES), p, T, P, L, mem))
         for n in range(limits):
             i = active[T.candidates + n, t] // 2
             for j in range(DOF_IMPULSES):

@@ -403,7 +403,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
         return joints
 
     def add_tendon(self, tendon: Tendon) -> int:
-        """Adds a tendon as data to the current world. Solvers raise ValueError for models with tendons.
+        """Adds a tendon to the current world.
 
         Returns:
             Its index in ``tendons``.

@@ -13,7 +13,6 @@ from newton_like.model.arguments import arrays_of_state
 from newton_like.model.contacts import FORCE
 from newton_like.programs.program import Field, Program
 from newton_like.programs.run import run
-from newton_like.solvers.featherstone.arrays import INPUTS
 from newton_like.types import warp_types
 
 _MOVED = Program(
@@ -98,7 +97,7 @@ class ContactReport:
             contacts.rigid_contact_count.zero_()
             return
         if given is None:
-            given = recording.arrays[len(INPUTS) : len(INPUTS) + 2]
+            given = recording.written[:2]
         # contacts are found in the middle of a step, half a step before the state that it writes
         self.time.fill_(-0.5 * recording.dt / recording.steps)
         joints = [flat(array, model.dtype) for array in given]

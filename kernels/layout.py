@@ -172,6 +172,7 @@ STEP = (
     Row("tendon_length", "their lengths", lambda n: n.tendons, shared=True),
     Row("tendon_j", "derivatives of these, over all dofs", lambda n: n.dofs * n.tendons, shared=True),
     Row("tendon_y", "these whitened", lambda n: n.dofs * n.tendons, "carriers"),
+    Row("tendon_tau", "joint forces of springs, dampers and drives", lambda n: n.dofs if n.tendons else 0),
     Row("tendon_row", "coefficients of tendons", lambda n: n.tendon_numbers * n.tendons),
     Row("tendon_force", "their forces in the last step", lambda n: n.tendons, "kernel", lambda n: n.tendons),
     # the search for impulses

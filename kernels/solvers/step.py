@@ -26,8 +26,8 @@ from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION
 AGAIN = 3
 
 
-def general_stages(m: types.SimpleNamespace, closed: bool = False) -> types.SimpleNamespace:
-    """The stages of a step over the numbers of `m`, for any robot; `closed`: also for those with loop joints."""
+def general_stages(m: types.SimpleNamespace, closed: bool = False, tensed: bool = False) -> types.SimpleNamespace:
+    """The stages of a step over the numbers of `m`, for any robot; `closed`: also for those with loop joints; `tensed`: with tendons."""
     real = m.real
 
     @m.func
@@ -35,6 +35,17 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False) -> types.Simp
         pass
 
     close_velocity = m.close_velocity if closed else leave_velocity
+
+    @m.func
+    def whiten_bias(t, dt: m.lane, T, L, mem):
+        m.whiten(t, dt, L.bias, T, L, mem)
+
+    @m.func
+    def whiten_tense(t, dt: m.lane, T, L, mem):
+        m.put_sums(t, L.trial, L.bias, L.tendon_tau, T.dofs, mem)
+        m.whiten(t, dt, L.trial, T, L, mem)
+
+    whiten_passive = whiten_tense if tensed else whiten_bias
 
     @m.func
     def factor_inertia(b, t, dt: m.lane, T, P, L, mem):
@@ -81,9 +92,9 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False) -> types.Simp
 
     @m.func
     def predict(b, t, o, T, P, L, mem):
-        """One more iteration for centred bias forces, the velocity without constraints, and the candidate contacts. Loop joints count for
-        the bias forces."""
-        m.whiten(t, m.fill(o.dt), L.bias, T, L, mem)
+        """One more iteration for centred bias forces, the velocity without constraints, and the candidate contacts. Loop joints and tendons
+        count for the bias forces."""
+        whiten_passive(t, m.fill(o.dt), T, L, mem)
         close_velocity(t, T, L, mem)
         m.unwhiten(t, T, L, mem)
         m.centre_bias(b, t, m.fill(o.dt), T, P, L, mem)
@@ -164,7 +175,10 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False) -> types.Simp
     tendon_forces, tendon_builds, tendon_report = m.tendon_forces, m.tendon_builds, m.tendon_report
     tendon_sweeps, tendon_sweeps_back = m.tendon_sweeps, m.tendon_sweeps_back
     recall_feature, keep_feature, forget_feature = m.recall_feature, m.keep_feature, m.forget_feature
-    own = ("m", "real", "closed", "close_velocity", "leave_velocity", "factor_inertia", "find_excess", "free_velocity")
+    own = (
+        "m", "real", "closed", "tensed", "close_velocity", "leave_velocity", "whiten_bias", "whiten_tense", "whiten_passive",
+        "factor_inertia", "find_excess", "free_velocity",
+    )  # fmt: skip
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})
 
 

@@ -1,16 +1,18 @@
 """Tendons in a step: springs, dampers, drives, dry friction and limits along their lengths L, whose derivative is the row J.
 
-Springs, dampers, inertia and drives have a force f + s (u_0 - u) / dt that falls with the velocity u = J v+; u_0 is that before the step,
-and
+Springs, dampers, inertia and drives have a force f at the middle of the step and the velocity u_0 before it, which goes to the joint
+forces, where bias forces and predicted velocities see it. The rest is a row: its impulse falls with the velocity u = J v+, as soft as the
+spring is.
 
-    s = dt (dt stiffness + damping) + inertia
+    spring     p = -k dt^2 (b u + (b - 1/2) u_0)
+    damper     p = d dt (u_0 - u)
+    inertia    p = m (u_0 - u)
+    drive      p = (ke dt^2 + kd dt) (u_0 - u), within +- dt limit - dt f
 
-So f goes to the joint forces, where bias forces and predicted velocities see it, and the rest is a row with the impulse p:
-
-    p = s (u_0 - u)        a drive: within +- dt limit - dt f
-
-as soft as the spring is, and stable for springs and dampers of any size. Friction and limits are rows as those of joints. The rows of
-a tendon share one whitened row y, see `kernels.rows`; limits are soft as in MuJoCo, see `kernels.solvers.contact_law`.
+b = 1/4 is the trapezoidal rule, which keeps the energy of a spring; b = 1/2 takes the force at the end of the step, which ends the motion
+of a stiff spring within one step. b rises from one to the other with x = k dt^2 J M^-1 J^T, as 1/4 + 1/4 x / (4 + x). Both are stable for
+springs and dampers of any size. Friction and limits are rows as those of joints. The rows of a tendon share one whitened row y, see
+`kernels.rows`; limits are soft as in MuJoCo, see `kernels.solvers.contact_law`.
 """
 
 import types
@@ -36,12 +38,13 @@ from newton_like.kernels.dynamics.tendons import (
 TENDON_IMPULSES = 4
 OF_SPRING, OF_DRIVE, OF_FRICTION, OF_LIMIT = range(TENDON_IMPULSES)
 
-# The record of a tendon: s and s u_0 of spring and drive, the bounds of the drive's impulse, J M^-1 J^T, both factors of the forms
-# 1 / (1 + s a), the limit (mass, softness, target, side), the impulse of friction at most, and the force f of spring and drive.
-TENDON_ROW = 17
+# The record of a tendon: k dt^2 and d dt + m of its spring; s and q of the impulses p = q - s u of spring and drive, the bounds of the
+# drive's impulse, J M^-1 J^T, both factors of the form 1 / (1 + s a), the limit (mass, softness, target, side, gap), the impulse of
+# friction at most, the force f of spring and drive, and u_0.
+TENDON_ROW = 19
 (
-    SPRING, SPRING_PUSH, DRIVE, DRIVE_PUSH, DRIVE_LOWER, DRIVE_UPPER, RESPONSE, SPRING_MASS, DRIVE_MASS, LIMIT_MASS, LIMIT_SOFTNESS,
-    LIMIT_TARGET, LIMIT_SIDE, LEAST_FRICTION, FORCE, SPEED, LIMIT_GAP,
+    TENSE, DRAG, SPRING, SPRING_PUSH, DRIVE, DRIVE_PUSH, DRIVE_LOWER, DRIVE_UPPER, RESPONSE, SPRING_MASS, DRIVE_MASS, LIMIT_MASS,
+    LIMIT_SOFTNESS, LIMIT_TARGET, LIMIT_SIDE, LIMIT_GAP, MOST_FRICTION, FORCE, SPEED,
 ) = range(TENDON_ROW)  # fmt: skip
 
 
@@ -55,7 +58,7 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def tendon_spring(b, t, n: int, dt: m.lane, T, L, mem) -> m.lane:
-        """s and s u_0 of the spring of tendon n; returns its force f."""
+        """k dt^2 and d dt + m of the spring of tendon n; returns its force f."""
         at = L.tendon_row + TENDON_ROW * n
         zero = m.fill(real(0.0))
         length = m.get(mem, L.tendon_length + n, t)
@@ -64,16 +67,15 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         stretch = m.larger(m.sub(length, tendon_param(b, t, n, REST_UPPER, T, L, mem)), zero)
         stretch = m.add(stretch, m.smaller(m.sub(length, tendon_param(b, t, n, REST_LOWER, T, L, mem)), zero))
         stiffness = tendon_param(b, t, n, STIFFNESS, T, L, mem)
-        stiff = m.where_lt(zero, m.mul(stretch, stretch), m.mul(dt, stiffness), zero)
-        drag = m.add(stiff, tendon_param(b, t, n, DAMPING, T, L, mem))
-        s = m.fma(dt, drag, tendon_param(b, t, n, ARMATURE, T, L, mem))
-        m.put(mem, at + SPRING, t, s)
-        m.put(mem, at + SPRING_PUSH, t, m.mul(s, speed))
-        return m.neg(m.fma(stiffness, stretch, m.mul(drag, speed)))
+        damping = tendon_param(b, t, n, DAMPING, T, L, mem)
+        tense = m.where_lt(zero, m.mul(stretch, stretch), m.mul(m.mul(dt, dt), stiffness), zero)
+        m.put(mem, at + TENSE, t, tense)
+        m.put(mem, at + DRAG, t, m.fma(dt, damping, tendon_param(b, t, n, ARMATURE, T, L, mem)))
+        return m.neg(m.fma(stiffness, stretch, m.mul(damping, speed)))
 
     @m.func
     def tendon_drive(b, t, n: int, dt: m.lane, T, L, mem) -> m.lane:
-        """The same of its drive, and the bounds of its impulse."""
+        """s and s u_0 of its drive, and the bounds of its impulse; returns its force f."""
         at = L.tendon_row + TENDON_ROW * n
         speed = m.get(mem, at + SPEED, t)
         ke = tendon_param(b, t, n, KE, T, L, mem)
@@ -93,8 +95,10 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def tendon_forces(b, t, o, T, P, L, mem):
-        """Lengths and rows of all tendons; tau <- + the forces of springs, dampers and drives at the velocity before the step."""
+        """Lengths and rows of all tendons; tendon_tau <- the joint forces of springs, dampers and drives at the velocity before the step;
+        tau <- + these."""
         dt = m.fill(o.dt)
+        m.clear(t, L.tendon_tau, T.dofs, mem)
         for n in range(T.tendons):
             at = L.tendon_row + TENDON_ROW * n
             m.find_tendon(b, t, n, T, L, mem)
@@ -102,7 +106,7 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
             force = tendon_spring(b, t, n, dt, T, L, mem)
             force = m.add(force, tendon_drive(b, t, n, dt, T, L, mem))
             m.put(mem, at + FORCE, t, force)
-            m.put(mem, at + LEAST_FRICTION, t, m.mul(dt, tendon_param(b, t, n, FRICTION, T, L, mem)))
+            m.put(mem, at + MOST_FRICTION, t, m.mul(dt, tendon_param(b, t, n, FRICTION, T, L, mem)))
             length = m.get(mem, L.tendon_length + n, t)
             low = m.sub(length, tendon_param(b, t, n, LIMIT_LOWER, T, L, mem))
             high = m.sub(tendon_param(b, t, n, LIMIT_UPPER, T, L, mem), length)
@@ -111,7 +115,8 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
             row = L.tendon_j + T.dofs * n
             for i in range(T.tendon_span[n], T.tendon_span[n + 1]):
                 k = T.tendon_span[i]
-                m.put(mem, L.tau + k, t, m.fma(force, m.get(mem, row + k, t), m.get(mem, L.tau + k, t)))
+                m.put(mem, L.tendon_tau + k, t, m.fma(force, m.get(mem, row + k, t), m.get(mem, L.tendon_tau + k, t)))
+        m.put_sums(t, L.tau, L.tau, L.tendon_tau, T.dofs, mem)
 
     @m.func
     def tendon_dot(t, n: int, w: int, T, L, mem) -> m.lane:
@@ -172,6 +177,19 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         return m.div(m.mul(p, m.fnma(m.fill(real(0.5)), p, push)), m.larger(s, m.fill(real(1.0e-20))))
 
     @m.func
+    def spring_row(t, at: int, a: m.lane, mem) -> m.lane:
+        """The row of a spring; returns its s."""
+        tense = m.get(mem, at + TENSE, t)
+        drag = m.get(mem, at + DRAG, t)
+        stiff = m.mul(tense, a)
+        share = m.mul(m.fill(real(0.25)), m.div(stiff, m.add(m.fill(real(4.0)), stiff)))
+        quarter = m.fill(real(0.25))
+        s = m.fma(m.add(quarter, share), tense, drag)
+        m.put(mem, at + SPRING, t, s)
+        m.put(mem, at + SPRING_PUSH, t, m.mul(m.fma(m.sub(quarter, share), tense, drag), m.get(mem, at + SPEED, t)))
+        return s
+
+    @m.func
     def tendon_build(b, t, n: int, o, T, P, L, mem):
         """The rows of tendon n, warm-started."""
         zero = m.fill(real(0.0))
@@ -181,7 +199,7 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         p = L.coupling_impulse + T.first_tendon + TENDON_IMPULSES * n
         whiten_tendon(t, n, T, L, mem)
         a = m.larger(tendon_dot(t, n, L.tendon_y + T.dofs * n, T, L, mem), m.fill(real(1.0e-20)))
-        spring = m.get(mem, at + SPRING, t)
+        spring = spring_row(t, at, a, mem)
         drive = m.get(mem, at + DRIVE, t)
         m.put(mem, at + RESPONSE, t, a)
         m.put(mem, at + SPRING_MASS, t, m.rcp(m.fma(spring, a, one)))
@@ -191,7 +209,7 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         first = m.where_lt(zero, spring, m.mul(dt, m.get(mem, p + OF_SPRING, t)), zero)
         second = m.where_lt(zero, drive, m.mul(dt, m.get(mem, p + OF_DRIVE, t)), zero)
         second = m.larger(m.get(mem, at + DRIVE_LOWER, t), m.smaller(second, m.get(mem, at + DRIVE_UPPER, t)))
-        most = m.get(mem, at + LEAST_FRICTION, t)
+        most = m.get(mem, at + MOST_FRICTION, t)
         third = m.larger(m.neg(most), m.smaller(m.mul(dt, m.get(mem, p + OF_FRICTION, t)), most))
         side = m.get(mem, at + LIMIT_SIDE, t)
         fourth = m.mul(acts, m.mul(dt, m.get(mem, p + OF_LIMIT, t)))
@@ -230,7 +248,7 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         total = m.add(total, change)
         u = m.fma(a, change, u)
 
-        most = m.get(mem, at + LEAST_FRICTION, t)
+        most = m.get(mem, at + MOST_FRICTION, t)
         old = m.get(mem, p + OF_FRICTION, t)
         new = m.larger(m.neg(most), m.smaller(m.sub(old, m.div(u, a)), most))
         m.put(mem, p + OF_FRICTION, t, new)

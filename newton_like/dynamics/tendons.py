@@ -59,7 +59,14 @@ class TendonItems:
 
     def of(self, batch) -> dict:
         """Integers and arrays of ``Tree`` for programs; see `tables` of :class:`newton_like.programs.program.Program`."""
-        return tree_tables([self], batch.template)
+        template = batch.template
+        own = [item for tendon in self.tendons for item in tendon]
+        dofs = max((item[1] for item in own if item[0] == JOINT), default=-1)
+        links = max((k for item in own if item[0] != JOINT for k in item[1:]), default=-1)
+        if dofs >= template.dofs or links >= template.bodies:
+            # articulations of another shape, which a mask leaves out
+            return tree_tables([TendonItems(((),) * len(self.tendons))], template)
+        return tree_tables([self], template)
 
 
 def tree_tables(trees: list[TendonItems], template) -> dict:

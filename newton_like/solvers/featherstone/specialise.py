@@ -136,7 +136,7 @@ class Specialiser:
         trace = Trace()
         real = np.float32 if self.m.real is wp.float32 else np.float64
         programs = traced_programs(trace, self.emitter.parameter, real)
-        stages = general_stages(programs, closed=self.T.loop_rows > 0)
+        stages = general_stages(programs, closed=self.T.loop_rows > 0, tensed=self.T.tendons > 0)
         getattr(stages, name)("b", "t", *args, self.o, self.T, self.P, self.L, None)
         return trace
 

@@ -51,7 +51,13 @@ def general_step(
     if `tensed`."""
     m = namespace(width, real, STEP_ROWS)
     return step_kernel(
-        m, general_stages(m, closed), given=given, paired=paired, surfaces=surfaces, closed=closed, tensed=tensed
+        m,
+        general_stages(m, closed, tensed),
+        given=given,
+        paired=paired,
+        surfaces=surfaces,
+        closed=closed,
+        tensed=tensed,
     )
 
 

@@ -40,11 +40,11 @@ OF_SPRING, OF_DRIVE, OF_FRICTION, OF_LIMIT = range(TENDON_IMPULSES)
 
 # The record of a tendon: k dt^2 and d dt + m of its spring; s and q of the impulses p = q - s u of spring and drive, the bounds of the
 # drive's impulse, J M^-1 J^T, both factors of the form 1 / (1 + s a), the limit (mass, softness, target, side, gap), the impulse of
-# friction at most, the force f of spring and drive, and u_0.
-TENDON_ROW = 19
+# friction at most, the force f of spring and drive, u_0, and positive where some row can have an impulse.
+TENDON_ROW = 20
 (
     TENSE, DRAG, SPRING, SPRING_PUSH, DRIVE, DRIVE_PUSH, DRIVE_LOWER, DRIVE_UPPER, RESPONSE, SPRING_MASS, DRIVE_MASS, LIMIT_MASS,
-    LIMIT_SOFTNESS, LIMIT_TARGET, LIMIT_SIDE, LIMIT_GAP, MOST_FRICTION, FORCE, SPEED,
+    LIMIT_SOFTNESS, LIMIT_TARGET, LIMIT_SIDE, LIMIT_GAP, MOST_FRICTION, FORCE, SPEED, NEED,
 ) = range(TENDON_ROW)  # fmt: skip
 
 
@@ -111,7 +111,12 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
             low = m.sub(length, tendon_param(b, t, n, LIMIT_LOWER, T, L, mem))
             high = m.sub(tendon_param(b, t, n, LIMIT_UPPER, T, L, mem), length)
             m.put(mem, at + LIMIT_SIDE, t, m.where_lt(high, low, m.fill(real(-1.0)), m.fill(real(1.0))))
-            m.put(mem, at + LIMIT_GAP, t, m.smaller(low, high))
+            gap = m.smaller(low, high)
+            m.put(mem, at + LIMIT_GAP, t, gap)
+            need = m.add(m.add(m.get(mem, at + TENSE, t), m.get(mem, at + DRAG, t)), m.get(mem, at + DRIVE, t))
+            need = m.larger(need, m.get(mem, at + MOST_FRICTION, t))
+            need = m.larger(need, m.law_on(b, T.first_tendon_law + n, gap, m.fill(real(1.0)), P))
+            m.put(mem, at + NEED, t, need)
             row = L.tendon_j + T.dofs * n
             for i in range(T.tendon_span[n], T.tendon_span[n + 1]):
                 k = T.tendon_span[i]
@@ -268,19 +273,25 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
     def tendon_builds(b, t, o, T, P, L, mem):
         """The rows of all tendons."""
         for n in range(T.tendons):
-            tendon_build(b, t, n, o, T, P, L, mem)
+            if m.any_lt(m.fill(real(0.0)), m.get(mem, L.tendon_row + TENDON_ROW * n + NEED, t)):
+                tendon_build(b, t, n, o, T, P, L, mem)
+            else:
+                m.clear(t, L.coupling_impulse + T.first_tendon + TENDON_IMPULSES * n, TENDON_IMPULSES, mem)
 
     @m.func
     def tendon_sweeps(t, T, L, mem):
         """One visit of each tendon."""
         for n in range(T.tendons):
-            tendon_sweep(t, n, T, L, mem)
+            if m.any_lt(m.fill(real(0.0)), m.get(mem, L.tendon_row + TENDON_ROW * n + NEED, t)):
+                tendon_sweep(t, n, T, L, mem)
 
     @m.func
     def tendon_sweeps_back(t, T, L, mem):
         """The same in the opposite order."""
-        for n in range(T.tendons):
-            tendon_sweep(t, T.tendons - 1 - n, T, L, mem)
+        for i in range(T.tendons):
+            n = T.tendons - 1 - i
+            if m.any_lt(m.fill(real(0.0)), m.get(mem, L.tendon_row + TENDON_ROW * n + NEED, t)):
+                tendon_sweep(t, n, T, L, mem)
 
     @m.func
     def tendon_report(t, T, L, mem):

@@ -196,7 +196,8 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
             if any(numbers[1:]):
                 model.findings.remark(NOT_LINEAR, name)
         rest = floats(element, "springlength", 2)
-        if rest is not None and rest[0] >= 0.0:
+        # -1 is the length at the start
+        if rest is not None and {*rest} != {-1.0}:
             values["rest_length"] = (rest[0], max(rest))
         elif joints:
             # of spatial tendons: that in the pose of the file, which the builder finds

@@ -21,8 +21,8 @@ class Row:
         meaning: the meaning of its numbers.
         size: a function from the namespace of counts (see :func:`sizes`) to the number of lanes; None: each program gives the size.
         read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"pairs"``,
-            ``"couplings"``, ``"loops"``, ``"carriers"`` (kinematic bodies) and ``"laws"`` (soft contacts of pairs), which specialised
-            steps also call. Traces contain all other readers.
+            ``"couplings"``, ``"loops"``, ``"tendons"``, ``"carriers"`` (kinematic bodies) and ``"laws"`` (soft contacts of pairs),
+            which specialised steps also call. Traces contain all other readers.
         kept: a function from the namespace of counts to the number of lanes, from the first one on, that persist between steps; None: no
             lane persists.
         shared: whether programs of the dynamics library also use a row of a step.
@@ -49,7 +49,7 @@ def _impulses(n) -> int:
 
 
 def _bonds(n) -> int:
-    return n.couplings + n.loop_rows
+    return n.bonds
 
 
 def _one(n) -> int:
@@ -59,23 +59,28 @@ def _one(n) -> int:
 KINEMATICS = (
     Row("q", "joint coordinates", lambda n: n.coords, "kernel"),
     Row("v", "joint velocities", _dofs, "kernel"),
-    Row("origin", "reference points of trees in the world", lambda n: 3 * n.trees, "hulls pairs"),
+    Row("origin", "reference points of trees in the world", lambda n: 3 * n.trees, "hulls pairs tendons"),
     Row(
         "quat",
         "orientations of bodies and, last, of the world as each tree has it",
         lambda n: 4 * (n.bodies + n.trees),
         "hulls pairs",
     ),
-    Row("rot", "the same as matrices", lambda n: 9 * (n.bodies + n.trees), "hulls couplings pairs"),
-    Row("pos", "places of link frames about the origin", lambda n: 3 * (n.bodies + n.trees), "hulls couplings pairs"),
+    Row("rot", "the same as matrices", lambda n: 9 * (n.bodies + n.trees), "hulls couplings pairs tendons"),
+    Row(
+        "pos",
+        "places of link frames about the origin",
+        lambda n: 3 * (n.bodies + n.trees),
+        "hulls couplings pairs tendons",
+    ),
     Row("com", "places of centres of mass about the origin", lambda n: 3 * (n.bodies + n.trees), "couplings laws"),
-    Row("subspace", "motion subspaces: six numbers a dof", lambda n: 6 * n.dofs, "couplings pairs"),
+    Row("subspace", "motion subspaces: six numbers a dof", lambda n: 6 * n.dofs, "couplings pairs tendons"),
     Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + n.trees), "hulls pairs loops"),
     Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + n.trees), "loops"),
     Row("load", "wrenches on bodies and what they carry", lambda n: 6 * n.bodies),
     Row("composite", "inertias of bodies and what they carry", lambda n: 10 * n.bodies, "pairs"),
     # the kernel reads the same entries as the traced stage `predict`
-    Row("h", "joint-space inertia or its factor, a packed triangle", lambda n: n.entries, "couplings pairs"),
+    Row("h", "joint-space inertia or its factor, a packed triangle", lambda n: n.entries, "couplings pairs tendons"),
 )
 """Rows of every program."""
 
@@ -89,7 +94,7 @@ STEP = (
     # forces without constraints, and the resulting velocity
     Row("error", "from coordinates to their targets, by dof", _dofs, shared=True),
     Row("strain", "from rest values to coordinates, by dof", _dofs, shared=True),
-    Row("root", "inverse roots of the factor's diagonal", _dofs, "couplings kernel", shared=True),
+    Row("root", "inverse roots of the factor's diagonal", _dofs, "couplings kernel tendons", shared=True),
     Row("carried", "masses on moving joints behind bodies", lambda n: n.bodies, shared=True),
     Row("light", "one for bodies of hardly any mass beside that", lambda n: n.bodies, shared=True),
     Row("drag", "armature and implicit passive terms of the diagonal", _dofs),
@@ -104,7 +109,7 @@ STEP = (
     Row("bias_size", "square of the velocity of a tree", _trees),
     Row("middle", "velocities at the middle of the step", _dofs),
     Row("trial", "forces at these velocities, or without constraints", _dofs),
-    Row("tau", "forces without the bias", _dofs, shared=True),
+    Row("tau", "forces without the bias", _dofs, "tendons", shared=True),
     Row("u", "new velocities", _dofs, "kernel", shared=True),
     Row("z", "new velocities, whitened", _dofs, "couplings kernel", shared=True),
     # contacts: candidates have positions and forces, active contacts have constraint rows
@@ -115,7 +120,7 @@ STEP = (
     # impulses are contiguous, so that they are scaled, copied and cleared together
     Row("impulse", "impulses of candidates, between steps forces", lambda n: n.contact_rows * n.candidates, "kernel",
         lambda n: n.contact_rows * n.candidates, shared=True),
-    Row("coupling_impulse", "the same of couplings, then of rows of loop joints", _bonds, "couplings kernel", _bonds),
+    Row("coupling_impulse", "the same of couplings, then of rows of loop joints, then of tendons", _bonds, "couplings kernel", _bonds),
     Row("dof_impulse", "the same of friction, velocity limit and position limit of dofs", lambda n: 3 * n.dofs, "kernel",
         lambda n: n.limit_rows),
     Row("contact", "coefficients of active contacts", lambda n: n.contact_numbers * n.candidates, "kernel", shared=True),
@@ -164,6 +169,16 @@ STEP = (
     Row("loop_step", "a correction of their forces", lambda n: n.loop_rows, shared=True),
     Row("loop_q", "coordinates that are set aside", lambda n: n.coords if n.loop_rows else 0),
     Row("loop_v", "velocities that are set aside", lambda n: n.dofs if n.loop_rows else 0),
+    # tendons
+    Row("tendon_f", "forces of their drives", lambda n: n.tendons),
+    Row("tendon_target_q", "lengths that drives aim at", lambda n: n.tendons),
+    Row("tendon_target_qd", "and their rates", lambda n: n.tendons),
+    Row("tendon_length", "their lengths", lambda n: n.tendons, shared=True),
+    Row("tendon_j", "derivatives of these, over all dofs", lambda n: n.dofs * n.tendons, shared=True),
+    Row("tendon_y", "these whitened", lambda n: n.dofs * n.tendons, "carriers"),
+    Row("tendon_tau", "joint forces of springs, dampers and drives", lambda n: n.dofs if n.tendons else 0),
+    Row("tendon_row", "coefficients of tendons", lambda n: n.tendon_numbers * n.tendons),
+    Row("tendon_force", "their forces in the last step", lambda n: n.tendons, "kernel", lambda n: n.tendons),
     # the search for impulses
     Row("warm_work", "what remembered impulses do along the targets of their rows", _one, "kernel"),
     Row("free_z", "z without impulses", _dofs, "kernel"),
@@ -230,6 +245,7 @@ LIBRARY = (
     # loop joints
     Row("loop_force", "their forces"),
     Row("loop_given", "which of them are independent"),
+    Row("tendon", "numbers of tendons, see `kernels.dynamics.tendons`"),
     # robots of the SDK
     Row("base_twist", "twist of the base link"),
     Row("base_acceleration", "its acceleration"),
@@ -263,9 +279,9 @@ def sizes(rows: Iterable[Row], counts) -> dict[str, int]:
     Args:
         rows: rows with a `size`.
         counts: a namespace with coords, dofs, bodies, trees, entries (of `h`) and reach (the longest chain); for a step also candidates,
-            colliders, contact_rows, couplings, loop_rows, limit_rows and given, and the sizes of records: contact_numbers, dof_numbers,
-            coupling_numbers, loop_numbers, ledger_numbers, those of `kernels.collision.pairs.records`; pairs, shapes, first_paired
-            and packed.
+            colliders, contact_rows, couplings, loop_rows, tendons, bonds, limit_rows and given, and the sizes of records: contact_numbers,
+            dof_numbers, coupling_numbers, loop_numbers, tendon_numbers, ledger_numbers, those of `kernels.collision.pairs.records`; pairs,
+            shapes, first_paired and packed.
     """
     return {row.name: row.size(counts) for row in rows}
 

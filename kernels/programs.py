@@ -46,6 +46,8 @@ from newton_like.kernels.dynamics.moved import moved_program
 from newton_like.kernels.dynamics.representation import representation_program
 from newton_like.kernels.dynamics.rnea import rnea_program
 from newton_like.kernels.dynamics.system import system_program
+from newton_like.kernels.dynamics.tendons import tendon_program
+from newton_like.kernels.dynamics.wrapping import wrapping_program
 from newton_like.kernels.interpreter import interpreter_program
 from newton_like.kernels.joints.configuration import configuration_dispatch
 from newton_like.kernels.joints.forward import joint_dispatch
@@ -72,6 +74,7 @@ from newton_like.kernels.solvers.drives import drive_program
 from newton_like.kernels.solvers.impulses import impulse_program
 from newton_like.kernels.solvers.integrate import integrate_program
 from newton_like.kernels.solvers.packed import packed_program
+from newton_like.kernels.solvers.tendons import tendon_row_program
 from newton_like.kernels.spans import span_program
 from newton_like.kernels.spatial import spatial_algebra
 from newton_like.kernels.tree import tree_structs
@@ -110,6 +113,8 @@ LAYERS = (
     rigid_contact_program,
     contact_search_program,
     loop_program,
+    wrapping_program,
+    tendon_program,
     hull_corner_program,
     plane_collision,
     segment_program,
@@ -141,6 +146,7 @@ LAYERS = (
     contact_row_program,
     packed_program,
     coupling_program,
+    tendon_row_program,
     carrier_program,
     impulse_program,
     integrate_program,

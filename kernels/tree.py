@@ -28,6 +28,9 @@ FIXED, REVOLUTE, PRISMATIC, BALL, FREE, COMPOUND = range(6)
 # Representations of velocities, see newton_like.kernels.dynamics.representation; NATIVE: the joint's own velocities.
 NATIVE, COM, MIXED, INERTIAL, BODY_FIXED = range(5)
 
+# Kinds of pieces of tendons: a straight line; around a sphere or a cylinder, on the outside or, by a side site, on the inside.
+STRAIGHT, ROUND_SPHERE, ROUND_CYLINDER, IN_SPHERE, IN_CYLINDER = range(1, 6)
+
 # Parameter blocks: the size of each block, and the positions of parameters in it.
 
 BODY = 10  # inertia about the centre of mass: xx yy zz xy xz yz, link axes
@@ -205,6 +208,20 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         loop_uniform: wp.array[m.real]
         loop_varying: m.memory
         proximal_steps: int
+        # impulses of couplings, then of rows of loop joints, then of tendons, and where those of tendons begin
+        bonds: int
+        first_tendon: int
+        # tendons, see `kernels.dynamics.tendons`: the first item of each and, last, their number; the integers of items; where the dofs
+        # of each tendon, and those below them, begin and, last, end in this list, then these, ascending
+        tendons: int
+        tendon_at: wp.array[int]
+        tendon_item: wp.array[int]
+        tendon_span: wp.array[int]
+        # in a step, their numbers: one copy, or one lane a world where they differ; and where the laws of their limits begin
+        tendons_vary: int
+        tendon_uniform: wp.array[m.real]
+        tendon_varying: m.memory
+        first_tendon_law: int
         # the operations of an interpreted program
         code: wp.array[int]
 

@@ -8,6 +8,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES
+from newton_like.kernels.solvers.tendons import TENDON_IMPULSES
 from newton_like.kernels.tree import PRESCRIBED
 
 
@@ -86,6 +87,9 @@ def carrier_program(m: types.SimpleNamespace) -> dict:
             if r < T.loop_block and T.loop_rows > T.loop_block:
                 p = m.add(p, m.closure_share(t, r, T, L, mem))
             work = m.add(work, carried_dense_work(b, t, L.loop_row + T.dofs * r, p, T, P, L, mem))
+        for i in range(TENDON_IMPULSES * T.tendons):
+            p = m.get(mem, L.coupling_impulse + T.first_tendon + i, t)
+            work = m.add(work, carried_dense_work(b, t, L.tendon_y + T.dofs * (i // TENDON_IMPULSES), p, T, P, L, mem))
         for n in range(limits):
             i = active[T.candidates + n, t] // 2
             for j in range(DOF_IMPULSES):

@@ -220,7 +220,7 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         if law == SOFT:
             d = row_impedance(t, r, closure_error(t, r, T, L, mem), L, mem)
             return m.mul(a, m.div(m.sub(m.fill(real(1.0)), d), d))
-        if law == SPRING or law == DRIVE:  # noqa: SIM109
+        if law == SPRING or law == DRIVE:
             return m.rcp(m.larger(m.mul(dt, spring_slope(t, r, dt, L, mem)), m.fill(real(1.0e-30))))
         return m.fill(real(0.0))
 

@@ -26,7 +26,7 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
             for i in range(T.dofs):
                 z = m.get(mem, L.z + i, t)
                 m.put(mem, L.z + i, t, m.where_lt(zero, change, m.get(mem, L.free_z + i, t), z))
-            for i in range(T.couplings + T.loop_rows):
+            for i in range(T.bonds):
                 p = L.coupling_impulse + i
                 m.put(mem, p, t, m.where_lt(zero, change, zero, m.get(mem, p, t)))
             for n in range(limits):
@@ -41,7 +41,7 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def scale_impulses(t, contacts: int, limits: int, s: m.lane, T, L, mem, active: wp.array2d[int]):
         """All impulses of active rows times s."""
-        for e in range(T.couplings + T.loop_rows):
+        for e in range(T.bonds):
             m.put(mem, L.coupling_impulse + e, t, m.mul(s, m.get(mem, L.coupling_impulse + e, t)))
         for n in range(limits):
             p = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + n, t] // 2)

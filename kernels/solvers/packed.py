@@ -119,7 +119,7 @@ def _extrapolate_code(width: int, real) -> str:
                 simd* const p = M + L.dof_impulse + {DOF_IMPULSES} * (row / 2);
                 simd* const swept = M + L.swept_impulse + place; simd* const start = M + L.start_impulse + place; {body} }}
             {{
-                const int n = T.couplings + T.loop_rows, place = rows * contacts + {DOF_IMPULSES} * limits;
+                const int n = T.bonds, place = rows * contacts + {DOF_IMPULSES} * limits;
                 simd* const p = M + L.coupling_impulse;
                 simd* const swept = M + L.swept_impulse + place; simd* const start = M + L.start_impulse + place; {body} }}"""
 

@@ -13,7 +13,12 @@ from newton_like.kernels.simd import compiler_flags
 from newton_like.kernels.solvers.deep import deep_function
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY, SETTLED
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
-from newton_like.kernels.solvers.sweeps import stages_without_loops, stages_without_pairs, sweep_function
+from newton_like.kernels.solvers.sweeps import (
+    stages_without_loops,
+    stages_without_pairs,
+    stages_without_tendons,
+    sweep_function,
+)
 from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION, PRESCRIBED, VELOCITY
 
 # Solutions of a step beside the first one, each with the impulses of the one before: the second one where any limit is broken, the
@@ -21,8 +26,8 @@ from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION
 AGAIN = 3
 
 
-def general_stages(m: types.SimpleNamespace, closed: bool = False) -> types.SimpleNamespace:
-    """The stages of a step over the numbers of `m`, for any robot; `closed`: also for those with loop joints."""
+def general_stages(m: types.SimpleNamespace, closed: bool = False, tensed: bool = False) -> types.SimpleNamespace:
+    """The stages of a step over the numbers of `m`, for any robot; `closed`: also for those with loop joints; `tensed`: with tendons."""
     real = m.real
 
     @m.func
@@ -30,6 +35,17 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False) -> types.Simp
         pass
 
     close_velocity = m.close_velocity if closed else leave_velocity
+
+    @m.func
+    def whiten_bias(t, dt: m.lane, T, L, mem):
+        m.whiten(t, dt, L.bias, T, L, mem)
+
+    @m.func
+    def whiten_tense(t, dt: m.lane, T, L, mem):
+        m.put_sums(t, L.trial, L.bias, L.tendon_tau, T.dofs, mem)
+        m.whiten(t, dt, L.trial, T, L, mem)
+
+    whiten_passive = whiten_tense if tensed else whiten_bias
 
     @m.func
     def factor_inertia(b, t, dt: m.lane, T, P, L, mem):
@@ -76,9 +92,9 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False) -> types.Simp
 
     @m.func
     def predict(b, t, o, T, P, L, mem):
-        """One more iteration for centred bias forces, the velocity without constraints, and the candidate contacts. Loop joints count for
-        the bias forces."""
-        m.whiten(t, m.fill(o.dt), L.bias, T, L, mem)
+        """One more iteration for centred bias forces, the velocity without constraints, and the candidate contacts. Loop joints and tendons
+        count for the bias forces."""
+        whiten_passive(t, m.fill(o.dt), T, L, mem)
         close_velocity(t, T, L, mem)
         m.unwhiten(t, T, L, mem)
         m.centre_bias(b, t, m.fill(o.dt), T, P, L, mem)
@@ -156,8 +172,13 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False) -> types.Simp
     find_pairs, pair_build = m.find_pairs, m.pair_build
     closure_rows, closure_build, closure_sweep = m.closure_rows, m.closure_build, m.closure_sweep
     closure_correct = m.closure_correct
+    tendon_forces, tendon_builds, tendon_report = m.tendon_forces, m.tendon_builds, m.tendon_report
+    tendon_sweeps, tendon_sweeps_back = m.tendon_sweeps, m.tendon_sweeps_back
     recall_feature, keep_feature, forget_feature = m.recall_feature, m.keep_feature, m.forget_feature
-    own = ("m", "real", "closed", "close_velocity", "leave_velocity", "factor_inertia", "find_excess", "free_velocity")
+    own = (
+        "m", "real", "closed", "tensed", "close_velocity", "leave_velocity", "whiten_bias", "whiten_tense", "whiten_passive",
+        "factor_inertia", "find_excess", "free_velocity",
+    )  # fmt: skip
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})
 
 
@@ -170,15 +191,18 @@ def step_kernel(
     paired: bool = True,
     surfaces: bool = False,
     closed: bool = False,
+    tensed: bool = False,
 ):
     """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block.
 
     With `given`, contacts are handed over in ``contacts_in`` and not looked for. `level` of optimisation: None for Warp's choice.
     `paired`: whether bodies may touch each other; without, the kernel has no code for that. `surfaces`: the same for height fields and
-    meshes. `closed`: the same for loop joints.
+    meshes. `closed`: the same for loop joints. `tensed`: the same for tendons.
     """
     if not closed:
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_loops(m))})
+    if not tensed:
+        stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_tendons(m))})
     if surfaces:
         stages = types.SimpleNamespace(**{**vars(stages), "find_pairs": m.find_pairs_and_surfaces})
     if not paired:
@@ -199,6 +223,7 @@ def step_kernel(
     keep_feature, forget_feature = stages.keep_feature, stages.forget_feature
     closure_rows, closure_build, closure_sweep = stages.closure_rows, stages.closure_build, stages.closure_sweep
     closure_correct = stages.closure_correct
+    tendon_forces, tendon_builds, tendon_report = stages.tendon_forces, stages.tendon_builds, stages.tendon_report
 
     @m.func
     def one_tree(T) -> int:
@@ -355,6 +380,7 @@ def step_kernel(
         for e in range(T.couplings):
             coupling_build(b, t, e, o, T, P, L, mem)
         closure_build(b, t, o, T, P, L, mem)
+        tendon_builds(b, t, o, T, P, L, mem)
         for n in range(limits):
             i = active[T.candidates + n, t]
             dof_build(b, t, i // 2, i % 2, o, T, P, L, mem)
@@ -469,7 +495,7 @@ def step_kernel(
             c = kept_active[b, 1 + n]
             m.recall(mem, L.impulse + rows * c, L.kept_impulse + rows * n, t, kept, b, rows)
             recall_feature(b, t, c, n, T, L, mem, kept)
-        m.recall(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.couplings + T.loop_rows)
+        m.recall(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.bonds)
         for i in range(T.limit_rows):
             m.put(mem, L.dof_impulse + i, t, zero)
         if kept_active[b, T.candidates + 1] != 0:
@@ -479,6 +505,7 @@ def step_kernel(
         if m.any_given(b, B, pieces_in, 0):
             m.bring(b, t, B, 0, 1, pieces_in, mem)
             wrenches(b, t, o, T, P, L, mem)
+        tendon_forces(b, t, o, T, P, L, mem)
         for i in range(trees(T)):
             m.put(mem, L.bias_change + i, t, m.fill(real(1.0)))
             m.put(mem, L.bias_share + i, t, m.fill(real(0.5)))
@@ -505,7 +532,7 @@ def step_kernel(
         recheck(b, t, o, T, P, L, mem)
         for _ in range(AGAIN):
             if m.any_lt(zero, m.get(mem, L.over, t)):
-                limits = again(b, t, contacts, T.couplings + T.loop_rows + T.limit_rows, o, T, P, L, mem, active)
+                limits = again(b, t, contacts, T.bonds + T.limit_rows, o, T, P, L, mem, active)
 
         # what is remembered: forces of active rows alone, in the order of their candidates; the rest of the memory stays zero
         if report.shape[1] > 0:
@@ -525,8 +552,10 @@ def step_kernel(
         for n in range(contacts):
             kept_active[b, 1 + n] = active[n, t]
         kept_active[b, 0] = contacts
-        as_forces(t, L.coupling_impulse, T.couplings + T.loop_rows, o, mem)
-        m.keep(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.couplings + T.loop_rows)
+        as_forces(t, L.coupling_impulse, T.bonds, o, mem)
+        tendon_report(t, T, L, mem)
+        m.keep(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.bonds)
+        m.keep(mem, L.tendon_force, L.kept_tendon_force, t, kept, b, T.tendons)
         if limits > 0:
             as_forces(t, L.dof_impulse, T.limit_rows, o, mem)
             m.keep(mem, L.dof_impulse, L.kept_dof_impulse, t, kept, b, T.limit_rows)

@@ -29,6 +29,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     real = m.real
     coupling_sweep, friction_sweep, dof_sweep = stages.coupling_sweep, stages.friction_sweep, stages.dof_sweep
     contact_sweep, closure_sweep = stages.contact_sweep, stages.closure_sweep
+    tendon_sweeps, tendon_sweeps_back = stages.tendon_sweeps, stages.tendon_sweeps_back
 
     @m.func
     def sweep_rows(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
@@ -37,6 +38,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             for e in range(T.couplings):
                 coupling_sweep(t, e, T, L, mem)
             closure_sweep(t, T, L, mem)
+            tendon_sweeps(t, T, L, mem)
             if plain:
                 friction_sweep(b, t, o, T, P, L, mem)
             else:
@@ -76,6 +78,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         for e in range(T.couplings):
             coupling_sweep(t, e, T, L, mem)
         closure_sweep(t, T, L, mem)
+        tendon_sweeps(t, T, L, mem)
         if plain:
             friction_sweep(b, t, o, T, P, L, mem)
         else:
@@ -98,6 +101,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             for n in range(limits):
                 i = active[T.candidates + limits - 1 - n, t]
                 dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
+        tendon_sweeps_back(t, T, L, mem)
         closure_sweep(t, T, L, mem)
         for e in range(T.couplings):
             coupling_sweep(t, T.couplings - 1 - e, T, L, mem)
@@ -127,7 +131,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     @m.func
     def begin_to_extrapolate(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Notes the impulses and z with which the first sweep starts."""
-        for n in range(T.contact_rows * contacts + DOF_IMPULSES * limits + T.couplings + T.loop_rows):
+        for n in range(T.contact_rows * contacts + DOF_IMPULSES * limits + T.bonds):
             p = m.get(mem, impulse_at(n, contacts, limits, t, T, L, active), t)
             m.put(mem, L.start_impulse + n, t, p)
             m.put(mem, L.swept_impulse + n, t, p)
@@ -171,7 +175,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         for k in range(limits):
             at = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + k, t] // 2)
             back = change_back(t, at, of_limits + DOF_IMPULSES * k, DOF_IMPULSES, back, L, mem)
-        back = change_back(t, L.coupling_impulse, of_couplings, T.couplings + T.loop_rows, back, L, mem)
+        back = change_back(t, L.coupling_impulse, of_couplings, T.bonds, back, L, mem)
         old = m.where_lt(m.fill(real(0.0)), back, one, m.get(mem, L.pace, t))
         new = m.fma(m.fill(real(0.5)), m.sqrt(m.fma(m.fill(real(4.0)), m.mul(old, old), one)), m.fill(real(0.5)))
         m.put(mem, L.pace, t, new)
@@ -181,7 +185,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         for k in range(limits):
             at = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + k, t] // 2)
             go_on(t, at, of_limits + DOF_IMPULSES * k, DOF_IMPULSES, further, L, mem)
-        go_on(t, L.coupling_impulse, of_couplings, T.couplings + T.loop_rows, further, L, mem)
+        go_on(t, L.coupling_impulse, of_couplings, T.bonds, further, L, mem)
         for i in range(T.dofs):
             z = m.get(mem, L.z + i, t)
             m.put(mem, L.z + i, t, m.fma(further, m.sub(z, m.get(mem, L.swept_z + i, t)), z))
@@ -234,7 +238,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         rows = T.contact_rows * contacts
-        count = rows + DOF_IMPULSES * limits + T.couplings + T.loop_rows
+        count = rows + DOF_IMPULSES * limits + T.bonds
         packed = int(0)
         visited = int(contacts)
         first = int(0)
@@ -342,4 +346,28 @@ def stages_without_loops(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     return types.SimpleNamespace(
         closure_rows=closure_rows, closure_build=closure_build, closure_sweep=closure_sweep, closure_correct=closure_correct
+    )  # fmt: skip
+
+
+def stages_without_tendons(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The stages of a step that concern tendons, for clusters without any: they do nothing."""
+
+    @wp.func_native("")
+    def tendon_forces(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+
+    @wp.func_native("")
+    def tendon_builds(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+
+    @wp.func_native("")
+    def tendon_sweeps(t: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
+
+    @wp.func_native("")
+    def tendon_sweeps_back(t: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
+
+    @wp.func_native("")
+    def tendon_report(t: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
+
+    return types.SimpleNamespace(
+        tendon_forces=tendon_forces, tendon_builds=tendon_builds, tendon_sweeps=tendon_sweeps, tendon_sweeps_back=tendon_sweeps_back,
+        tendon_report=tendon_report,
     )  # fmt: skip

@@ -118,6 +118,29 @@ def add_limit_laws(model, batch, tables: ContactTables) -> ContactTables:
     return tables
 
 
+def add_tendon_laws(tables: ContactTables, laws: np.ndarray, count: int) -> ContactTables:
+    """Adds the laws of the limits of tendons to the tables of a batch of so many clusters, behind all others."""
+    first = tables.law_count
+    shapes = np.full((count, laws.shape[1]), -1)
+    shapes = (shapes, shapes)
+    if tables.laws is not None:
+        length = max(len(laws), len(tables.laws.table))
+        parts = [np.broadcast_to(x, (length, *x.shape[1:])) for x in (tables.laws.table, laws)]
+        laws = np.concatenate(parts, axis=1)
+        shapes = tuple(np.concatenate([old, shapes[0]], axis=1) for old in tables.laws.shapes)
+    tables.laws = Laws(shapes, laws)
+    tables.numbers.update(first_tendon_law=first)
+    return tables
+
+
+def soft_table(solref: np.ndarray, solimp: np.ndarray, margin: np.ndarray) -> np.ndarray:
+    """Laws of limits by these settings of MuJoCo, ``[n, LAW_TABLE]``."""
+    table = np.zeros((len(solref), LAW_TABLE))
+    table[:, LAW_SHIFT] = -margin
+    _soften(table, np.ones(len(solref), dtype=bool), solref, solimp)
+    return table
+
+
 def _explicit(settings: dict) -> tuple[np.ndarray, np.ndarray]:
     """Pairs with settings of their own, in ascending order of their codes: the codes, and which pairs they are."""
     first, second = (settings[name].astype(np.int64) for name in ("pair_geom1", "pair_geom2"))

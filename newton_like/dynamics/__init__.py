@@ -164,6 +164,7 @@ from newton_like.dynamics.system import (
     state_rate,
     velocity_rate,
 )
+from newton_like.dynamics.tendons import tendon_jacobian, tendon_kinematics, tendon_lengths, tendon_velocities
 
 # all functions and classes above
 __all__ = [name for name, value in globals().items() if callable(value)]

@@ -80,7 +80,12 @@ class Model(Fields):
         world_label: names of the worlds.
         frames: named frames of links that were merged into others, a :class:`newton_like.model.frames.FrameTable` on the host;
             call :meth:`notify_changed` after editing it.
-        tendons: kept as data, a list of :class:`newton_like.model.tendons.Tendon`.
+        tendons: a list of :class:`newton_like.model.tendons.Tendon`: what they run through. Their numbers are the arrays
+            ``tendon_offset, tendon_stiffness, tendon_damping, tendon_armature, tendon_rest_lower, tendon_rest_upper, tendon_target_ke,
+            tendon_target_kd, tendon_effort_limit, tendon_friction, tendon_limit_lower, tendon_limit_upper`` and the defaults of controls
+            ``tendon_f, tendon_target_q, tendon_target_qd``, ``[tendon_count]`` each, in the order of the worlds; call
+            ``notify_changed(ModelFlags.TENDON_PROPERTIES)`` after editing them.
+        tendon_count, tendon_label, tendon_world: number of tendons, their names and worlds.
         evaluator: how functions over this model run. ``"general"``: code for any robot, compiled once; ``"specialised"``:
             straight-line code for each robot of the model, which is faster and is compiled at its first use; ``"auto"`` (the
             default): specialised on CPUs where a batch has 256 articulations or more. On CPUs both give bitwise identical results

@@ -173,25 +173,44 @@ class Control(_Arrays):
         joint_target_qd: velocity targets, laid out as ``State.joint_qd``, ``[joint_dof_count]``.
         joint_act: feedforward forces of the drives [N or N m]; the effort limit applies to the sum with the forces of the gains,
             ``[joint_dof_count]``.
+        tendon_f: forces of the drives of tendons [N], which shorten a tendon if negative; the effort limit applies to the sum with the
+            forces of the gains, ``[tendon_count]``.
+        tendon_target_q, tendon_target_qd: lengths of tendons [m] that their drives aim at, and their rates [m/s], ``[tendon_count]``.
     """
 
     joint_f: wp.array
     joint_target_q: wp.array
     joint_target_qd: wp.array
     joint_act: wp.array
+    tendon_f: wp.array
+    tendon_target_q: wp.array
+    tendon_target_qd: wp.array
 
-    _names = ("joint_f", "joint_target_q", "joint_target_qd", "joint_act")
+    _names = (
+        "joint_f", "joint_target_q", "joint_target_qd", "joint_act", "tendon_f", "tendon_target_q", "tendon_target_qd",
+    )  # fmt: skip
 
-    def __init__(self, joint_f: wp.array, joint_target_q: wp.array, joint_target_qd: wp.array, joint_act: wp.array):
+    def __init__(
+        self,
+        joint_f: wp.array,
+        joint_target_q: wp.array,
+        joint_target_qd: wp.array,
+        joint_act: wp.array,
+        tendon_f: wp.array,
+        tendon_target_q: wp.array,
+        tendon_target_qd: wp.array,
+    ):
         vars(self).update(
-            joint_f=joint_f, joint_target_q=joint_target_q, joint_target_qd=joint_target_qd, joint_act=joint_act
-        )
+            joint_f=joint_f, joint_target_q=joint_target_q, joint_target_qd=joint_target_qd, joint_act=joint_act,
+            tendon_f=tendon_f, tendon_target_q=tendon_target_q, tendon_target_qd=tendon_target_qd,
+        )  # fmt: skip
         self._custom = ()
 
     def clear(self, model=None) -> None:
-        """Sets all forces and velocity targets to zero. Position targets stay, since zeros are not quaternions; with a `model`, they become
-        those of the model."""
-        for array in (self.joint_f, self.joint_target_qd, self.joint_act):
+        """Sets all forces and velocity targets to zero. Position targets and lengths stay: zeros are not quaternions. With a `model`, they
+        become those of the model."""
+        for array in (self.joint_f, self.joint_target_qd, self.joint_act, self.tendon_f, self.tendon_target_qd):
             array.zero_()
         if model is not None:
             self.joint_target_q.assign(model.joint_target_q)
+            self.tendon_target_q.assign(model.tendon_target_q)

@@ -1,10 +1,17 @@
-"""Tendons: kept with a model as data. Solvers do not support tendons and raise ValueError for models that have some."""
+"""Tendons of a builder and a model: what they run through, and their parameters."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from newton_like.coercion import as_index, as_number
+from newton_like.geometry.transforms import quat_rotate, transform_multiply
+from newton_like.geometry.wrapping import piece_length
+from newton_like.kernels.tree import IN_CYLINDER, IN_SPHERE, ROUND_CYLINDER, ROUND_SPHERE, STRAIGHT
+from newton_like.model.contact_settings import SOLIMP, SOLREF
+from newton_like.types import MAXVAL, GeoType
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +30,15 @@ class Tendon:
         rest_length: two lengths [m] between which the spring is slack, or ``None`` for the length at the start.
         limits: smallest and largest length [m], or ``None``.
         effort: smallest and largest force [N] of all its actuators together, or ``None``.
+        offset: what is added to the length [m].
+        target_ke, target_kd: gains of the drive [N/m, N s/m].
+        effort_limit: largest force of the drive [N], or ``None``.
+        force, target_q, target_qd: defaults of ``Control.tendon_f`` [N], ``tendon_target_q`` [m] and ``tendon_target_qd`` [m/s].
+        solref_limit, solimp_limit: softness of the limits as in MuJoCo.
+        margin: how far before a limit it acts [m].
         world: as of other entities; set by the builder.
+
+    With angles instead of lengths, [m] is [rad] and [N] is [N m].
     """
 
     label: str
@@ -36,6 +51,16 @@ class Tendon:
     rest_length: tuple[float, float] | None = None
     limits: tuple[float, float] | None = None
     effort: tuple[float, float] | None = None
+    offset: float = 0.0
+    target_ke: float = 0.0
+    target_kd: float = 0.0
+    effort_limit: float | None = None
+    force: float = 0.0
+    target_q: float = 0.0
+    target_qd: float = 0.0
+    solref_limit: tuple[float, float] = SOLREF
+    solimp_limit: tuple[float, float, float, float, float] = SOLIMP
+    margin: float = 0.0
     world: int = -1
 
     @property
@@ -68,7 +93,7 @@ class Tendon:
         what = f"tendon {self.label!r}"
         if bool(self.joints) == bool(self.path):
             raise ValueError(f"{what} needs joints (fixed) or a path (spatial), and only one of them")
-        for name in ("stiffness", "damping", "friction", "armature"):
+        for name in ("stiffness", "damping", "friction", "armature", "target_ke", "target_kd", "margin"):
             if as_number(getattr(self, name), f"{what}: {name}") < 0.0:
                 raise ValueError(f"{what}: {name} {getattr(self, name):g} must be at least 0")
         for name in ("rest_length", "limits", "effort"):
@@ -82,3 +107,113 @@ class Tendon:
                 raise ValueError(f"{what}: a path has sites, geoms and pulleys, not {kind!r}")
             for shape in rest if kind != "pulley" else ():
                 as_index(shape, f"{what}: shape", shape_count, lowest=-1)
+        if self.path:
+            check_path(what, self.path)
+
+
+def check_path(what: str, path: tuple) -> None:
+    """Raises ValueError for a path that does not lead from site to site."""
+    kinds = [entry[0] for entry in path]
+    for i, kind in enumerate(kinds):
+        before, after = (kinds[j] if 0 <= j < len(kinds) else None for j in (i - 1, i + 1))
+        if kind == "geom" and (before, after) != ("site", "site"):
+            raise ValueError(f"{what}: a path wraps around a shape between two sites; add a site before and after it")
+        if kind == "site" and "site" not in (before, after) and "geom" not in (before, after):
+            raise ValueError(f"{what}: a branch of the path has a single site; add another one")
+        if kind == "pulley" and not as_number(path[i][1], f"{what}: divisor") > 0.0:
+            raise ValueError(f"{what}: the divisor {path[i][1]} of a pulley must be above 0")
+
+
+def pieces_of(tendon: Tendon) -> list[tuple[int, int, int, int, float]]:
+    """The pieces of the path of a spatial tendon: shapes of both sites, of what the piece wraps around and of the side site (-1: none), and
+    the divisor."""
+    found, divisor, last, around = [], 1.0, -1, (-1, -1)
+    for kind, *rest in tendon.path:
+        if kind == "pulley":
+            divisor, last = float(rest[0]), -1
+        elif kind == "geom":
+            around = (int(rest[0]), int(rest[1]))
+        else:
+            if last >= 0:
+                found.append((last, int(rest[0]), *around, divisor))
+            last, around = int(rest[0]), (-1, -1)
+    return found
+
+
+def piece_kind(shapes, around: int, beside: int) -> int:
+    """The kind of a piece of a path, see `newton_like.kernels.tree`.
+
+    Args:
+        shapes: object with ``shape_type``, ``shape_scale``, ``shape_body`` and ``shape_transform`` as sequences.
+        around, beside: shapes that it wraps around, and on the side that it passes; -1: none.
+
+    Raises:
+        ValueError: it wraps around neither a sphere nor a cylinder.
+    """
+    if around < 0:
+        return STRAIGHT
+    kinds = {int(GeoType.SPHERE): (ROUND_SPHERE, IN_SPHERE), int(GeoType.CYLINDER): (ROUND_CYLINDER, IN_CYLINDER)}
+    if int(shapes.shape_type[around]) not in kinds:
+        raise ValueError(f"a path wraps around spheres and cylinders, not around shape {around}")
+    inside = False
+    if beside >= 0 and shapes.shape_body[beside] == shapes.shape_body[around]:
+        between = np.array(shapes.shape_transform[beside][:3]) - np.array(shapes.shape_transform[around][:3])
+        inside = bool(np.linalg.norm(between) < shapes.shape_scale[around][0])
+    return kinds[int(shapes.shape_type[around])][inside]
+
+
+def length_of(tendon: Tendon, columns) -> float:
+    """The length of a tendon at initial coordinates, or of a spatial one in initial poses.
+
+    Args:
+        columns: object with the lists of a builder.
+    """
+    if tendon.joints:
+        places = ((columns.joint_q_start[j] + dof, c) for j, dof, c in tendon.joints)
+        return tendon.offset + sum(c * float(columns.joint_q[at]) for at, c in places)
+
+    def pose(shape: int) -> np.ndarray:
+        own, body = np.array(columns.shape_transform[shape], dtype=np.float64), columns.shape_body[shape]
+        return own if body < 0 else transform_multiply(np.array(columns.body_q[body], dtype=np.float64), own)
+
+    total = tendon.offset
+    for a, b, around, beside, divisor in pieces_of(tendon):
+        kind, (x, y) = piece_kind(columns, around, beside), (pose(k)[:3] for k in (a, b))
+        side, radius = None, 0.0
+        if around >= 0:
+            frame, radius = pose(around), float(columns.shape_scale[around][0])
+            back = frame[3:] * np.array([-1.0, -1.0, -1.0, 1.0])
+            side = pose(beside)[:3] if beside >= 0 else None
+            x, y, side = (None if p is None else quat_rotate(back, p - frame[:3]) for p in (x, y, side))
+        total += piece_length(kind, x, y, side, radius) / divisor
+    return total
+
+
+ARRAYS = (
+    "offset", "stiffness", "damping", "armature", "rest_lower", "rest_upper", "target_ke", "target_kd", "effort_limit", "friction",
+    "limit_lower", "limit_upper", "f", "target_q", "target_qd",
+)  # fmt: skip
+"""Arrays ``tendon_*`` of a model, one number a tendon; the last three are defaults of ``Control``."""
+
+
+def tendon_numbers(builder) -> dict[str, np.ndarray]:
+    """The numbers of these arrays for the tendons of a builder."""
+    rows, lengths = [], {}
+    for tendon in builder.tendons:
+        rest = tendon.rest_length
+        if rest is None:
+            # equal for copies in other worlds up to the place of the world; found once for tendons without springs
+            key = id(tendon) if tendon.stiffness > 0.0 else None
+            if key not in lengths:
+                lengths[key] = length_of(tendon, builder) if tendon.stiffness > 0.0 else 0.0
+            rest = (lengths[key], lengths[key])
+        lower, upper = tendon.limits or (-MAXVAL, MAXVAL)
+        effort = MAXVAL if tendon.effort_limit is None else min(tendon.effort_limit, MAXVAL)
+        rows.append(
+            (
+                tendon.offset, tendon.stiffness, tendon.damping, tendon.armature, *rest, tendon.target_ke, tendon.target_kd, effort,
+                tendon.friction, max(lower, -MAXVAL), min(upper, MAXVAL), tendon.force, tendon.target_q, tendon.target_qd,
+            )
+        )  # fmt: skip
+    table = np.array(rows, dtype=np.float64).reshape(-1, len(ARRAYS))
+    return {name: table[:, i] for i, name in enumerate(ARRAYS)}

@@ -1,4 +1,4 @@
-"""Actuators of MJCF. Linear actuators become drives of joints; others are kept as data."""
+"""Actuators of MJCF. Linear actuators become drives of joints or tendons; others are kept as data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class Actuator:
         ctrlrange, forcerange, actrange: limits, or ``None``.
         armature, damping: values of the actuator; the joint gets them times the square of the first gear.
         drive: the array of ``Control`` for its control: ``"joint_target_q"``, ``"joint_target_qd"`` or
-            ``"joint_f"``; ``None`` for an actuator that no drive of a joint can represent.
+            ``"joint_f"``, or ``"tendon_target_q"``, ``"tendon_target_qd"`` or ``"tendon_f"``; ``None`` for an actuator that no drive of
+            a joint or tendon can represent.
         factor, offset: the entry of that array is ``factor * ctrl + offset``, summed over the actuators of a joint.
         index: index of that entry in the array, -1 for none.
         attributes: attributes of the element and its defaults, as strings.
@@ -67,7 +68,7 @@ class Actuator:
 
 @dataclass
 class Drive:
-    """The drive of one joint axis: all its actuators together, ``ke (target_q - q) + kd (target_qd - qd) + f``.
+    """The drive of one joint axis or tendon: all its actuators together, ``ke (target_q - q) + kd (target_qd - qd) + f``.
 
     Attributes:
         mode: ``POSITION``, ``VELOCITY``, ``POSITION_VELOCITY`` or ``EFFORT``.
@@ -260,6 +261,11 @@ def find_drives(actuators: list[Actuator], joints: dict[str, Joint], model: Mjcf
             _damping_ratio(actuator, joint, inertias)
             if joint.kind in ("hinge", "slide"):
                 _linear(actuator, model)
+    for actuator in actuators:
+        if actuator.transmission == "tendon" and actuator.kind not in _DATA_ONLY:
+            _linear(actuator, model)
+            if actuator.drive is not None:
+                actuator.drive = actuator.drive.replace("joint", "tendon")
 
 
 def _movers(actuators: list[Actuator], joints: dict[str, Joint]) -> Iterator[tuple[Actuator, Joint]]:
@@ -351,10 +357,21 @@ def _linear(actuator: Actuator, model: Mjcf) -> None:
 
 
 def drives_of(
-    actuators: list[Actuator], joints: dict[str, Joint], model: Mjcf, controls: Sequence[float] | None = None
-) -> dict[str, Drive]:
-    """The drives of joints, by joint name. Scales the factors and offsets of actuators that share a drive."""
-    groups: dict[str, list[Actuator]] = {}
+    actuators: list[Actuator],
+    efforts: dict[str, dict[str, tuple | None]],
+    model: Mjcf,
+    controls: Sequence[float] | None = None,
+) -> dict[str, dict[str, Drive]]:
+    """The drives of joints and of tendons, by name. Scales the factors and offsets of actuators that share a drive.
+
+    Args:
+        actuators: actuators of the model.
+        efforts: smallest and largest force of all actuators of a joint or tendon together, or ``None``, by name; of ``"joint"`` and
+            ``"tendon"``.
+        model: the model.
+        controls: one for each actuator, or ``None``.
+    """
+    groups: dict[tuple[str, str], list[Actuator]] = {}
     for actuator in actuators:
         if actuator.drive is None:
             what = "only as data, and do nothing"
@@ -362,14 +379,17 @@ def drives_of(
                 f"actuators that no joint drive can represent are kept {what}", f"{actuator.name} ({actuator.kind})"
             )
         else:
-            groups.setdefault(actuator.target, []).append(actuator)
+            groups.setdefault((actuator.drive.partition("_")[0], actuator.target), []).append(actuator)
     given = {id(a): value for a, value in zip(actuators, controls or (), strict=False)}
-    return {name: _joined(name, group, joints[name], model, given) for name, group in groups.items()}
+    drives: dict[str, dict[str, Drive]] = {"joint": {}, "tendon": {}}
+    for (kind, name), group in groups.items():
+        drives[kind][name] = _joined(name, group, efforts[kind][name], model, given, f"{kind}s")
+    return drives
 
 
-def _joined(name: str, group: list[Actuator], joint: Joint, model: Mjcf, controls: dict[int, float]) -> Drive:
-    used = {actuator.drive for actuator in group}
-    modes = (("POSITION", "joint_target_q"), ("VELOCITY", "joint_target_qd"))
+def _joined(name: str, group: list[Actuator], most, model: Mjcf, controls: dict[int, float], what: str) -> Drive:
+    used = {actuator.drive.partition("_")[2] for actuator in group}
+    modes = (("POSITION", "target_q"), ("VELOCITY", "target_qd"))
     drive = Drive("_".join(mode for mode, target in modes if target in used) or "EFFORT")
     stiffness = {id(a): -a.bias[1][1] * a.gear[0] ** 2 if a.bias[0] == "affine" else 0.0 for a in group}
     damping = {id(a): -a.bias[1][2] * a.gear[0] ** 2 if a.bias[0] == "affine" else 0.0 for a in group}
@@ -380,19 +400,19 @@ def _joined(name: str, group: list[Actuator], joint: Joint, model: Mjcf, control
         if actuator.ctrlrange:
             ctrl = min(max(ctrl, actuator.ctrlrange[0]), actuator.ctrlrange[1])
         share, target = 1.0, "force"
-        if actuator.drive == "joint_target_q":
+        if actuator.drive.endswith("target_q"):
             share, target = stiffness[id(actuator)] / drive.ke, "target_q"
-        elif actuator.drive == "joint_target_qd":
+        elif actuator.drive.endswith("target_qd"):
             share, target = damping[id(actuator)] / drive.kd, "target_qd"
         actuator.factor, actuator.offset = share * actuator.factor, share * actuator.offset
         setattr(drive, target, getattr(drive, target) + (actuator.factor * ctrl + actuator.offset))
         efforts.append(_effort(actuator, model))
     if len(group) > 1:
-        model.findings.remark("joints have several actuators, which are combined into one drive", name)
+        model.findings.remark(f"{what} have several actuators, which are combined into one drive", name)
     if None not in efforts:
         drive.effort = sum(efforts)
-    if joint.effort is not None:
-        low, high = joint.effort
+    if most is not None:
+        low, high = most
         if low != -high:
             model.findings.remark("force limits are not symmetric; the larger one is used in both directions", name)
         most = max(abs(low), abs(high))
@@ -409,7 +429,7 @@ def _effort(actuator: Actuator, model: Mjcf) -> float | None:
                 "force limits are not symmetric; the larger one is used in both directions", actuator.name
             )
         return gear * max(abs(low), abs(high))
-    if actuator.drive == "joint_f" and actuator.ctrlrange is not None:
+    if actuator.drive.endswith("_f") and actuator.ctrlrange is not None:
         return max(abs(actuator.factor * ctrl + actuator.offset) for ctrl in actuator.ctrlrange)
     return None
 

@@ -23,6 +23,9 @@ from newton_like.importers.mjcf.constraints import (
     read_equalities,
     read_keyframes,
     read_tendons,
+    reflect_on_tendons,
+    scaled_lengths,
+    tendon_ties,
 )
 from newton_like.importers.mjcf.contact import read_pair_settings
 from newton_like.importers.mjcf.mass import SOLIDS, fill_masses, fit_to_mesh, joint_inertias
@@ -89,7 +92,11 @@ class SceneBuilder:
         reflect_rotors(self.actuators, joints)
         self._set_springs()
         find_drives(self.actuators, joints, model, self._moved)
-        self._drives = drives_of(self.actuators, joints, model, self._key and self._key.ctrl)
+        efforts = {"joint": {name: joint.effort for name, joint in joints.items()}}
+        efforts["tendon"] = {record.name: record.values["effort"] for record in self.tendons}
+        drives = drives_of(self.actuators, efforts, model, self._key and self._key.ctrl)
+        self._drives, self._tendon_drives = drives["joint"], drives["tendon"]
+        reflect_on_tendons(self.actuators, self.tendons)
         self._names = names
         self._shapes = ShapeBuilder(builder, model, assets, options, paired)
         self._load(assets)
@@ -98,7 +105,12 @@ class SceneBuilder:
         self._static_pose = model.world_poses()
         merge = options.collapse_fixed_joints or model.compiler.fusestatic
         self._hosts = find_hosts(model, merge, model.compiler.fusestatic)
-        self._trees = order_of(model, self._hosts, self._ties.pairs(), options.joint_ordering == "bfs")
+        self._trees = order_of(
+            model,
+            self._hosts,
+            [*self._ties.pairs(), *tendon_ties(model, names, self.tendons)],
+            options.joint_ordering == "bfs",
+        )
         self._base = self._find_base()
         self.links: dict[str, int] = {"world": options.parent_body}
         self.frames: dict[str, tuple[int, np.ndarray]] = {}
@@ -106,6 +118,8 @@ class SceneBuilder:
         self.dofs: dict[str, int] = {}
         self.coords: dict[str, int] = {}
         self.articulations: list[int] = []
+        # of tendons
+        self.indices: dict[str, int] = {}
 
     # ------------------------------------------------------------------------------------------- before building
 
@@ -426,15 +440,29 @@ class SceneBuilder:
                     path.append(("geom", self.shapes.get(rest[0], -1), self.sites[rest[1]] if rest[1] else -1))
                 else:
                     path.append(("pulley", rest[0]))
-            tendon = Tendon(label=self._label(record.name), joints=joints, path=tuple(path), **record.values)
-            self.builder.add_tendon(tendon)
-            self.model.findings.remark(
-                "tendons are kept as data; solvers raise ValueError for models with tendons", record.name
-            )
+            values, drive = dict(record.values), self._tendon_drives.get(record.name)
+            if drive is not None:
+                values |= {
+                    "target_ke": drive.ke,
+                    "target_kd": drive.kd,
+                    "effort_limit": drive.effort,
+                    "force": drive.force,
+                }
+                values |= {"target_q": drive.target_q, "target_qd": drive.target_qd}
+            if path and self.options.scale != 1.0:
+                values = scaled_lengths(values, self.options.scale)
+            tendon = Tendon(label=self._label(record.name), joints=joints, path=tuple(path), **values)
+            self.indices[record.name] = self.builder.add_tendon(tendon)
 
     def _bind_actuators(self) -> None:
         joints, scale = self._names.tables["joint"], self.options.scale
+        spatial = {record.name for record in self.tendons if record.path}
         for actuator in self.actuators:
+            if actuator.transmission == "tendon" and actuator.drive is not None:
+                actuator.index = self.indices[actuator.target]
+                if actuator.drive != "tendon_f" and actuator.target in spatial:
+                    actuator.factor, actuator.offset = scale * actuator.factor, scale * actuator.offset
+                continue
             if actuator.drive is None or actuator.target not in self.dofs:
                 continue
             table = self.coords if actuator.drive == "joint_target_q" else self.dofs

@@ -9,12 +9,13 @@ import numpy as np
 from newton_like.geometry.transforms import transform
 from newton_like.importers.mjcf.actuators import copies
 from newton_like.importers.mjcf.contact import is_solref
-from newton_like.importers.mjcf.parse import BOOL, PASSIVE, coefficients, limits
+from newton_like.importers.mjcf.parse import BOOL, NOT_LINEAR, PASSIVE, coefficients, limits
 from newton_like.importers.mjcf.pose import unit
 from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.source import floats, words
 from newton_like.importers.xml_source import XmlElement
 from newton_like.model.contact_settings import SOLIMP, SOLREF
+from newton_like.model.tendons import check_path
 
 
 @dataclass
@@ -206,12 +207,70 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
         values = {"limits": limits(element, "range", "limited", auto)}
         values["effort"] = limits(element, "actuatorfrcrange", "actuatorfrclimited", auto)
         for ours, theirs in PASSIVE.items():
-            values[ours] = (*coefficients(element, theirs), 0.0)[0]
+            numbers = coefficients(element, theirs) or (0.0,)
+            values[ours] = numbers[0]
+            if any(numbers[1:]):
+                model.findings.remark(NOT_LINEAR, name)
         rest = floats(element, "springlength", 2)
-        if rest is not None and rest[0] >= 0.0:
+        # -1 is the length at the start
+        if rest is not None and {*rest} != {-1.0}:
             values["rest_length"] = (rest[0], max(rest))
+        elif joints:
+            # of spatial tendons: that in the pose of the file, which the builder finds
+            at_start = sum(factor * names.tables["joint"][joint].ref for joint, factor in joints)
+            values["rest_length"] = (at_start, at_start)
+        values |= _limit_settings(model, element, name)
+        if path:
+            try:
+                check_path(f"tendon {name!r}", tuple(path))
+            except ValueError as error:
+                raise element.error(str(error).partition(": ")[2]) from None
         result.append(TendonRecord(name, joints, path, values))
     return result
+
+
+def reflect_on_tendons(actuators, tendons: list[TendonRecord]) -> None:
+    """Adds the inertia and damping of actuators, times the square of their gear, to their tendons."""
+    records = {record.name: record for record in tendons}
+    for actuator in actuators:
+        if actuator.transmission == "tendon" and actuator.target in records:
+            values = records[actuator.target].values
+            values["armature"] += actuator.gear[0] ** 2 * actuator.armature
+            values["damping"] += actuator.gear[0] ** 2 * actuator.damping
+
+
+def tendon_ties(model: Mjcf, names: Names, tendons: list[TendonRecord]) -> list[tuple[int, int]]:
+    """Pairs of bodies that must be in one articulation, because a tendon runs through them."""
+    owner = {joint.name: i for i, body in enumerate(model.bodies) for joint in body.joints}
+    ties = []
+    for tendon in tendons:
+        bodies = [owner[name] for name, _ in tendon.joints]
+        bodies += [names.tables[kind][name].body for kind, name, *_ in tendon.path if kind != "pulley"]
+        moving = [body for body in bodies if body > 0]
+        ties += [(moving[0], other) for other in moving[1:]]
+    return ties
+
+
+def scaled_lengths(values: dict, scale: float) -> dict:
+    """Arguments of a spatial :class:`Tendon` with all lengths times `scale`."""
+    lengths = {name: scale * values[name] for name in ("target_q", "target_qd", "margin") if name in values}
+    for name in ("rest_length", "limits"):
+        if values.get(name) is not None:
+            lengths[name] = tuple(scale * x for x in values[name])
+    imp = values["solimp_limit"]
+    return {**values, **lengths, "solimp_limit": (*imp[:2], scale * imp[2], *imp[3:])}
+
+
+def _limit_settings(model: Mjcf, element: XmlElement, name: str) -> dict:
+    """Softness and margin of the limits of a tendon."""
+    solref = (*(floats(element, "solreflimit", 2) or ()), *SOLREF)[:2]
+    if not is_solref(solref):
+        model.findings.remark("tendons have a solreflimit with a 0 or with two signs, which is ignored", name)
+        solref = SOLREF
+    given = floats(element, "solimplimit", 5) or ()
+    return {
+        "solref_limit": tuple(solref), "solimp_limit": (*given, *SOLIMP[len(given) :]), "margin": element.number("margin", 0.0, low=0.0),
+    }  # fmt: skip
 
 
 def pair_elements(model: Mjcf, names: Names) -> list[XmlElement]:

@@ -29,7 +29,7 @@ class MjcfImport:
     Attributes:
         name: name of the model; labels are ``<name>/<body>``, ``<name>/<joint>``, ``<name>/<geom>`` and so on.
         articulations: indices of the articulations, one for each child body of the world with its subtree; trees that
-            equalities connect share one.
+            equalities or tendons connect share one.
         links: link index by body name; -1 for the world and bodies that are merged with it.
         frames: ``(link index, pose of the body's frame in the link)`` by body name.
         joints: joint index by joint name. Several joints of a body may be one D6 joint.
@@ -118,13 +118,13 @@ def add_mjcf(
 
     * Masks, excludes, pairs and the parent rule of the file define which shapes collide. Bodies of one tree do not collide with each
       other, unless ``enable_self_collisions`` is set. A tree of 500 or more moving shapes gets its own collision group for this.
-    * ``motor``, ``position``, ``velocity``, ``intvelocity`` and linear ``general`` actuators of hinges and slides become
+    * ``motor``, ``position``, ``velocity``, ``intvelocity`` and linear ``general`` actuators of hinges, slides and tendons become
       drives: gains, effort limits, targets for the controls of `keyframe`, or for 0. Others are in the report as data and in a
       remark. Armature and damping of an actuator become those of its joint.
     * ``connect`` and ``weld`` become loop joints, and a linear ``joint`` equality becomes a mimic joint. Other ``joint`` equalities become
       rows of the custom frequency ``mujoco:equality_constraint``. Equalities that state ``solref`` or ``solimp`` are soft as in MuJoCo;
       others are rigid.
-    * Tendons are added to ``builder.tendons``; solvers raise an error for models with tendons.
+    * Tendons are added to ``builder.tendons``, and linear actuators on them become their drives.
     * Planes are infinite, as in MuJoCo. Mocap bodies are fixed at their poses.
     * Settings that the file does not have are those of ``builder.default_joint_cfg`` and ``builder.default_shape_cfg``;
       ``margin`` and ``gap`` keep their meaning.

@@ -65,7 +65,7 @@ _UNUSED_ELEMENTS = {
 }
 _EQUALITY = "name class active solref solimp"
 _SPRING = "stiffness damping frictionloss armature springlength"
-_TENDON = f"name class range limited actuatorfrcrange actuatorfrclimited {_SPRING}"
+_TENDON = f"name class range limited solreflimit solimplimit margin actuatorfrcrange actuatorfrclimited {_SPRING}"
 _ACTUATOR = (
     "name class joint jointinparent tendon site body slidersite refsite cranksite cranklength gear ctrlrange ctrllimited "
     "forcerange forcelimited actrange actlimited inheritrange armature damping"

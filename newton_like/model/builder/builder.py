@@ -404,7 +404,7 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
         return joints
 
     def add_tendon(self, tendon: Tendon) -> int:
-        """Adds a tendon as data to the current world. Solvers raise ValueError for models with tendons.
+        """Adds a tendon to the current world.
 
         Returns:
             Its index in ``tendons``.

@@ -18,6 +18,8 @@ from newton_like.model.model import Model, inverse_inertias, inverse_masses
 from newton_like.model.pairs import PairSet
 from newton_like.model.singular import singular_joints
 from newton_like.model.structure import keep_structure
+from newton_like.model.tendons import ARRAYS as TENDON_ARRAYS
+from newton_like.model.tendons import tendon_numbers
 from newton_like.types import Axis, GeoType, ShapeFlags, warp_types
 
 _CONSTANT = (
@@ -27,6 +29,7 @@ _CONSTANT = (
     "shape_collision_radius",
     "hull_points",
     "_hull_scale",
+    *(f"tendon_{name}" for name in TENDON_ARRAYS),
 )
 """Real arrays that never require gradients."""
 
@@ -70,6 +73,11 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     for tendon in builder.tendons:
         tendon.check(builder.joint_count, builder.shape_count)
     model.tendons = list(builder.tendons)
+    model.tendon_count = len(model.tendons)
+    model.tendon_label = [tendon.label for tendon in model.tendons]
+    layout.set("tendon_world", [tendon.world for tendon in model.tendons], "int")
+    for name, numbers in tendon_numbers(builder).items():
+        layout.set(f"tendon_{name}", numbers, "real")
     builder.frames.check(builder.body_count, builder.articulation_count)
     model.frames = builder.frames.copy()
     model.shape_collision_filter_pairs = PairSet(builder.shape_collision_filter_pairs)

@@ -14,7 +14,6 @@ from newton_like.model.arguments import arrays_of_state
 from newton_like.model.contacts import FORCE
 from newton_like.programs.program import Field, Program
 from newton_like.programs.run import run
-from newton_like.solvers.featherstone.arrays import INPUTS
 from newton_like.types import warp_types
 
 _MOVED = Program(
@@ -184,7 +183,7 @@ class ContactReport:
         """Finds the poses of bodies in the middle of the last step, when contacts are found: half a step before the state that it writes.
         Returns what its launches read."""
         if given is None:
-            given = recording.arrays[len(INPUTS) : len(INPUTS) + 2]
+            given = recording.written[:2]
         self.time.fill_(-0.5 * recording.dt / recording.steps)
         joints = [flat(array, model.dtype) for array in given]
         run(model, _MOVED, [*joints, self.time, flat(self.body_q, model.dtype), flat(self.origin, model.dtype)])

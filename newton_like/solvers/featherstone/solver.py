@@ -27,11 +27,12 @@ from newton_like.programs.recording import Recording, Recordings
 from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
 from newton_like.solvers.base import SolverBase
-from newton_like.solvers.featherstone.arrays import after, arrays_of, check_arguments, check_arrays
+from newton_like.solvers.featherstone.arrays import PLAIN, WITH_TENDONS
 from newton_like.solvers.featherstone.closures import LoopWatch
 from newton_like.solvers.featherstone.report import ContactReport
 from newton_like.solvers.featherstone.settings import Fixed, Setting
 from newton_like.solvers.featherstone.stepper import Stepper
+from newton_like.solvers.featherstone.tendons import TendonWatch
 from newton_like.threads import compiling, in_series
 from newton_like.types import warp_types
 
@@ -143,7 +144,7 @@ class SolverFeatherstone(SolverBase):
     settings cannot be changed.
     """
 
-    supports = frozenset({"kinematic bodies", "loop joints"})
+    supports = frozenset({"kinematic bodies", "loop joints", "tendons"})
 
     iterations = Setting(as_count)
     substeps = Setting(as_count)
@@ -198,6 +199,8 @@ class SolverFeatherstone(SolverBase):
         self._recorded, self._cuda = Recordings(_RECORDED, model.device), model.device.is_cuda
         self._handed = None
         self._loops = LoopWatch(model)
+        self._tendons = TendonWatch(model)
+        self.ports = WITH_TENDONS if model.tendon_count else PLAIN
         self.changes = Changes(model, prescribed=True)
         self._steppers, self._given = self._make_steppers(), None
         self._watch, self._broken = ShapeWatch(model), False
@@ -252,16 +255,18 @@ class SolverFeatherstone(SolverBase):
 
     @compiling
     def _make_steppers(self, given: bool = False) -> list[Stepper]:
-        clusters, of_loops = find_clusters(self.model), self._loops.kinds(self.model.articulation_count)
-        kinds = [a + b for a, b in zip(shape_kinds(self.model), of_loops, strict=True)]
+        clusters, count = find_clusters(self.model), self.model.articulation_count
+        parts = shape_kinds(self.model), self._loops.kinds(count), self._tendons.kinds(count)
+        kinds = [b"".join(found) for found in zip(*parts, strict=True)]
         kinds = cluster_kinds(kinds, clusters)
         return [Stepper(self, batch, given) for batch in find_batches(self.model, kinds, clusters)]
 
     def _refresh(self) -> None:
-        if self._broken or self._loops.changed(self.model) or self._watch.changed(self.model):
+        if self._broken or self._bonds_changed() or self._watch.changed(self.model):
             if self.unsupported_contacts == "error":
                 self._refuse_contacts()
             self._loops.accept(self.model)
+            self._tendons.accept(self.model)
             self._steppers, self._given = self._make_steppers(), None
             self._outdate(moved=True)
             self._watch.accept(self.model)
@@ -276,6 +281,10 @@ class SolverFeatherstone(SolverBase):
             self._outdate(set().union(*(stepper.work.parameters.freed for stepper in stale)), moved)
         self._broken = False
 
+    def _bonds_changed(self) -> bool:
+        found = [watch.changed(self.model) for watch in (self._loops, self._tendons)]
+        return any(found)
+
     def _outdate(self, names=(), moved: bool = False) -> None:
         """Forgets recorded launches, which do not see an edit; `moved`: the forces of the last step went with their memory."""
         old = self._recorded.outdate(names, moved)
@@ -287,6 +296,11 @@ class SolverFeatherstone(SolverBase):
     def loops(self):
         """The rows of the model's loop joints; None: there are none."""
         return self._loops.rows
+
+    @property
+    def tendons(self):
+        """The tendons of the model; None: there are none."""
+        return self._tendons.tendons
 
     def graphs(self) -> list:
         """The graphs that repeat steps, and resets."""
@@ -319,9 +333,9 @@ class SolverFeatherstone(SolverBase):
         model = self.model
         self._check_version()
         try:
-            arrays = arrays_of(state_in, self._default_control() if control is None else control, state_out)
+            arrays = self.ports.arrays_of(state_in, self._default_control() if control is None else control, state_out)
         except AttributeError:
-            check_arguments(state_in, control, state_out)
+            self.ports.check_arguments(state_in, control, state_out)
             raise
         if active_tape() is not None and any(a is not None and a.requires_grad for a in arrays):
             raise RuntimeError(
@@ -357,7 +371,7 @@ class SolverFeatherstone(SolverBase):
         self._recent[0] = recording
         if self._loops.driven:
             # of control.joint_target_q and joint_target_qd
-            targets = check_arrays(model, arrays)[0][4:6]
+            targets = self.ports.check_arrays(model, arrays)[0][4:6]
             for stepper in steppers:
                 stepper.closures.put_targets(stepper.work, self.loops, *targets)
         recording.run()
@@ -448,6 +462,19 @@ class SolverFeatherstone(SolverBase):
             stepper.closures.take_forces(stepper.work, stepper.kept, force)
         return force
 
+    def tendon_forces(self) -> wp.array:
+        """The forces of tendons in the last step.
+
+        Returns:
+            ``[tendon_count]`` [N; N m of fixed tendons along angles]: of springs, dampers, drives, friction and limits together. A tendon
+            that pulls has a negative force: the joint forces are those of the Jacobian of :func:`newton_like.dynamics.tendon_jacobian`,
+            transposed, times these. With :attr:`substeps`, the forces of the last of them.
+        """
+        force = wp.zeros(self.model.tendon_count, dtype=self.model.dtype, device=self.device)
+        for stepper in self._given if self._last_was_handed else self._steppers:
+            stepper.tendons.take_forces(stepper.work, stepper.kept, force)
+        return force
+
     def _options(self, dt: float):
         if not as_number(dt, "dt") > 0:
             raise ValueError(f"dt {dt!r} must be a positive number of seconds")
@@ -467,13 +494,13 @@ class SolverFeatherstone(SolverBase):
     def _record(self, steppers, arrays, dt: float) -> Recording:
         self._forces_elsewhere = False
         options = self._options(dt)
-        inputs, outputs = check_arrays(self.model, arrays)
+        inputs, outputs = self.ports.check_arrays(self.model, arrays)
         with unrecorded(self.model.device, "SolverFeatherstone.step"):
             recorded = [s.record(inputs, outputs, options) for s in steppers]
             launches, reads = ([each[i] for each in recorded] for i in range(2))
             if self.substeps > 1:
                 rest = recorded
-                following = after(inputs, outputs)
+                following = self.ports.after(inputs, outputs)
                 if any(a is not b for a, b in zip(inputs, following, strict=True)):
                     rest = [s.record(following, outputs, options) for s in steppers]
                     reads += [each[1] for each in rest]
@@ -482,4 +509,5 @@ class SolverFeatherstone(SolverBase):
                 ]
         recording = Recording(launches, (*arrays, *inputs, *outputs), reads)
         recording.dt, recording.steps = float(dt), self.substeps
+        recording.written = arrays[len(inputs) :]
         return recording

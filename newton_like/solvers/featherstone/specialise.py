@@ -136,7 +136,7 @@ class Specialiser:
         trace = Trace()
         real = np.float32 if self.m.real is wp.float32 else np.float64
         programs = traced_programs(trace, self.emitter.parameter, real)
-        stages = general_stages(programs, closed=self.T.loop_rows > 0)
+        stages = general_stages(programs, closed=self.T.loop_rows > 0, tensed=self.T.tendons > 0)
         getattr(stages, name)("b", "t", *args, self.o, self.T, self.P, self.L, None)
         return trace
 
@@ -150,6 +150,7 @@ class Specialiser:
         readers |= {"carriers"} if (np.array(T.dof_limits) & PRESCRIBED).any() else set()
         readers |= {"couplings"} if T.couplings or T.loop_rows else set()
         readers |= {"loops"} if T.loop_rows else set()
+        readers |= {"tendons"} if T.tendons else set()
         readers |= {"pairs"} if T.pairs or self.shared_build else set()
         readers |= {"laws"} if T.laws and (T.pairs or self.shared_build) else set()
         arrays = {row.name for row in (*KINEMATICS, *STEP) if readers & set(row.read_by.split())}
@@ -198,6 +199,11 @@ class Specialiser:
             "closure_correct",
             "closure_build",
             "closure_sweep",
+            "tendon_forces",
+            "tendon_builds",
+            "tendon_sweeps",
+            "tendon_sweeps_back",
+            "tendon_report",
             "find_pairs",
             "pair_build",
             "recall_feature",

@@ -11,7 +11,7 @@ import warp as wp
 
 from newton_like.arrays import as_numbers, constant_array, keep_for_graph
 from newton_like.collision.ground import find_colliders
-from newton_like.collision.laws import add_laws, add_limit_laws
+from newton_like.collision.laws import add_laws, add_limit_laws, add_tendon_laws
 from newton_like.collision.pairs import add_pairs
 from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.compiler.cpp import FLAGS
@@ -29,25 +29,37 @@ from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, DOF_ROW
 from newton_like.kernels.solvers.health import forget_kernel
 from newton_like.kernels.solvers.packed import MOST_DOFS
 from newton_like.kernels.solvers.step import general_stages, step_kernel
+from newton_like.kernels.solvers.tendons import TENDON_IMPULSES, TENDON_ROW
 from newton_like.kernels.tree import FRICTION, POSITION, SHAPE_TABLE, VELOCITY
 from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.robot import namespace
 from newton_like.programs.workspace import Workspace, row_sizes
-from newton_like.solvers.featherstone.arrays import INPUTS, OUTPUTS
 from newton_like.solvers.featherstone.closures import Closures
 from newton_like.solvers.featherstone.report import ReportTables, wants_report
 from newton_like.solvers.featherstone.specialise import BUDGET, Specialiser
+from newton_like.solvers.featherstone.tendons import TendonRows
 
 log = logging.getLogger("newton_like")
 
 
 @cache
-def general_step(width: int, real, given: bool, paired: bool, surfaces: bool = False, closed: bool = False):
+def general_step(
+    width: int, real, given: bool, paired: bool, surfaces: bool = False, closed: bool = False, tensed: bool = False
+):
     """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`; for clusters in which bodies
-    may touch each other, if `paired`; and height fields or meshes, if `surfaces`; for loop joints, if `closed`."""
+    may touch each other, if `paired`; and height fields or meshes, if `surfaces`; for loop joints, if `closed`; for tendons,
+    if `tensed`."""
     m = namespace(width, real, STEP_ROWS)
-    return step_kernel(m, general_stages(m, closed), given=given, paired=paired, surfaces=surfaces, closed=closed)
+    return step_kernel(
+        m,
+        general_stages(m, closed, tensed),
+        given=given,
+        paired=paired,
+        surfaces=surfaces,
+        closed=closed,
+        tensed=tensed,
+    )
 
 
 def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
@@ -63,10 +75,12 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
     # contacts of a robot alone, which differ from world to world; those of boxes in piles are the same in all worlds
     alone = template.trees == 1 and template.dofs <= MOST_DOFS
     numbers["packed"] = int(numbers["pairs"] > 0 and work.m.width > 1 and alone)
+    numbers["first_tendon"] = numbers["couplings"] + numbers["loop_rows"]
+    numbers["bonds"] = numbers["first_tendon"] + TENDON_IMPULSES * numbers["tendons"]
     of_pairs = PAIR_COUNTS if numbers["pairs"] else dict.fromkeys(PAIR_COUNTS, 0)
     records = dict(
         contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, ledger_numbers=LEDGER, **of_pairs,
-        surface_numbers=SURFACE_WORK, loop_numbers=LOOP, law_numbers=ROW_LAW, bounded_numbers=BOUNDED_ROW,
+        surface_numbers=SURFACE_WORK, loop_numbers=LOOP, law_numbers=ROW_LAW, bounded_numbers=BOUNDED_ROW, tendon_numbers=TENDON_ROW,
     )  # fmt: skip
     sizes = row_sizes(template, (*KINEMATICS, *STEP), **{"given": 0, **numbers}, **records)
     fields = {**tables.fields, **numbers}
@@ -100,6 +114,11 @@ class Stepper:
         self.closures.drop_followers(solver.loops, tables)
         tables.numbers.update(self.closures.numbers)
         tables.arrays.update(self.closures.arrays)
+        self.tendons = TendonRows(batch, solver.tendons)
+        tables.numbers.update(self.tendons.numbers)
+        tables.arrays.update(self.tendons.arrays)
+        if self.tendons.numbers["tendons"]:
+            add_tendon_laws(tables, self.tendons.laws(model), batch.count)
         # of the shapes and planes of candidates, once contact forces are asked for
         self._index = self._report_tables = None
         parameters = Parameters(solver.m, model, batch, tables, prescribed=True, changes=solver.changes)
@@ -107,6 +126,8 @@ class Stepper:
         self.work, kept = step_memory(work, tables)
         work = self.work
         self.closures.fill(work, solver.loops)
+        work.tendon_index = self.tendons.index
+        self.tendons.fill(work, model, solver.tendons)
         self._choose_kernel()
         self.kept = work.block_lanes(kept)
         # per block: how many contacts are remembered, which, and whether limits are
@@ -159,8 +180,8 @@ class Stepper:
     def _find_kernel(self):
         solver = self.solver
         paired, surfaces = self.tables.numbers["pairs"] > 0, self.tables.numbers["surface_pairs"] > 0
-        closed = self.tables.numbers["loop_rows"] > 0
-        general = general_step(solver.width, solver.model.dtype, self.given, paired, surfaces, closed)
+        closed, tensed = self.tables.numbers["loop_rows"] > 0, self.tables.numbers["tendons"] > 0
+        general = general_step(solver.width, solver.model.dtype, self.given, paired, surfaces, closed, tensed)
         if self.given or solver.evaluator == "general" or not self.batch.template.dofs:
             return general
         special = Specialiser(self.work)
@@ -173,7 +194,14 @@ class Stepper:
         )
         level = special.level if solver.width == 1 else None
         return step_kernel(
-            solver.m, special.stages(), FLAGS, level=level, paired=paired, surfaces=surfaces, closed=closed
+            solver.m,
+            special.stages(),
+            FLAGS,
+            level=level,
+            paired=paired,
+            surfaces=surfaces,
+            closed=closed,
+            tensed=tensed,
         )
 
     def refresh(self) -> bool:
@@ -182,6 +210,7 @@ class Stepper:
         try:
             stale, _ = parameters.refresh(self.solver.model)
             stale |= self.closures.fill(self.work, self.solver.loops)
+            stale |= self.tendons.fill(self.work, self.solver.model, self.solver.tendons)
             if self.hand_over is not None:
                 self.hand_over.read()
         except TablesChanged:
@@ -204,11 +233,11 @@ class Stepper:
             inputs, outputs: arrays of the ports of :mod:`newton_like.solvers.featherstone.arrays`, as rows of numbers.
             options: the struct ``Options``.
         """
-        work, model = self.work, self.solver.model
+        work, model, ports = self.work, self.solver.model, self.solver.ports
         # the step that follows writes it
         self._stepped, self._reported = True, self.wanted
-        taken = [(port.field, array) for port, array in zip(OUTPUTS, outputs, strict=True) if array is not None]
-        brought_in = pieces(model, work, [port.field for port in INPUTS], inputs)
+        taken = [(port.field, array) for port, array in zip(ports.outputs, outputs, strict=True) if array is not None]
+        brought_in = pieces(model, work, [port.field for port in ports.inputs], inputs)
         taken_out = pieces(model, work, *zip(*taken, strict=True))
         before = [batch_struct(work), work.T, work.P, work.L, options, self.solver.nothing]
         after = [
@@ -216,7 +245,7 @@ class Stepper:
             self.kept_active,
             self.contacts_in,
             self.report,
-            len(INPUTS),
+            len(ports.inputs),
             brought_in.array,
             len(taken),
             taken_out.array,

@@ -1,0 +1,182 @@
+"""Tendons of a batch in the solver: constraint rows of trees, and the numbers that kernels read of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from newton_like.arrays import as_numbers
+from newton_like.collision.laws import soft_table
+from newton_like.dynamics.tendons import Tendons, tree_tables
+from newton_like.kernels.dynamics.tendons import TENDON
+from newton_like.kernels.solvers.tendons import tendon_force_kernel
+from newton_like.model.edits import OTHERS, SHAPES, edits_of
+
+
+class TendonWatch:
+    """The tendons of a model, as a solver knows them.
+
+    Args:
+        model: the model.
+
+    Attributes:
+        tendons: the :class:`newton_like.dynamics.tendons.Tendons`; None: the model has none.
+
+    Raises:
+        ValueError: a tendon runs through two articulations, or along coordinates that are no lengths or angles; a path wraps around
+            nothing; a spatial tendon has inertia; a number is out of range.
+    """
+
+    def __init__(self, model):
+        self.accept(model)
+
+    def accept(self, model) -> None:
+        """Records the tendons as the known ones."""
+        self.tendons = checked_tendons(model) if model.tendons else None
+        self._count, self._since = len(model.tendons), edits_of(model).version
+
+    def changed(self, model) -> bool:
+        """Whether tendons came or went since :meth:`accept`. Otherwise their numbers are read again."""
+        if len(model.tendons) != self._count:
+            return True
+        edits = edits_of(model)
+        if self.tendons is None or max(edits.last[OTHERS], edits.last[SHAPES]) <= self._since:
+            return False
+        found = checked_tendons(model)
+        if found.items != self.tendons.items:
+            return True
+        self.tendons, self._since = found, edits.version
+        return False
+
+    def kinds(self, articulations: int) -> list[bytes]:
+        """What the tendons of each articulation have in common with those of others that can share a batch with it."""
+        if self.tendons is None:
+            return [b""] * articulations
+        known = {items: repr(items.tendons).encode() for items in dict.fromkeys(self.tendons.items)}
+        return [known[items] for items in self.tendons.items]
+
+
+def checked_tendons(model) -> Tendons:
+    """The tendons of a model.
+
+    Raises:
+        ValueError: see :class:`TendonWatch`.
+    """
+    tendons = Tendons(model)
+    for name in ("stiffness", "damping", "armature", "target_ke", "target_kd", "effort_limit", "friction"):
+        numbers = getattr(model, f"tendon_{name}").numpy()
+        wrong = ~(np.isfinite(numbers) & (numbers >= 0.0))
+        if wrong.any():
+            n = int(np.argmax(wrong))
+            raise ValueError(
+                f"tendon '{model.tendon_label[n]}' (index {n}): tendon_{name} is {numbers[n]:g}; give a number of at least 0"
+            )
+    armature = model.tendon_armature.numpy()
+    for n in np.flatnonzero(armature > 0.0).tolist():
+        if model.tendons[n].is_spatial:
+            raise ValueError(
+                f"tendon '{model.tendon_label[n]}' (index {n}) is spatial and has inertia (armature {armature[n]:g}), which"
+                " SolverFeatherstone does not solve; set its armature to 0"
+            )
+    for lower, upper in (("limit_lower", "limit_upper"), ("rest_lower", "rest_upper")):
+        low, high = getattr(model, f"tendon_{lower}").numpy(), getattr(model, f"tendon_{upper}").numpy()
+        wrong = ~(low <= high)
+        if wrong.any():
+            n = int(np.argmax(wrong))
+            raise ValueError(
+                f"tendon '{model.tendon_label[n]}' (index {n}): tendon_{lower} {low[n]:g} is above tendon_{upper} {high[n]:g}; swap them"
+            )
+    return tendons
+
+
+class TendonRows:
+    """The tendons of a batch.
+
+    Args:
+        batch: a :class:`newton_like.programs.template.Batch`, whose clusters have the same tendons.
+        tendons: the tendons of its model; None: there are none.
+
+    Attributes:
+        numbers, arrays: fields of the kernels' ``Tree``.
+        index: the tendons of each cluster in the model, ``[count, tendons]``.
+    """
+
+    def __init__(self, batch, tendons: Tendons | None):
+        self.batch, self._known, self._index = batch, None, None
+        self.index = np.zeros((batch.count, 0), dtype=int)
+        self.numbers, self.arrays = {"tendons": 0}, {}
+        if tendons is None:
+            return
+        template = batch.template
+        trees = [tendons.items[int(batch.articulations[0]) + i] for i in range(template.trees)]
+        tables = tree_tables(trees, template)
+        self.numbers = {"tendons": tables.pop("tendons")}
+        if self.numbers["tendons"]:
+            self.arrays = tables
+            own = [[n for i in range(template.trees) for n in tendons.index[a + i]] for a in batch.articulations]
+            self.index = np.array(own, dtype=int)
+
+    def vectors(self, model, tendons: Tendons) -> np.ndarray:
+        """The numbers of the tendons of each cluster and then of their items, ``[count, ...]``."""
+        found = [tendons.numbers(model, self.batch.articulations + i) for i in range(self.batch.template.trees)]
+        sizes = [
+            len(tendons.items[int(self.batch.articulations[0]) + i].tendons) for i in range(self.batch.template.trees)
+        ]
+        records = [x[:, : size * TENDON] for x, size in zip(found, sizes, strict=True)]
+        items = [x[:, size * TENDON :] for x, size in zip(found, sizes, strict=True)]
+        return np.concatenate([*records, *items], axis=1)
+
+    def laws(self, model) -> np.ndarray:
+        """The laws of the limits, ``[count or 1, tendons, LAW_TABLE]``."""
+        ours = [[model.tendons[n] for n in own] for own in self.index]
+        same = all([_law(t) for t in own] == [_law(t) for t in ours[0]] for own in ours[1:])
+        ours = ours[:1] if same else ours
+        flat = [tendon for own in ours for tendon in own]
+        table = soft_table(
+            np.array([t.solref_limit for t in flat]),
+            np.array([t.solimp_limit for t in flat]),
+            np.array([t.margin for t in flat]),
+        )
+        return table.reshape(len(ours), -1, table.shape[-1])
+
+    def fill(self, work, model, tendons: Tendons | None) -> bool:
+        """Brings the numbers of the tendons into the struct ``Tree`` of a workspace. Returns whether launches have to be recorded again."""
+        if not self.numbers["tendons"]:
+            return False
+        vectors = self.vectors(model, tendons)
+        if self._known is not None and np.array_equal(self._known, vectors):
+            return False
+        self._known = vectors
+        T, real, width = work.T, work.m.real, work.m.width
+        T.tendons_vary = int((vectors != vectors[:1]).any())
+        T.tendon_uniform = wp.array(vectors[0], dtype=real, device=work.device)
+        T.tendon_varying = work.block_lanes(vectors.shape[1] if T.tendons_vary else 0)
+        if T.tendons_vary:
+            filled = np.concatenate([vectors, np.repeat(vectors[-1:], work.blocks * width - len(vectors), axis=0)])
+            filled = filled.reshape(work.blocks, width, -1).transpose(0, 2, 1)
+            wp.copy(as_numbers(T.tendon_varying, real, width), wp.array(filled, dtype=real, device=work.device))
+        return True
+
+    def take_forces(self, work, kept: wp.array, force: wp.array) -> None:
+        """Writes the forces of the tendons in the last step into an array ``[tendon_count]``.
+
+        Args:
+            work: the workspace of the batch.
+            kept: its memory that outlives a step.
+            force: the array.
+        """
+        if not self.numbers["tendons"]:
+            return
+        if self._index is None:
+            self._index = wp.array(self.index, dtype=wp.int32, device=work.device)
+        wp.launch(
+            tendon_force_kernel(work.m.real),
+            dim=self.index.shape,
+            inputs=[self._index, work.L.kept_tendon_force, work.m.width, as_numbers(kept, work.m.real, work.m.width)],
+            outputs=[force],
+            device=work.device,
+        )
+
+
+def _law(tendon) -> tuple:
+    return tendon.solref_limit, tendon.solimp_limit, tendon.margin

@@ -39,6 +39,7 @@ class RobotCore:
         machine: numbers on the device, and kernels.
         patterns: launches for one configuration, and the memory that states hand on.
         evaluator: how batches are computed.
+        capsules: those of :mod:`newton_like.robot.nearest`, by the order of links and joints.
 
     Raises:
         ValueError: an unsound tree, inertia or joint.
@@ -56,6 +57,7 @@ class RobotCore:
         self.masses = np.array([link.mass for link in self.links])
         self.machine = Machine(machine_model(self.links, self.edges))
         self.patterns = Patterns(self.machine, len(self.joints))
+        self.capsules: OrderedDict = OrderedDict()
         self._batches: OrderedDict = OrderedDict()
 
     def path(self, target: int, ref: int) -> tuple[list[int], list[int]]:

@@ -57,7 +57,7 @@ class Command:
     """
 
     def __init__(self, recorded: wp.Launch):
-        self._recorded, self._ready = recorded, None
+        self._recorded, self._ready, self._packed = recorded, None, None
         self._pack()
 
     def _pack(self) -> None:
@@ -67,6 +67,11 @@ class Command:
             labels = tuple(argument.label for argument in recorded.kernel.adj.args)
             arguments = _arguments(labels, tuple(map(type, values)))(*values)
             self._ready = partial(recorded.hooks.forward, ctypes.byref(bounds), ctypes.byref(arguments))
+            self._packed = recorded.hooks.forward, bounds, arguments
+
+    def packed(self) -> tuple:
+        """On a CPU: the function that launches, which takes the addresses of two structs, and the structs: bounds and arguments."""
+        return self._packed
 
     def set_param_by_name(self, name: str, value) -> None:
         """Changes an argument."""

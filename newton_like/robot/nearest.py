@@ -15,8 +15,11 @@ from newton_like.robot.errors import RobotIndexError
 from newton_like.robot.structure.collision import BatchResults, CollisionResult, GeomCapsule, ResultRows
 from newton_like.robot.structure.link import collision_versions
 
-_BATCHES = 4
+_BATCHES = 8
 """Batch sizes whose launches stay recorded."""
+
+_ORDERS = 16
+"""Orders of links and joints whose capsules a robot keeps."""
 
 _AT_ONCE = 512
 """Configurations whose distances are computed and compared at a time."""
@@ -43,7 +46,8 @@ class Distances(NamedTuple):
 
 
 class Capsules:
-    """The capsules of a robot and the pairs that its filter lets pass, in the order of a state's links.
+    """The capsules of a robot and the pairs that its filter lets pass, in the order of a state's links. Threads may use them at the same
+    time.
 
     Attributes:
         numbers: ends of the axes in the frames of their links, and radii, ``[capsules, 7]``.
@@ -103,13 +107,14 @@ class Capsules:
         if not len(pairs):
             results = [np.zeros((*count, PAIR, 0)), np.zeros((*count, 0, n))]
         else:
-            calls = self._calls(count, len(pairs))
-            first = 3 + len(self.numbers)
-            calls.links[first:] = pairs.ravel()
             arrays = {"q": q, "capsules": self._flat}
             shapes = [(PAIR, len(pairs)), (len(pairs), n)][: 1 + jacobian]
-            task = self._tasks(len(pairs))[jacobian]
-            results = calls.evaluate(task, arrays, shapes, (0, self._reference, 0))
+            with self._robot.machine.lock:
+                calls = self._calls(count, len(pairs))
+                first = 3 + len(self.numbers)
+                calls.links[first:] = pairs.ravel()
+                task = self._tasks(len(pairs))[jacobian]
+                results = calls.evaluate(task, arrays, shapes, (0, self._reference, 0))
             if not count:
                 results = [x[0] for x in results]
         found, rows = results[0], results[1] if jacobian else None
@@ -148,12 +153,13 @@ class Capsules:
         capsules, pairs = len(self.numbers), len(self.pairs)
         farthest, near, axes = 0.0, np.zeros((len(q), 0)), np.zeros((len(q), 6 * capsules))
         if pairs:
-            if self._gaps is None:
-                self._gaps = gaps_task(pairs, capsules)
-            calls = self._calls(q.shape[:-1], pairs)
-            calls.links[3 + capsules :] = self.pairs.ravel()
             arrays, shapes = {"q": q, "capsules": self._flat}, [(pairs,), (6 * capsules,)]
-            near, axes = calls.evaluate(self._gaps, arrays, shapes, (0, self._reference, 0))
+            with self._robot.machine.lock:
+                if self._gaps is None:
+                    self._gaps = gaps_task(pairs, capsules)
+                calls = self._calls(q.shape[:-1], pairs)
+                calls.links[3 + capsules :] = self.pairs.ravel()
+                near, axes = calls.evaluate(self._gaps, arrays, shapes, (0, self._reference, 0))
         if far:
             # a partition copies all distances
             nearest = np.partition(near, far - 1, axis=1)[:, far - 1] if far > 1 else near.min(axis=1)
@@ -169,18 +175,20 @@ class Capsules:
     def _points(self, axes: np.ndarray) -> np.ndarray:
         """Nearest points of pairs of axes and unit vectors between them, ``[rows, POINT]``, from the start and the direction of both axes,
         ``[rows, 12]``."""
-        if self._nearest is None:
-            calls = Calls(self._robot.machine, _AT_ONCE, self._order, "general", {"capsule_axes": 12, "pairs": POINT})
-            given, out = np.zeros((_AT_ONCE, 12)), np.zeros((_AT_ONCE, POINT))
-            run = calls.record(NEAREST_POINTS, {"capsule_axes": given}, [out], False)
-            self._nearest = given, out, run, calls
-        given, out, run, _ = self._nearest
         found = np.empty((len(axes), POINT))
-        for first in range(0, len(axes), _AT_ONCE):
-            some = axes[first : first + _AT_ONCE]
-            given[: len(some)] = some
-            run.run()
-            found[first : first + _AT_ONCE] = out[: len(some)]
+        with self._robot.machine.lock:
+            if self._nearest is None:
+                rows = {"capsule_axes": 12, "pairs": POINT}
+                calls = Calls(self._robot.machine, _AT_ONCE, self._order, "general", rows)
+                given, out = np.zeros((_AT_ONCE, 12)), np.zeros((_AT_ONCE, POINT))
+                run = calls.record(NEAREST_POINTS, {"capsule_axes": given}, [out], False)
+                self._nearest = given, out, run, calls
+            given, out, run, _ = self._nearest
+            for first in range(0, len(axes), _AT_ONCE):
+                some = axes[first : first + _AT_ONCE]
+                given[: len(some)] = some
+                run.run()
+                found[first : first + _AT_ONCE] = out[: len(some)]
         return found
 
     def _results_of_one(self, found: Distances, least: int) -> list[CollisionResult]:
@@ -254,7 +262,17 @@ def chosen_pairs(capsules: Capsules, pairs) -> np.ndarray | None:
 
 
 def capsules_of(core: StateCore) -> Capsules:
-    """The capsules of a state as they are now."""
-    if core.capsules is None or core.capsules.versions != collision_versions(core.robot.core.links):
-        core.capsules = Capsules(core)
-    return core.capsules
+    """The capsules of a state as they are now. States with the same order of links and joints share them."""
+    found = core.capsules
+    versions = collision_versions(core.robot.core.links)
+    if found is None or found.versions != versions:
+        robot, key = core.robot.core, (tuple(core.bodies), core.order.tobytes())
+        with robot.machine.lock:
+            found = robot.capsules.pop(key, None)
+            if found is None or found.versions != versions:
+                found = Capsules(core)
+            robot.capsules[key] = found
+            if len(robot.capsules) > _ORDERS:
+                robot.capsules.popitem(last=False)
+        core.capsules = found
+    return found

@@ -471,15 +471,17 @@ def _highest(robot: Robot, state: State, pairs, lower: np.ndarray, upper: np.nda
     """The largest distances of pairs in random configurations between limits."""
     capsules = capsules_of(state.core)
     key = lower.tobytes() + upper.tobytes()
-    if key not in capsules.highest:
+    # threads share capsules
+    found = capsules.highest.get(key)
+    if found is None:
         low = np.where(lower > -_FAR, lower, np.where(upper < _FAR, upper - 2.0 * np.pi, -np.pi))
         high = np.where(upper < _FAR, upper, low + 2.0 * np.pi)
         some = robot.make_state(state.link_names, state.joint_names)
         some.set_q(np.random.default_rng(_SAMPLES).uniform(low, np.maximum(low, high), (_SAMPLES, len(low))))
         capsules.highest.clear()
-        capsules.highest[key] = robot.compute_distances(some).distance.max(axis=0)
+        capsules.highest[key] = found = robot.compute_distances(some).distance.max(axis=0)
     chosen = chosen_pairs(capsules, pairs)
-    return capsules.highest[key] if chosen is None else capsules.highest[key][chosen]
+    return found if chosen is None else found[chosen]
 
 
 def _number(value, what: str, above: bool = False) -> float:

@@ -115,11 +115,13 @@ def distance_bounds(
         # powers of 2, so that bounds are computed once for many ways
         slides[some] = _SLIDE * 2.0 ** np.ceil(np.log2(np.maximum(farthest / _SLIDE, 1.0)))
     known, key = capsules.bounds, slides.tobytes()
-    if key not in known:
+    # threads share capsules
+    found = known.get(key)
+    if found is None:
         if len(known) >= _KEPT:
-            known.pop(next(iter(known)))
-        known[key] = _change_bounds(core, capsules, slides[core.order]) * scale
-    return known[key] if chosen is None else known[key][chosen]
+            known.pop(next(iter(list(known))), None)
+        known[key] = found = _change_bounds(core, capsules, slides[core.order]) * scale
+    return found if chosen is None else found[chosen]
 
 
 def _change_bounds(core: StateCore, capsules: Capsules, slides: np.ndarray) -> np.ndarray:

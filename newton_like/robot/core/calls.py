@@ -1,7 +1,7 @@
 """Launches that are recorded once and then repeated, and the arrays that they read and write.
 
-A state of one configuration has memory of its own, in which the frames of its links stay until its coordinates change. A batch computes
-frames and result in one launch, and keeps neither.
+A state of one configuration has memory of its own, in which the frames of its links stay until its coordinates change; see
+:mod:`newton_like.robot.core.single`. A batch computes frames and result in one launch, and keeps neither.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Calls:
 
     Args:
         machine: the robot.
-        count: how many configurations; None: one, whose frames stay in the memory.
+        count: how many configurations.
         order: of each dof of the robot, its place in the arrays of the caller.
         evaluator: ``"general"``, ``"specialised"``, or ``"auto"``: specialised from some hundred configurations on, unless that
             takes long to compile.
@@ -41,14 +41,13 @@ class Calls:
     def __init__(
         self,
         machine: Machine,
-        count: int | None,
+        count: int,
         order: np.ndarray,
         evaluator: str = "auto",
         rows: dict | None = None,
         tree: dict | None = None,
     ):
-        self.machine, self.order = machine, order
-        self.count = 1 if count is None else count
+        self.machine, self.order, self.count = machine, order, count
         self.work = machine.workspace(self.count, None, rows, tree)
         self.evaluator = evaluator
         self.most = BUDGET if evaluator == "auto" else math.inf
@@ -110,33 +109,43 @@ class Calls:
         piece.row, piece.start = self.work.layout[name], 0
         # one row that all configurations share has no stride
         piece.stride = size if array.ndim > 1 and field.kind != "all" else 0
-        places = np.argsort(self.order) if field.kind in ("coords", "dofs") else np.arange(size)
         piece.parts, piece.size, piece.part = (1 if size else 0), size, self.work.ints([0])
-        piece.place = self._places(places)
+        piece.place = self.work.ints(in_lanes(input_places(name, size, self.order), self.machine))
         piece.numbers = _numbers(array)
         return piece
 
     def _taken(self, result: Result, array: np.ndarray):
         """Where a result is."""
-        piece, size, order = self.machine.m.Piece(), result.length(self.machine.model), self.order
-        places = np.arange(size)
-        if result.columns and size:
-            places = places.reshape(-1, *([len(order)] * result.columns))
-            # number i of the caller's is number back[i] of the robot's
-            back = np.argsort(order)
-            places = places[..., back] if result.columns == 1 else places[:, back][:, :, back]
-        if result.record:
-            places = places.reshape(-1, result.record).T
+        piece, size = self.machine.m.Piece(), result.length(self.machine.model)
         piece.row, piece.start, piece.stride = self.work.layout[result.row], 0, size
         piece.parts, piece.size, piece.part = (1 if size else 0), size, self.work.ints([0])
-        piece.place = self._places(places.ravel())
+        piece.place = self.work.ints(in_lanes(result_places(result, size, self.order), self.machine))
         piece.numbers = _numbers(array)
         return piece
 
-    def _places(self, places: np.ndarray) -> wp.array:
-        """Where numbers are in lanes. Numbers are moved in squares of the lane width; the last square is padded."""
-        width = self.machine.m.width
-        return self.work.ints(width * np.append(places, [0] * (width - 1)))
+
+def input_places(name: str, size: int, order: np.ndarray) -> np.ndarray:
+    """Which number of a caller's input each number of a row is. `order`: see :class:`Calls`."""
+    return np.argsort(order) if FIELDS[name].kind in ("coords", "dofs") else np.arange(size)
+
+
+def result_places(result: Result, size: int, order: np.ndarray) -> np.ndarray:
+    """Which number of a row each number of a caller's result is."""
+    places = np.arange(size)
+    if result.columns and size:
+        places = places.reshape(-1, *([len(order)] * result.columns))
+        # number i of the caller's is number back[i] of the robot's
+        back = np.argsort(order)
+        places = places[..., back] if result.columns == 1 else places[:, back][:, :, back]
+    if result.record:
+        places = places.reshape(-1, result.record).T
+    return places.ravel()
+
+
+def in_lanes(places: np.ndarray, machine: Machine) -> np.ndarray:
+    """Where numbers are in lanes. Numbers are moved in squares of the lane width; the last square is padded."""
+    width = machine.m.width
+    return (width * np.append(places, [0] * (width - 1))).astype(np.int32)
 
 
 class _Address:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -11,42 +12,8 @@ from newton_like.robot.core.robot import RobotCore
 from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.tree import name_order
 
-_KEPT = 32
+_KEPT = 256
 """Lists of names whose orders are kept. A script makes its states with few of them."""
-
-
-_LEASES = 8
-"""Memory of states that is kept when they are gone, for each order of joints."""
-
-
-class Lease(tuple):
-    """Memory of a state, and its recorded launches. Compared by identity."""
-
-    __slots__ = ()
-    __eq__, __hash__ = object.__eq__, object.__hash__
-
-
-class Pool:
-    """Memory that states of one order of joints hand on. It takes milliseconds to make.
-
-    Attributes:
-        leases: of states that live, and of others.
-        free: those of states that are gone.
-    """
-
-    __slots__ = ("free", "leases")
-
-    def __init__(self):
-        self.leases: list[Lease] = []
-        self.free: list[Lease] = []
-
-    def add(self, *memory) -> Lease | None:
-        """A lease of new memory; None if the pool is full."""
-        if len(self.leases) >= _LEASES:
-            return None
-        lease = Lease(memory)
-        self.leases.append(lease)
-        return lease
 
 
 class LinkOrder(NamedTuple):
@@ -71,14 +38,14 @@ class JointOrder(NamedTuple):
         names: of the joints.
         order: of each dof, the place of its joint.
         scale: motion for each unit of the coordinates, ``[n]``; None if all are 1.
-        pool: memory of states that are gone, for the next states.
+        key: `order` as bytes.
     """
 
     joints: list[Joint]
     names: list[str]
     order: np.ndarray
     scale: np.ndarray | None
-    pool: Pool
+    key: bytes
 
 
 class Orders:
@@ -92,8 +59,8 @@ class Orders:
         self._core = core
         self.body_of = {name: i for i, name in enumerate(core.link_names)}
         self._dof_of = {name: i for i, name in enumerate(core.joint_names)}
-        self._of_links: dict[tuple[str, ...], LinkOrder] = {}
-        self._of_joints: dict[tuple[str, ...], JointOrder] = {}
+        self._of_links: OrderedDict[tuple[str, ...], LinkOrder] = OrderedDict()
+        self._of_joints: OrderedDict[tuple[str, ...], JointOrder] = OrderedDict()
 
     def links(self, listed: Sequence[str]) -> LinkOrder:
         """The order in which the listed links come first. Raises as :func:`name_order`."""
@@ -113,24 +80,33 @@ class Orders:
         dofs = name_order(core.joint_names, listed, "joint", self._dof_of)
         scale = None if core.unit else core.scale[dofs]
         joints, names = [core.joints[i] for i in dofs], [core.joint_names[i] for i in dofs]
-        return JointOrder(joints, names, np.array(dofs, dtype=int).argsort(), scale, Pool())
+        order = np.array(dofs, dtype=int).argsort()
+        return JointOrder(joints, names, order, scale, order.tobytes())
 
 
-def _kept(orders: dict, listed):
+def _kept(orders: OrderedDict, listed):
     """The order of a list of names, if it is kept."""
     if type(listed) is list or type(listed) is tuple:
         try:
-            return orders.get(tuple(listed))
-        except TypeError:
+            listed = tuple(listed)
+            found = orders.get(listed)
+            if found is not None:
+                orders.move_to_end(listed)
+            return found
+        except (KeyError, TypeError):
+            # another thread made it go, or not names
             pass
     return None
 
 
-def _keep(orders: dict, listed, make: Callable):
+def _keep(orders: OrderedDict, listed, make: Callable):
     """Makes the order of a list of names, and keeps it."""
     made = make(listed)
     if type(listed) is list or type(listed) is tuple:
-        if len(orders) >= _KEPT:
-            orders.clear()
         orders[tuple(listed)] = made
+        while len(orders) > _KEPT:
+            try:
+                orders.popitem(last=False)
+            except KeyError:
+                break
     return made

@@ -8,6 +8,7 @@ import numpy as np
 
 from newton_like.robot.core.calls import Calls
 from newton_like.robot.core.machine import Machine
+from newton_like.robot.core.single import Patterns
 from newton_like.robot.screws import axis_of
 from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
@@ -36,7 +37,9 @@ class RobotCore:
         unit: whether all of them are 1.
         masses: of the links [kg], ``[links]``.
         machine: numbers on the device, and kernels.
+        patterns: launches for one configuration, and the memory that states hand on.
         evaluator: how batches are computed.
+        capsules: those of :mod:`newton_like.robot.nearest`, by the order of links and joints.
 
     Raises:
         ValueError: an unsound tree, inertia or joint.
@@ -53,6 +56,8 @@ class RobotCore:
         self.unit = bool((self.scale == 1.0).all())
         self.masses = np.array([link.mass for link in self.links])
         self.machine = Machine(machine_model(self.links, self.edges))
+        self.patterns = Patterns(self.machine, len(self.joints))
+        self.capsules: OrderedDict = OrderedDict()
         self._batches: OrderedDict = OrderedDict()
 
     def path(self, target: int, ref: int) -> tuple[list[int], list[int]]:

@@ -6,8 +6,8 @@ import numpy as np
 
 from newton_like.arrays import host_array
 from newton_like.robot.arguments import LARGE
-from newton_like.robot.core.calls import Calls
 from newton_like.robot.core.orders import JointOrder, LinkOrder
+from newton_like.robot.core.single import Memory, lent
 from newton_like.robot.core.tasks import FRAMES, Task
 from newton_like.robot.errors import RobotError, RobotIndexError, ShapeError
 
@@ -30,7 +30,7 @@ class StateCore:
         dofs: their number.
         joints, joint_names, link_names: of the state, in its order.
         scale: motion for each unit of the coordinates, ``[n]``; None if all are 1.
-        given: the inputs by name, as they were set.
+        given: the inputs by name, as they were set. Those of one configuration are in the memory.
         read: what kernels read: inputs of joints in units of motion, and the weights of links.
         batched: whether an input of kernels is a batch.
         placed: whether the frames in the memory are those of q.
@@ -38,57 +38,27 @@ class StateCore:
     """
 
     __slots__ = (
-        "_calls", "_lease", "_links", "_pool", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints",
-        "link_names", "order", "placed", "read", "robot", "scale", "wheels",
+        "_loan", "_memory", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints", "link_names",
+        "order", "placed", "read", "robot", "scale", "wheels",
     )  # fmt: skip
 
     def __init__(self, robot, links: LinkOrder, joints: JointOrder):
         self.robot = robot
         self.bodies, self.base, self.link_names = links
-        self.joints, self.joint_names, self.order, self.scale, self._pool = joints
+        self.joints, self.joint_names, self.order, self.scale, key = joints
         self.dofs = n = len(self.joints)
-        self.capsules = self.wheels = None
+        self.capsules = self.wheels = self._loan = None
         self.placed = self.batched = False
-        self._lease = None
-        if self._pool.free:
-            try:
-                self._lease = lease = self._pool.free.pop()
-            except IndexError:
-                # another thread took it
-                pass
-            else:
-                self.given, self.read, self._calls, self._links, self._runs = lease
-                for x in (*self.given.values(), *self.read.values()):
-                    x.fill(0.0)
-                return
-        zeros = np.zeros
-        q, v, acceleration, twist, base_acceleration = zeros(n), zeros(n), zeros(n), zeros(6), zeros(6)
-        # written out: loops take longer
-        self.given = {
-            "q": q,
-            "qdot": v,
-            "qddot": acceleration,
-            "V0": twist,
-            "Vdot0": base_acceleration,
-            "tau": zeros(n),
-        }
-        self.read = {
-            "q": q, "v": v, "acceleration": acceleration, "base_twist": twist, "base_acceleration": base_acceleration,
-            "weights": zeros(len(self.bodies)),
-        }  # fmt: skip
-        if self.scale is not None:
-            self.read.update({INPUTS[name]: zeros(n) for name in ("q", "qdot", "qddot")})
-        self._calls = self._links = None
-        self._runs: dict = {}
-
-    def __del__(self):
-        # Only memory that the pool refers to is handed on: arrays that are garbage as this state is may be freed already
-        lease = getattr(self, "_lease", None)
-        if lease is not None:
-            if all(x.ndim == 1 for x in self.given.values()):
-                self._pool.free.append(lease)
-            else:
-                self._pool.leases.remove(lease)
+        store = robot.core.patterns.store
+        memory = store.take(key)
+        if memory is None:
+            memory = Memory(key, n, len(self.bodies), self.scale is not None)
+        else:
+            self._loan = lent(store, memory)
+            memory.clear()
+        self._memory, self._runs = memory, memory.runs
+        # entries are replaced by batches
+        self.given, self.read = memory.given.copy(), memory.read.copy()
 
     def set(self, name: str, value) -> None:
         """Checks and copies an input."""
@@ -137,13 +107,16 @@ class StateCore:
         return numbers
 
     def _resize(self, name: str, shape: tuple[int, ...]) -> None:
-        """New memory for an input. Recorded launches read the old one."""
-        row = INPUTS[name]
-        self.given[name] = np.empty(shape)
+        """Another array for an input: that of the memory for one configuration, of which launches know, or a new one for a batch."""
+        row, memory = INPUTS[name], self._memory
+        single = len(shape) == 1
+        self.given[name] = memory.given[name] if single else np.empty(shape)
         if row is not None:
             scaled = self.scale is not None and name[0] != "V"
-            self.read[row] = np.empty(shape) if scaled else self.given[name]
-            self._runs.clear()
+            if single:
+                self.read[row] = memory.read[row]
+            else:
+                self.read[row] = np.empty(shape) if scaled else self.given[name]
             self.batched = any(x.ndim > 1 for x in self.read.values())
             self.placed = False
 
@@ -168,22 +141,22 @@ class StateCore:
             raise kind(f"link index {index} is out of range; {links}")
         raise TypeError(f"a link index must be an integer, not {index!r}; see state.link_names")
 
-    def _begin(self) -> Calls:
-        """Memory for one configuration, which is made when it is first used."""
-        if self._calls is None:
-            self._calls = Calls(self.robot.core.machine, None, self.order, "general")
-            self._links = memoryview(self._calls.links)
-            self._lease = self._pool.add(self.given, self.read, self._calls, self._links, self._runs)
-        return self._calls
+    def _record(self, key, task: Task, fresh: bool, shape: tuple[int, ...] | None) -> tuple:
+        """The launch of a task in the memory of the state, and the array of its result."""
+        memory, patterns = self._memory, self.robot.core.patterns
+        if memory.lanes is None:
+            memory.prepare(patterns)
+            # memory that takes long to make
+            self._loan = lent(patterns.store, memory)
+        out = None if shape is None else np.zeros(shape)
+        self._runs[key] = made = patterns.launch(task, fresh, memory, out), out
+        return made
 
     def place(self) -> None:
         """Computes the frames of all links, unless they are known."""
         if not self.placed and not self.batched:
-            run = self._runs.get(FRAMES)
-            if run is None:
-                self._begin()
-                run = self._runs[FRAMES] = self._calls.record(FRAMES, self.read, [], True)
-            run.run()
+            run = self._runs.get(FRAMES) or self._record(FRAMES, FRAMES, True, None)
+            run[0]()
             self.placed = True
 
     def evaluate(self, task: Task, shape: tuple[int, ...], target: int = 0, ref: int = 0, seen: int = 0) -> np.ndarray:
@@ -192,27 +165,21 @@ class StateCore:
             return self._evaluate_batch(task, shape, (target, ref, seen))
         if not self.placed:
             self.place()
-        known = self._runs.get(task)
-        if known is None:
-            out = np.zeros(shape)
-            known = self._runs[task] = (self._calls.record(task, self.read, [out], False), out)
-        links = self._links
+        run, out = self._runs.get(task) or self._record(task, task, False, shape)
+        links = self._memory.view
         links[0], links[1], links[2] = target, ref, seen
-        known[0].run()
-        return known[1].copy()
+        run()
+        return out.copy()
 
     def _evaluate_batch(self, task: Task, shape: tuple[int, ...], links: tuple[int, int, int]) -> np.ndarray:
         rows = ("q", *task.inputs)
         count = self.size(rows)
         if count is None:
             # only inputs that the task does not read are batches
-            known = self._runs.get((task, True))
-            if known is None:
-                out = np.zeros(shape)
-                known = self._runs[task, True] = (self._begin().record(task, self.read, [out], True), out)
-            self._calls.links[:3] = links
-            known[0].run()
-            return known[1].copy()
+            run, out = self._runs.get((task, True)) or self._record((task, True), task, True, shape)
+            self._memory.links[:] = links
+            run()
+            return out.copy()
         (found,) = self.robot.core.calls(self.order, count).evaluate(task, self.read, (shape,), links)
         return found
 

@@ -1,15 +1,19 @@
-"""Impulses of all active rows of a step: those of the step before where they are better than none, and impacts that add no energy."""
+"""Impulses of all active rows of a step: those of the step before where they are better than none, less of those of sweeps that diverged,
+and impacts that add no energy."""
 
 import types
 
 import warp as wp
-from newton_like.kernels.rows import SOFTNESS
+from newton_like.kernels.rows import SOFTNESS, TARGET
 from newton_like.kernels.solvers.contact_rows import CONTACT
-from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES
+from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, DOF_ROW, OF_POSITION
+
+DIVERGED = 0.5
+"""Impulses are scaled to the best share of them where that is below this number."""
 
 
 def impulse_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``start_cold`` and ``calm_bounces``."""
+    """For the namespace `m`: ``start_cold``, ``hold_back`` and ``calm_bounces``."""
     real = m.real
 
     @m.func
@@ -51,6 +55,39 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
             p = L.impulse + T.contact_rows * active[a, t]
             for j in range(T.contact_rows):
                 m.put(mem, p + j, t, m.mul(s, m.get(mem, p + j, t)))
+
+    @m.shared
+    def hold_back(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
+        """Scales the impulses of worlds in which sweeps diverged to the share s of them for which |z|^2 / 2 - s impulse . target is least.
+        That share is one or more for impulses that solve all rows: those push no faster than to their targets, and friction takes energy.
+        Sweeps may diverge where friction presses a contact into the ground (compare Painleve 1895)."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        if T.couplings + T.loop_rows + T.prescribed == 0:
+            square = m.fill(real(1.0e-30))
+            along = zero
+            for a in range(contacts):
+                target = m.get(mem, L.contact + CONTACT * a + TARGET, t)
+                along = m.fma(target, m.get(mem, L.impulse + T.contact_rows * active[a, t], t), along)
+            for n in range(limits):
+                i = active[T.candidates + n, t] // 2
+                p = m.get(mem, L.dof_impulse + DOF_IMPULSES * i + OF_POSITION, t)
+                push = m.mul(m.magnitude(p), m.get(mem, L.dof_row + DOF_ROW * i + TARGET, t))
+                # rows of limits that do not act have any target
+                along = m.add(along, m.where_lt(zero, m.magnitude(p), push, zero))
+            for i in range(T.dofs):
+                z = m.get(mem, L.free_z + i, t)
+                d = m.sub(m.get(mem, L.z + i, t), z)
+                square = m.fma(d, d, square)
+                along = m.fnma(z, d, along)
+            share = m.larger(zero, m.div(along, square))
+            share = m.where_lt(share, m.fill(real(DIVERGED)), share, one)
+            if m.any_lt(share, one):
+                for i in range(T.dofs):
+                    z = m.get(mem, L.free_z + i, t)
+                    scaled = m.fma(share, m.sub(m.get(mem, L.z + i, t), z), z)
+                    m.put(mem, L.z + i, t, m.where_lt(share, one, scaled, m.get(mem, L.z + i, t)))
+                scale_impulses(t, contacts, limits, share, T, L, mem, active)
 
     @m.func
     def calm_bounces(b, t, contacts: int, limits: int, T, P, L, mem, active: wp.array2d[int]):

@@ -396,6 +396,8 @@ def step_kernel(
             if active[T.candidates + n, t] % 2 == 1:
                 plain = bool(False)
         sweep(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+        if paired:
+            m.hold_back(t, contacts, limits, T, L, mem, active)
         m.calm_bounces(b, t, contacts, limits, T, P, L, mem, active)
         # loops have the last word
         closure_sweep(t, T, L, mem)

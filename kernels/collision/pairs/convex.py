@@ -15,7 +15,7 @@ from newton_like.kernels.collision.plane import CAPSULE, FAR
 
 
 def convex_pairs(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``convex_points``."""
+    """For the namespace `m`: ``core_touch``, ``touch_along`` and ``convex_points``."""
     real = m.real
     single = real is wp.float32
     # Below NEAR the direction of a distance is improved by shots, below INSIDE it is rounding error; in units of the pair's size.
@@ -30,6 +30,8 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
     # shots end when one changes the depth by no more
     GAINED = 5.0e-6 if single else 1.0e-10
     SEARCH, SHOTS = 48, 8
+    # the search along a direction ends so close to the surface, in units
+    ARRIVED, APPROACHES = 2.0e-3, 12
 
     @m.struct
     class Touch:
@@ -244,6 +246,44 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
             touch = Touch(n, touch.distance, touch.first)
             touch = improved(b, t, touch, near, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
         return touch
+
+    @m.shared
+    def touch_along(
+        b, t, d: m.Vec3, wanted: m.lane, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int,
+        T, P, L, mem,
+    ) -> Touch:  # fmt: skip
+        """How the cores touch first if the first one comes from far along the unit vector d. The distance is that of the shapes where they
+        are, along the normal of this touch.
+
+        From a point outside the difference, the closest plane that separates it bounds how far it may move along a line towards the
+        difference.
+        """
+        zero = m.fill(real(0.0))
+        half = m.fill(real(0.5))
+        n = m.neg3(d)
+        g = m.difference(b, t, n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        second = m.sub3(g.first, g.w)
+        way = m.add(m.dot(g.w, n), m.fill(real(OUTSIDE)))
+        going = wanted
+        for _approach in range(int(APPROACHES)):
+            if m.any_lt(zero, going):
+                o = m.scale3(d, m.neg(way))
+                visits = int(SEARCH)
+                r = m.nearest(b, t, o, n, going, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+                gap = m.sqrt(m.dot(r.y, r.y))
+                aim = normalized(m.neg3(r.y), n)
+                slope = m.neg(m.dot(aim, d))
+                # rounding errors
+                going = m.where_lt(m.fill(real(NEAR)), m.smaller(slope, gap), going, zero)
+                n = m.where3_lt(half, going, aim, n)
+                second = m.where3_lt(half, going, m.sub3(m.sub3(r.first, o), r.y), second)
+                way = m.where_lt(half, going, m.sub(way, m.div(gap, slope)), way)
+                # the next search starts a little outside
+                going = m.where_lt(m.fill(real(ARRIVED)), gap, going, zero)
+                way = m.where_lt(half, going, m.fma(m.fill(real(0.25)), gap, way), way)
+        g = m.difference(b, t, n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        distance = m.neg(m.dot(g.w, n))
+        return Touch(n, distance, m.fnma3(n, distance, second))
 
     @m.func
     def convex_points(b, t, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem):

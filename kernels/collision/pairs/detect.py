@@ -168,7 +168,54 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         return m.add3(m.sub3(c, a), between_origins(t, k, j, T, L, mem))
 
     @m.func
-    def pair_is_near(b, t, p: int, T, P, L, mem) -> bool:
+    def shape_velocity(t, k: int, x: m.Vec3, T, L, mem) -> m.Vec3:
+        """The velocity of the point x, about the origin of its tree, of body k; zero for -1."""
+        v = m.zero3()
+        if k >= 0:
+            v = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x)
+        return v
+
+    @m.func
+    def shape_spin(t, k: int, L, mem) -> m.Vec3:
+        """The angular velocity of body k; zero for -1."""
+        w = m.zero3()
+        if k >= 0:
+            w = m.get6(mem, L.twist + 6 * k, t).w
+        return w
+
+    @m.shared
+    def closing_reach(b, t, p: int, reach: m.lane, dt: m.lane, T, P, L, mem) -> m.lane:
+        """How far from each other the shapes of pair p may be, by their relative motion, but at most `reach`. In two time steps, no point
+        within the radius and half of `reach` of one of them comes closer to the other one by more."""
+        half = m.fill(real(0.5))
+        one = pair_one(p, T)
+        two = pair_two(p, T)
+        k = shape_body(one, T)
+        j = shape_body(two, T)
+        own = int(one)
+        x = m.zero3()
+        y = m.zero3()
+        way = between_origins(t, k, j, T, L, mem)
+        if k >= 0:
+            x = m.get3(mem, L.shape_place + SHAPE_PLACE * one, t)
+            y = m.sub3(x, way)
+        else:
+            own = int(two)
+            y = m.get3(mem, L.shape_place + SHAPE_PLACE * two, t)
+        u = m.sub3(shape_velocity(t, k, x, T, L, mem), shape_velocity(t, j, y, T, L, mem))
+        w = m.sub3(shape_spin(t, k, L, mem), shape_spin(t, j, L, mem))
+        radius = m.fma(half, reach, m.get(mem, L.shape_place + SHAPE_PLACE * own + BOUND, t))
+        speed = m.fma(radius, m.sqrt(m.dot(w, w)), m.sqrt(m.dot(u, u)))
+        r = T.colliders + one
+        q = T.colliders + two
+        slack = m.add(m.collider_param(P, b, r, SURFACE + MARGIN), m.collider_param(P, b, r, SURFACE + GAP))
+        slack = m.add(slack, m.collider_param(P, b, q, SURFACE + MARGIN))
+        slack = m.add(slack, m.collider_param(P, b, q, SURFACE + GAP))
+        slack = m.fma(half, slack, m.pair_param(P, b, p))
+        return m.smaller(reach, m.fma(m.add(dt, dt), speed, slack))
+
+    @m.func
+    def pair_is_near(b, t, p: int, dt: m.lane, T, P, L, mem) -> bool:
         """Whether the bounding spheres and the boxes of a pair, with their reach, overlap in some world of the block."""
         one = pair_one(p, T)
         two = pair_two(p, T)
@@ -177,13 +224,15 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         second = L.shape_place + SHAPE_PLACE * two
         # far below zero where the two may not touch in this world
         reach = m.add(m.add(m.get(mem, first + REACH, t), m.get(mem, second + REACH, t)), m.pair_param(P, b, p))
-        bound = m.add(reach, m.add(m.get(mem, first + BOUND, t), m.get(mem, second + BOUND, t)))
-        bound = m.larger(bound, m.fill(real(0.0)))
+        apart = m.add(m.get(mem, first + BOUND, t), m.get(mem, second + BOUND, t))
+        bound = m.larger(m.add(reach, apart), m.fill(real(0.0)))
         near = m.any_lt(m.dot(d, d), m.mul(bound, bound))
         if near:
             know_box_of(b, t, one, T, P, L, mem)
             know_box_of(b, t, two, T, P, L, mem)
             gap = m.box_gap(t, one, two, d, L, mem)
+            reach = closing_reach(b, t, p, reach, dt, T, P, L, mem)
+            bound = m.larger(m.add(reach, apart), m.fill(real(0.0)))
             near = m.any_lt(gap, m.where_lt(m.dot(d, d), m.mul(bound, bound), reach, m.fill(real(-FAR))))
         return near
 
@@ -193,14 +242,6 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         m.put3(mem, at + CENTRE, t, x)
         m.put9(mem, at + AXES, t, m.get9(mem, L.shape_place + SHAPE_PLACE * s + BOX_AXES, t))
         m.put3(mem, at + EXTENT, t, m.collider_vec(P, b, T.colliders + s, SIZE))
-
-    @m.func
-    def shape_velocity(t, k: int, x: m.Vec3, T, L, mem) -> m.Vec3:
-        """The velocity of the point x, about the origin of its tree, of body k; zero for -1."""
-        v = m.zero3()
-        if k >= 0:
-            v = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x)
-        return v
 
     @m.func
     def in_row_axes(t, at: int, n: m.Vec3, mem):
@@ -306,7 +347,7 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         if T.pairs > 0:
             place_shapes(b, t, dt, T, P, L, mem)
         for p in range(T.pairs - T.surface_pairs):
-            if pair_is_near(b, t, p, T, P, L, mem):
+            if pair_is_near(b, t, p, dt, T, P, L, mem):
                 detect_pair(b, t, p, dt, T, P, L, mem)
             else:
                 for c in range(pair_candidate(p, T), pair_candidate(p + 1, T)):
@@ -335,7 +376,7 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
             weigh_trees(t, T, L, mem)
             place_shapes(b, t, dt, T, P, L, mem)
         for p in range(T.pairs - T.surface_pairs):
-            if pair_is_near(b, t, p, T, P, L, mem):
+            if pair_is_near(b, t, p, dt, T, P, L, mem):
                 detect_pair(b, t, p, dt, T, P, L, mem)
                 recall_pair(t, p, T, L, mem)
                 n = list_near(t, p, n, T, L, mem, active)

@@ -11,7 +11,7 @@ import warp as wp
 from newton_like.kernels.collision.plane import FAR
 
 from newton_like.kernels.collision.surfaces.records import (  # isort: skip
-    APEX, BEHIND, FACE, FACTORS, FRONT, MAYBE, NEXT, ROUND, UNSURE, UNSURE_NUMBERS, UNSURES, WITHIN,
+    APEX, BEHIND, CURSOR, FACE, FACTORS, FRONT, MAYBE, NEXT, PER_LOOK, ROUND, UNSURE, UNSURE_NUMBERS, UNSURES, WITHIN,
 )  # fmt: skip
 
 HALF_FAR = 0.5 * FAR
@@ -19,7 +19,7 @@ HALF_FAR = 0.5 * FAR
 
 def ball_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``put_facing``, ``load_triangle``, ``load_neighbours``, ``next_triangle``, ``leads_away``, ``keep_unsure``,
-    ``decide_unsure``, ``keep_ball``, ``ball_on_triangle``, ``axis_on_triangle`` and ``keep_behind``."""
+    ``decide_unsure``, ``empty_unsure``, ``keep_ball``, ``ball_on_triangle``, ``axis_on_triangle`` and ``keep_behind``."""
     real = m.real
     single = real is wp.float32
     # the sine of an angle to a neighbour that is a rounding error; the distance from an edge that is one, as a share of the radius about
@@ -125,7 +125,7 @@ def ball_program(m: types.SimpleNamespace) -> dict:
     def keep_unsure(
         t: int, where: m.lane, q: m.Vec3, n: m.Vec3, place: m.Vec3, distance: m.lane, feature: m.lane, L, mem
     ):
-        """Notes a contact at the corner q, in worlds where `where` is one; of more than UNSURES at different corners the first ones."""
+        """Notes a contact at the corner q, in worlds where `where` is one, unless it is noted already."""
         w = L.surface_work
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -176,12 +176,14 @@ def ball_program(m: types.SimpleNamespace) -> dict:
                 m.put(mem, at + 11, t, m.where_lt(zero, objects, zero, m.get(mem, at + 11, t)))
 
     @m.shared
-    def decide_unsure(t: int, at: int, mesh: int, L, mem, T):
-        """Keeps the noted contacts to which no triangle of the search objects."""
+    def decide_unsure(t: int, least: m.lane, at: int, mesh: int, L, mem, T):
+        """Keeps the noted contacts to which no triangle of the search objects, in worlds with more than `least` of them, and forgets them.
+        The search starts again."""
         w = L.surface_work
         zero = m.fill(real(0.0))
         minus = m.fill(real(-1.0))
         count = m.get(mem, w + MAYBE + 1, t)
+        count = m.where_lt(least, count, count, zero)
         if m.any_lt(zero, count):
             if mesh != 0:
                 m.open_mesh(t, at, L, mem, T)
@@ -199,6 +201,19 @@ def ball_program(m: types.SimpleNamespace) -> dict:
                     place = m.get3(mem, to + 6, t)
                     n = m.get3(mem, to + 3, t)
                     m.keep_found(t, where, place, n, m.get(mem, to + 9, t), m.get(mem, to + 10, t), L, mem)
+            m.put(mem, w + MAYBE + 1, t, m.sub(m.get(mem, w + MAYBE + 1, t), count))
+
+    @m.func
+    def empty_unsure(t, at: int, mesh: int, L, mem, T):
+        """Decides the noted contacts of worlds that may have no place for those of another triangle. The search goes on where it was."""
+        w = L.surface_work
+        most = m.fill(real(UNSURES - PER_LOOK))
+        if m.any_lt(most, m.get(mem, w + MAYBE + 1, t)):
+            cursor = m.get(mem, w + CURSOR, t)
+            number = m.get(mem, w + NEXT, t)
+            decide_unsure(t, most, at, mesh, L, mem, T)
+            m.put(mem, w + CURSOR, t, cursor)
+            m.put(mem, w + NEXT, t, number)
 
     @m.struct
     class OnEdge:

@@ -3,7 +3,9 @@
 A point of the shape that is farthest against the normal of a triangle and above it touches the triangle along that normal; so does a flat
 face that is parallel to the triangle. Otherwise the touch is that of two convex shapes, the second one a triangle. It counts if its normal
 leads away from the triangle and its neighbours, see `kernels.collision.surfaces.ball`: other touches are between edges inside the surface,
-or on its back. The middle of the shape must be in front of the triangle.
+or on its back. If a shape is deep in the surface and the touch along the shortest way out does not count, the touch counts along the way up
+for a height field, and along the normal of the triangle for a mesh. The middle of the shape must be in front of the triangle, or the shape
+deep in a height field.
 """
 
 import types
@@ -22,12 +24,16 @@ from newton_like.kernels.collision.pairs.records import (
 )
 from newton_like.kernels.collision.pairs.work import PER_UNIT
 from newton_like.kernels.collision.plane import BOX, CONE, CYLINDER, FAR
-from newton_like.kernels.collision.surfaces.records import FACE, INNER, MAYBE, NEXT, SUNK, TRIANGLE, WITHIN
+from newton_like.kernels.collision.surfaces.records import FACE, FACTORS, INNER, MAYBE, NEXT, TRIANGLE, WITHIN
 
 HALF_FAR = 0.5 * FAR
 THIRD = 1.0 / 3.0
 # A face is parallel to a triangle if the cosine of their angle is larger.
 PARALLEL_FACE = 1.0 - 6.0e-4
+# A shape that is deeper than this share of the pair's size is in the surface.
+DEEP = 2.0e-3
+# A touch along a direction counts if the cosine of the angle between its normal and the direction is larger.
+GRAZING = 0.2
 
 
 def convex_surface_program(m: types.SimpleNamespace) -> dict:
@@ -71,8 +77,8 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def convex_below(b, t, kind: int, hull: int, count: int, at: int, unit: m.lane, T, P, L, mem):
-        """SUNK <- one where the middle of the shape is below a height field; its contact is then its deepest point along the normal of the
-        triangle straight above."""
+        """Keeps a contact at the middle of the shape where that is below a height field. It is as deep as the deepest point along
+        the normal of the triangle straight above."""
         w = L.surface_work
         zero = m.fill(real(0.0))
         inner = m.get3(mem, w + INNER, t)
@@ -85,16 +91,42 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         if m.any_lt(zero, sunk):
             x = m.scale3(m.support(b, t, 0, kind, hull, count, m.neg3(n), T, P, L, mem), unit)
             depth = m.dot(n, m.sub3(x, p))
-            place = m.fnma3(n, m.mul(m.fill(real(0.5)), depth), x)
-            m.keep_found(t, sunk, place, n, depth, m.triangle_feature(m.get(mem, w + NEXT, t), zero), L, mem)
-        m.put(mem, w + SUNK, t, sunk)
+            # a push through the middle lifts the shape; one at its deepest point would turn it
+            m.keep_found(t, sunk, inner, n, depth, m.triangle_feature(m.get(mem, w + NEXT, t), zero), L, mem)
+
+    @m.func
+    def allowed_touch(t, touch: m.Touch, where: m.lane, unit: m.lane, L, mem) -> m.lane:
+        """One where the touch of the shape with the triangle is a contact with the surface. Touches at corners that are yet to be decided
+        are noted."""
+        w = L.surface_work
+        zero = m.fill(real(0.0))
+        q = m.scale3(m.fma3(touch.n, touch.distance, touch.first), unit)
+        gap = m.mul(touch.distance, unit)
+        away = m.neg3(touch.n)
+        found = m.where_lt(gap, m.get(mem, w + WITHIN, t), where, zero)
+        free = m.leads_away(t, q, away, L, mem)
+        maybe = m.mul(found, m.get(mem, w + MAYBE, t))
+        if m.any_lt(zero, maybe):
+            place = m.fma3(away, m.mul(m.fill(real(0.5)), gap), q)
+            feature = m.triangle_feature(m.get(mem, w + NEXT, t), m.fill(real(1.0)))
+            m.keep_unsure(t, maybe, q, away, place, gap, feature, L, mem)
+        return m.mul(found, free)
+
+    @m.func
+    def out_of_surface(t, mesh: int, L, mem) -> m.Vec3:
+        """The direction that leads out of the surface: upwards of a height field, the normal of the triangle of a mesh."""
+        w = L.surface_work
+        zero = m.fill(real(0.0))
+        d = m.get3(mem, w + FACE, t)
+        if mesh == 0:
+            d = m.vec(zero, zero, m.sign_of(m.get(mem, w + FACTORS + 2, t)))
+        return d
 
     @m.shared
     def convex_on_triangle(b, t, here: m.lane, kind: int, hull: int, count: int, at: int, mesh: int, T, P, L, mem):
         """Keeps the contacts with the triangle, in worlds where `here` is one."""
         w = L.surface_work
         zero = m.fill(real(0.0))
-        one = m.fill(real(1.0))
         half = m.fill(real(0.5))
         per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
         unit = m.rcp(per_unit)
@@ -105,35 +137,40 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         x = m.scale3(first, unit)
         depth = m.dot(face, m.sub3(x, p))
         near = m.where_lt(depth, within, here, zero)
-        near = m.where_lt(zero, m.dot(face, m.sub3(m.get3(mem, w + INNER, t), p)), near, zero)
-        if m.any_lt(zero, near):
-            direct = m.mul(near, m.larger(over_face(t, x, L, mem), lies_flat(t, kind, face, L, mem)))
-            search = m.sub(near, direct)
+        front = m.where_lt(zero, m.dot(face, m.sub3(m.get3(mem, w + INNER, t), p)), near, zero)
+        behind = zero
+        if mesh == 0:
+            behind = m.where_lt(depth, m.mul(unit, m.fill(real(-DEEP))), m.sub(near, front), zero)
+        if m.any_lt(zero, m.add(front, behind)):
+            direct = m.mul(front, m.larger(over_face(t, x, L, mem), lies_flat(t, kind, face, L, mem)))
+            search = m.sub(front, direct)
             valid = direct
             n = m.neg3(face)
             distance = m.mul(depth, per_unit)
-            if m.any_lt(zero, search):
+            if m.any_lt(zero, m.add(search, behind)):
                 third = m.fill(real(THIRD))
                 middle = m.add3(p, m.add3(m.get3(mem, w + 3, t), m.get3(mem, w + 6, t)))
                 middle = m.scale3(middle, m.mul(third, per_unit))
                 touch = m.core_touch(b, t, middle, kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
-                q = m.scale3(m.fma3(touch.n, touch.distance, touch.first), unit)
-                found = m.where_lt(m.mul(touch.distance, unit), within, search, zero)
-                away = m.neg3(touch.n)
                 m.load_neighbours(t, at, mesh, L, mem, T)
-                free = m.leads_away(t, q, away, L, mem)
-                maybe = m.mul(found, m.get(mem, w + MAYBE, t))
-                if m.any_lt(zero, maybe):
-                    gap = m.mul(touch.distance, unit)
-                    place = m.fma3(away, m.mul(half, gap), q)
-                    m.keep_unsure(
-                        t, maybe, q, away, place, gap, m.triangle_feature(m.get(mem, w + NEXT, t), one), L, mem
-                    )
-                found = m.mul(found, free)
+                found = allowed_touch(t, touch, search, unit, L, mem)
                 valid = m.add(valid, found)
                 n = m.where3_lt(half, found, touch.n, n)
                 distance = m.where_lt(half, found, touch.distance, distance)
                 first = m.where3_lt(half, found, touch.first, first)
+                # the shortest way out may lead through the surface; another one leads out of it
+                lost = m.add(m.sub(search, found), behind)
+                lost = m.where_lt(touch.distance, m.fill(real(-DEEP)), lost, zero)
+                if m.any_lt(zero, lost):
+                    d = out_of_surface(t, mesh, L, mem)
+                    other = m.touch_along(b, t, d, lost, kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
+                    # not where the shape grazes the triangle on its way
+                    lost = m.where_lt(m.dot(other.n, d), m.fill(real(-GRAZING)), lost, zero)
+                    free = allowed_touch(t, other, lost, unit, L, mem)
+                    valid = m.add(valid, free)
+                    n = m.where3_lt(half, free, other.n, n)
+                    distance = m.where_lt(half, free, other.distance, distance)
+                    first = m.where3_lt(half, free, other.first, first)
             if m.any_lt(zero, valid):
                 m.clear_manifold(t, L, mem)
                 m.put_manifold(b, t, n, distance, first, unit, kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
@@ -161,7 +198,6 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         m.put9(mem, to + AXES, t, m.Mat33(m.vec(one, zero, zero), m.vec(zero, one, zero), m.vec(zero, zero, one)))
         m.put3(mem, to + EXTENT, t, m.zero3())
         m.scale_pair(b, t, kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
-        m.put(mem, w + SUNK, t, zero)
         if mesh != 0:
             m.open_mesh(t, at, L, mem, T)
         else:
@@ -171,9 +207,9 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         while m.any_lt(minus, m.get(mem, w + NEXT, t)):
             m.load_triangle(t, at, mesh, L, mem, T)
             here = m.where_lt(minus, m.get(mem, w + NEXT, t), one, zero)
-            here = m.mul(here, m.sub(one, m.get(mem, w + SUNK, t)))
             convex_on_triangle(b, t, here, kind, hull, count, at, mesh, T, P, L, mem)
+            m.empty_unsure(t, at, mesh, L, mem, T)
             m.next_triangle(t, at, mesh, L, mem, T)
-        m.decide_unsure(t, at, mesh, L, mem, T)
+        m.decide_unsure(t, zero, at, mesh, L, mem, T)
 
     return locals()

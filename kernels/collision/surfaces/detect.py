@@ -157,10 +157,11 @@ def surface_detection(m: types.SimpleNamespace) -> dict:
                     above = m.mul(here, m.sub(one, m.get(mem, w + SUNK + 1, t)))
                     m.ball_on_triangle(t, above, m.neg3(end), size.x, 1, at, mesh, L, mem, T)
                     m.axis_on_triangle(t, here, axis, size.x, size.y, at, mesh, L, mem, T)
+                m.empty_unsure(t, at, mesh, L, mem, T)
             m.next_triangle(t, at, mesh, L, mem, T)
         if mesh != 0:
             m.keep_behind(t, size.x, L, mem)
-        m.decide_unsure(t, at, mesh, L, mem, T)
+        m.decide_unsure(t, zero, at, mesh, L, mem, T)
 
     @m.shared
     def detect_on_surface(b, t, p: int, dt: m.lane, T, P, L, mem):

@@ -58,9 +58,10 @@ BEHIND_NUMBERS = 8
 # the smallest distance of an end from what is in front of it
 FRONT = BEHIND + BEHIND_NUMBERS
 # One where a contact at a corner has yet to be compared with all triangles there, then the number of such contacts, and these: the corner,
-# the normal, the place, the distance, the feature, and one while no triangle speaks against it.
+# the normal, the place, the distance, the feature, and one while no triangle speaks against it. They are decided once there are more than
+# UNSURES less PER_LOOK: one look at a triangle adds up to PER_LOOK.
 MAYBE = FRONT + 1
 UNSURE = MAYBE + 2
 UNSURE_NUMBERS = 12
-UNSURES = 4
+UNSURES, PER_LOOK = 8, 5
 SURFACE_WORK = UNSURE + UNSURES * UNSURE_NUMBERS

@@ -155,7 +155,7 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False) -> types.Simp
     coupling_build, coupling_sweep, detect_hull = m.coupling_build, m.coupling_sweep, m.detect
     find_pairs, pair_build = m.find_pairs, m.pair_build
     closure_rows, closure_build, closure_sweep = m.closure_rows, m.closure_build, m.closure_sweep
-    closure_correct = m.closure_correct
+    closure_correct, closure_load = m.closure_correct, m.closure_load
     recall_feature, keep_feature, forget_feature = m.recall_feature, m.keep_feature, m.forget_feature
     own = ("m", "real", "closed", "close_velocity", "leave_velocity", "factor_inertia", "find_excess", "free_velocity")
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})
@@ -198,7 +198,7 @@ def step_kernel(
     find_pairs, recall_feature = stages.find_pairs, stages.recall_feature
     keep_feature, forget_feature = stages.keep_feature, stages.forget_feature
     closure_rows, closure_build, closure_sweep = stages.closure_rows, stages.closure_build, stages.closure_sweep
-    closure_correct = stages.closure_correct
+    closure_correct, closure_load = stages.closure_correct, stages.closure_load
 
     @m.func
     def one_tree(T) -> int:
@@ -372,7 +372,7 @@ def step_kernel(
         sweep(b, t, contacts, limits, plain, o, T, P, L, mem, active)
         m.calm_bounces(b, t, contacts, limits, T, P, L, mem, active)
         # loops have the last word
-        closure_sweep(t, T, L, mem)
+        closure_sweep(b, t, o, T, P, L, mem)
 
     @m.func
     def as_forces(t, at: int, n: int, o, mem):
@@ -482,6 +482,7 @@ def step_kernel(
         for i in range(trees(T)):
             m.put(mem, L.bias_change + i, t, m.fill(real(1.0)))
             m.put(mem, L.bias_share + i, t, m.fill(real(0.5)))
+        closure_load(b, t, T, L, mem)
         closure_rows(b, t, o, T, P, L, mem)
         done = int(0)
         planned = int(1)

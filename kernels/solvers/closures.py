@@ -35,7 +35,8 @@ SINGLE_NOISE, DOUBLE_NOISE = 1.0e-9, 1.0e-20
 
 
 def closure_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``closure_rows``, ``close_velocity``, ``closure_build``, ``closure_sweep`` and ``closure_correct``."""
+    """For the namespace `m`: ``closure_load``, ``closure_rows``, ``close_velocity``, ``closure_build``, ``closure_sweep`` and
+    ``closure_correct``."""
     real = m.real
     in_double = real in (wp.float64, np.float64)
     loop_dependent, loop_noise = (DOUBLE_DEPENDENT, DOUBLE_NOISE) if in_double else (SINGLE_DEPENDENT, SINGLE_NOISE)
@@ -77,7 +78,10 @@ def closure_program(m: types.SimpleNamespace) -> dict:
                     j = y + T.chain[T.chain_at[k] + d]
                     m.put(mem, j, t, m.fnma(m.get(mem, L.h + T.chain_at[k] + d, t), x, m.get(mem, j, t)))
                 m.put(mem, y + k, t, m.mul(m.get(mem, L.root + k, t), x))
-            for s in range(wp.min(r + 1, T.loop_block)):
+            count = r + 1
+            if r >= T.loop_block:
+                count = T.loop_block
+            for s in range(count):
                 x = closure_dot(t, r, L.loop_row + T.dofs * s, T, L, mem)
                 m.put(mem, L.loop_gram + r * (r + 1) // 2 + s, t, x)
 
@@ -151,14 +155,18 @@ def closure_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, L.loop_want + r, t, m.closure_target(t, r, dt, T, L, mem))
 
     @m.func
-    def closure_rows(b, t, o, T, P, L, mem):
-        """The rows of all loop joints, the factor of their block, and targets at the velocities v."""
+    def closure_load(b, t, T, L, mem):
+        """Brings the numbers of the rows into memory."""
         n = LOOP * T.loop_rows
         for i in range(n):
             m.put(mem, L.loop + i, t, m.param(T.loop_uniform, T.loop_varying, T.loops_vary, b, i))
         if T.loop_soft != 0:
             for i in range(ROW_LAW * T.loop_rows):
                 m.put(mem, L.loop_law + i, t, m.param(T.loop_uniform, T.loop_varying, T.loops_vary, b, n + i))
+
+    @m.func
+    def closure_rows(b, t, o, T, P, L, mem):
+        """The rows of all loop joints, the factor of their block, and targets at the velocities v."""
         closure_factor(t, m.fill(o.dt), T, L, mem)
         closure_targets(t, m.fill(o.dt), T, L, mem)
 
@@ -244,7 +252,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, q, t, m.fnma(w, change, m.get(mem, q, t)))
 
     @m.func
-    def closure_sweep(t, T, L, mem):
+    def closure_sweep(b, t, o, T, P, L, mem):
         """One visit of the rows of the block, together, and of the bounded rows, one after the other."""
         for r in range(T.loop_block):
             u = row_velocity(t, r, T, L, mem)

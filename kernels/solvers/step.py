@@ -171,7 +171,7 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False, tensed: bool 
     coupling_build, coupling_sweep, detect_hull = m.coupling_build, m.coupling_sweep, m.detect
     find_pairs, pair_build = m.find_pairs, m.pair_build
     closure_rows, closure_build, closure_sweep = m.closure_rows, m.closure_build, m.closure_sweep
-    closure_correct = m.closure_correct
+    closure_correct, closure_load = m.closure_correct, m.closure_load
     tendon_forces, tendon_builds, tendon_report = m.tendon_forces, m.tendon_builds, m.tendon_report
     tendon_sweeps, tendon_sweeps_back = m.tendon_sweeps, m.tendon_sweeps_back
     recall_feature, keep_feature, forget_feature = m.recall_feature, m.keep_feature, m.forget_feature
@@ -222,7 +222,7 @@ def step_kernel(
     find_pairs, recall_feature = stages.find_pairs, stages.recall_feature
     keep_feature, forget_feature = stages.keep_feature, stages.forget_feature
     closure_rows, closure_build, closure_sweep = stages.closure_rows, stages.closure_build, stages.closure_sweep
-    closure_correct = stages.closure_correct
+    closure_correct, closure_load = stages.closure_correct, stages.closure_load
     tendon_forces, tendon_builds, tendon_report = stages.tendon_forces, stages.tendon_builds, stages.tendon_report
 
     @m.func
@@ -400,7 +400,7 @@ def step_kernel(
             m.hold_back(t, contacts, limits, T, L, mem, active)
         m.calm_bounces(b, t, contacts, limits, T, P, L, mem, active)
         # loops have the last word
-        closure_sweep(t, T, L, mem)
+        closure_sweep(b, t, o, T, P, L, mem)
 
     @m.func
     def as_forces(t, at: int, n: int, o, mem):
@@ -511,6 +511,7 @@ def step_kernel(
         for i in range(trees(T)):
             m.put(mem, L.bias_change + i, t, m.fill(real(1.0)))
             m.put(mem, L.bias_share + i, t, m.fill(real(0.5)))
+        closure_load(b, t, T, L, mem)
         closure_rows(b, t, o, T, P, L, mem)
         done = int(0)
         planned = int(1)

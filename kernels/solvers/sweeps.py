@@ -37,7 +37,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         for _sweep in range(o.iterations):
             for e in range(T.couplings):
                 coupling_sweep(t, e, T, L, mem)
-            closure_sweep(t, T, L, mem)
+            closure_sweep(b, t, o, T, P, L, mem)
             tendon_sweeps(t, T, L, mem)
             if plain:
                 friction_sweep(b, t, o, T, P, L, mem)
@@ -77,7 +77,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         """One visit of all rows, those of `visited` contacts or, if `packed`, slots; contacts have the last word."""
         for e in range(T.couplings):
             coupling_sweep(t, e, T, L, mem)
-        closure_sweep(t, T, L, mem)
+        closure_sweep(b, t, o, T, P, L, mem)
         tendon_sweeps(t, T, L, mem)
         if plain:
             friction_sweep(b, t, o, T, P, L, mem)
@@ -102,7 +102,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                 i = active[T.candidates + limits - 1 - n, t]
                 dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
         tendon_sweeps_back(t, T, L, mem)
-        closure_sweep(t, T, L, mem)
+        closure_sweep(b, t, o, T, P, L, mem)
         for e in range(T.couplings):
             coupling_sweep(t, T.couplings - 1 - e, T, L, mem)
 
@@ -333,6 +333,9 @@ def stages_without_loops(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The stages of a step that concern loop joints, for clusters without any: they do nothing."""
 
     @wp.func_native("")
+    def closure_load(b: int, t: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
+
+    @wp.func_native("")
     def closure_rows(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
     @wp.func_native("")
@@ -342,10 +345,11 @@ def stages_without_loops(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def closure_build(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
     @wp.func_native("")
-    def closure_sweep(t: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
+    def closure_sweep(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
     return types.SimpleNamespace(
-        closure_rows=closure_rows, closure_build=closure_build, closure_sweep=closure_sweep, closure_correct=closure_correct
+        closure_load=closure_load, closure_rows=closure_rows, closure_build=closure_build, closure_sweep=closure_sweep,
+        closure_correct=closure_correct,
     )  # fmt: skip
 
 

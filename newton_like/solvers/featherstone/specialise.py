@@ -40,6 +40,10 @@ def _frictional(T) -> list[int]:
     return [i for i in range(T.dofs) if T.dof_limits[i] & FRICTION]
 
 
+def _closed(T) -> dict:
+    return _once(T) if T.loop_rows else {}
+
+
 def _dof_rows(T) -> dict:
     """Rows of dofs by ``2 * i + full``: of friction alone, and of limits too."""
     rows = [(i, 0) for i in _frictional(T)]
@@ -73,6 +77,10 @@ STAGES = {
     "recheck": Stage(),
     "finish": Stage(),
     "friction_sweep": Stage(cases=lambda T: _once(T) if _frictional(T) else {}),
+    "closure_rows": Stage(cases=_closed),
+    "closure_build": Stage(cases=_closed),
+    "closure_sweep": Stage(cases=_closed),
+    "closure_correct": Stage(cases=_closed),
     "contact_build": Stage(
         ("a", "c", "s", "k", "pl"),
         "k * {planes} + pl",
@@ -89,7 +97,7 @@ STAGES = {
 LARGE_CUT = 2000
 """Limit of the operations of one C++ function of robots beyond the budget with all stages: the compiler needs a third of the time."""
 
-SHARED = ("contact_build", "dof_build")
+SHARED = ("contact_build", "dof_build", "closure_rows", "closure_build", "closure_correct")
 """Stages that are general code for robots beyond the budget with them. They run once a step for each active row."""
 
 
@@ -195,10 +203,7 @@ class Specialiser:
         no_build = native("no_build", "", dict(b=int, t=int, e=int, o=m.Options) | end)
         no_sweep = native("no_sweep", "", dict(t=int, e=int, T=m.Tree, L=m.Layout, mem=m.memory))
         for name in (
-            "closure_rows",
-            "closure_correct",
-            "closure_build",
-            "closure_sweep",
+            "closure_load",
             "tendon_forces",
             "tendon_builds",
             "tendon_sweeps",

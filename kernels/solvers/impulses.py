@@ -63,7 +63,7 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
         Sweeps may diverge where friction presses a contact into the ground (compare Painleve 1895)."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        if T.couplings + T.loop_rows + T.prescribed == 0:
+        if T.bonds + T.prescribed == 0:
             square = m.fill(real(1.0e-30))
             along = zero
             for a in range(contacts):

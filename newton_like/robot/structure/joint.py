@@ -90,7 +90,12 @@ class Joint:
             S[:3] = _axis(name, axis)
             return Joint._new(name, S, False)
         (a, b, c), (x, y, z) = _turned(name, T, axis)
-        return Joint._new(name, np.array((a, b, c, y * c - z * b, z * a - x * c, x * b - y * a)), False)
+        u, v, w = y * c - z * b, z * a - x * c, x * b - y * a
+        if not u - u == v - v == w - w == 0.0:
+            raise RobotError(
+                f"joint {name!r}: the moment of the axis about the origin is too large; T and axis have SI units"
+            )
+        return Joint._new(name, np.array((a, b, c, u, v, w)), False)
 
     @staticmethod
     def make_prismatic(name: str, T: np.ndarray | None = None, axis: np.ndarray = _Z) -> Joint:
@@ -244,9 +249,10 @@ class Joint:
 
         The SDK still returns the links of a disconnected joint; here they are ``None``.
         """
-        if self._parent_link is not None:
-            part(self, self._parent_link, self._child_link)
-        self._parent_link = self._child_link = None
+        parent_link, child_link = self._parent_link, self._child_link
+        if parent_link is not None:
+            self._parent_link = self._child_link = None
+            part(self, parent_link, child_link)
 
     def get_limit_q_lower(self) -> float:
         """Lower limit of the position [rad or m]."""

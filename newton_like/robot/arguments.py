@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from newton_like.coercion import as_number
@@ -12,7 +14,7 @@ _DOUBLE, _LISTS = np.dtype(np.float64), (list, tuple)
 _EXACT = "dfilq"
 """Characters of the types of arrays whose numbers ``tolist`` makes floats or integers of Python."""
 
-_FLOATS = frozenset((np.float64, np.float32))
+_FLOATS, _PLAIN = frozenset((np.float64, np.float32)), frozenset((float, int))
 
 LARGEST_INTEGER = 2**53
 """Integers below this are exact in double precision."""
@@ -130,12 +132,21 @@ def _plain_rows(value) -> list[list[float]] | None:
             return None
         a, b, c, d = row
         if not type(a) is type(b) is type(c) is type(d) is float:
-            for x in row:
-                kind = type(x)
-                if kind is not float and (kind is not int or not -LARGEST_INTEGER < x < LARGEST_INTEGER):
-                    return None
+            return value if _have_integers(value) else None
         total += a + b + c + d
     return value if total - total == 0.0 else None
+
+
+def _have_integers(rows: list) -> bool:
+    """Whether rows are four lists of four numbers each: finite floats, and integers that are exact in double precision."""
+    for row in rows:
+        if type(row) is not list or len(row) != 4:
+            return False
+    flat = [*rows[0], *rows[1], *rows[2], *rows[3]]
+    try:
+        return _PLAIN.issuperset(map(type, flat)) and math.hypot(*flat) < LARGEST_INTEGER
+    except OverflowError:
+        return False
 
 
 def is_plain_number(x) -> bool:

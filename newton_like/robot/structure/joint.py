@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from newton_like.robot.arguments import as_array, as_limit, as_name, as_object, as_pose, as_pose_rows
+from newton_like.robot.arguments import as_array, as_limit, as_name, as_object, as_pose, as_pose_rows, plain_vector
 from newton_like.robot.errors import RobotError
 from newton_like.robot.structure.copies import bare, reduced_joint
 from newton_like.robot.structure.link import Link, join, joints_on, part
@@ -381,11 +381,14 @@ def _axis(name: str, axis) -> Sequence[float]:
     """A checked direction."""
     if axis is _Z:
         return axis
+    given = axis
     if type(axis) is not list or len(axis) != 3 or not type(axis[0]) is type(axis[1]) is type(axis[2]) is float:
-        axis = as_array(axis, (3,), f"axis of joint {name!r}").tolist()
+        axis = plain_vector(given, 3)
+        if axis is None:
+            axis = as_array(given, (3,), f"axis of joint {name!r}").tolist()
     x, y, z = axis
     if not x - x == y - y == z - z == 0.0:
-        as_array(axis, (3,), f"axis of joint {name!r}")
+        as_array(given, (3,), f"axis of joint {name!r}")
     if x == y == z == 0.0:
         raise RobotError(f"axis of joint {name!r} is zero and has no direction; give an axis such as (0, 0, 1)")
     return axis

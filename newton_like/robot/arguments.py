@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from newton_like.coercion import as_number
 from newton_like.robot.errors import RobotError, ShapeError
 
 _DOUBLE, _LISTS = np.dtype(np.float64), (list, tuple)
+
+_EXACT = "dfilq"
+"""Characters of the types of arrays whose numbers ``tolist`` makes floats or integers of Python."""
+
+_FLOATS, _PLAIN = frozenset((np.float64, np.float32)), frozenset((float, int))
+
+LARGEST_INTEGER = 2**53
+"""Integers below this are exact in double precision."""
 
 RIGID_TOLERANCE = 1.0e-6
 """Largest deviation of the entries of ``R^T R`` from the identity, for a rotation matrix R. It allows for matrices in single precision."""
@@ -61,7 +71,9 @@ def _converted(value, shape: tuple[int, ...], what: str) -> np.ndarray:
         raise ShapeError(f"{what} must have the shape {shape}; its rows differ in length") from error
     if type(value) in _LISTS and given.dtype == _DOUBLE and given.shape == shape:
         return given
-    if given.dtype.kind not in "fiub":
+    if given.dtype.kind == "O":
+        given = _numbers_of_objects(given)
+    if given is None or given.dtype.kind not in "fiub":
         raise TypeError(f"{what} must be an array of real numbers with the shape {shape}, not {value!r}")
     array = np.array(given, dtype=np.float64)
     if len(shape) == 1 and array.shape == (*shape, 1):
@@ -69,6 +81,16 @@ def _converted(value, shape: tuple[int, ...], what: str) -> np.ndarray:
     if array.shape != shape:
         raise ShapeError(f"{what} must have the shape {shape}, not {array.shape}")
     return array
+
+
+def _numbers_of_objects(given: np.ndarray) -> np.ndarray | None:
+    """An array of objects that are real numbers as an array of numbers; None for other objects."""
+    if any(isinstance(x, str | bytes) or not hasattr(x, "__float__") for x in given.flat):
+        return None
+    try:
+        return given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def as_pose(value, what: str) -> np.ndarray:
@@ -99,9 +121,9 @@ def as_matrix_rows(value, what: str) -> list[list[float]]:
 
 
 def _plain_rows(value) -> list[list[float]] | None:
-    """The rows of an array ``[4, 4]`` in double precision, or of lists of finite floats; None for other things."""
+    """The rows of an array ``[4, 4]`` of floats or integers, or of lists of them that are finite; None for other things."""
     if type(value) is np.ndarray:
-        return value.tolist() if value.shape == (4, 4) and value.dtype == _DOUBLE else None
+        return value.tolist() if value.shape == (4, 4) and value.dtype.char in _EXACT else None
     if type(value) is not list or len(value) != 4:
         return None
     total = 0.0
@@ -110,9 +132,44 @@ def _plain_rows(value) -> list[list[float]] | None:
             return None
         a, b, c, d = row
         if not type(a) is type(b) is type(c) is type(d) is float:
-            return None
+            return value if _have_integers(value) else None
         total += a + b + c + d
     return value if total - total == 0.0 else None
+
+
+def _have_integers(rows: list) -> bool:
+    """Whether rows are four lists of four numbers each: finite floats, and integers that are exact in double precision."""
+    for row in rows:
+        if type(row) is not list or len(row) != 4:
+            return False
+    flat = [*rows[0], *rows[1], *rows[2], *rows[3]]
+    try:
+        return _PLAIN.issuperset(map(type, flat)) and math.hypot(*flat) < LARGEST_INTEGER
+    except OverflowError:
+        return False
+
+
+def is_plain_number(x) -> bool:
+    """Whether x is a float of Python, or of NumPy in single or double precision, or an integer that is exact in double precision."""
+    kind = type(x)
+    return kind is float or kind in _FLOATS or (kind is int and -LARGEST_INTEGER < x < LARGEST_INTEGER)
+
+
+def plain_vector(value, size: int) -> list | None:
+    """The numbers of a vector, for arrays ``[size]`` or ``[size, 1]`` of floats or integers, and for lists and tuples of numbers that pass
+    :func:`is_plain_number`; None for other things."""
+    if type(value) is np.ndarray:
+        if value.dtype.char not in _EXACT:
+            return None
+        if value.shape == (size,):
+            return value.tolist()
+        return value[:, 0].tolist() if value.shape == (size, 1) else None
+    if (type(value) is list or type(value) is tuple) and len(value) == size:
+        for x in value:
+            if not is_plain_number(x):
+                return None
+        return [*map(float, value)]
+    return None
 
 
 def check_rigid(T: np.ndarray, what: str) -> None:
@@ -154,7 +211,7 @@ def as_limit(value, what: str) -> float:
     try:
         return as_number(value, what, finite=False)
     except ValueError as error:
-        raise RobotError(str(error)) from None
+        raise _kind(error)(str(error)) from None
 
 
 def as_length(value, what: str) -> float:
@@ -162,10 +219,15 @@ def as_length(value, what: str) -> float:
     try:
         number = as_number(value, what)
     except ValueError as error:
-        raise RobotError(str(error)) from None
+        raise _kind(error)(str(error)) from None
     if number < 0.0:
         raise RobotError(f"{what} {number:g} m is negative")
     return number
+
+
+def _kind(error: ValueError) -> type[RobotError]:
+    """For an integer that no float can be, also a TypeError."""
+    return ShapeError if isinstance(error.__context__, OverflowError) else RobotError
 
 
 def as_bits(value, what: str) -> int:

@@ -17,7 +17,7 @@ from newton_like.robot.core.robot import RobotCore
 from newton_like.robot.core.state import StateCore
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.nearest import Distances, capsules_of, chosen_pairs
-from newton_like.robot.screws import symmetric_inverse
+from newton_like.robot.screws import inverse_of_symmetric, symmetric_inverse
 from newton_like.robot.state import State, new_state
 from newton_like.robot.structure.collision import CollisionResult
 from newton_like.robot.structure.configuration import RobotConfiguration
@@ -344,9 +344,10 @@ class Robot:
                 return
         else:
             weights.fill(0.0)
-            one = isinstance(links, str | bytes) or not hasattr(links, "__iter__")
-            for i in [links] if one else links:
-                weights[core.body(i)] += 1.0
+            if not _count_links(weights, core.bodies, links):
+                one = isinstance(links, str | bytes) or not hasattr(links, "__iter__")
+                for i in [links] if one else links:
+                    weights[core.body(i)] += 1.0
         if not weights.dot(self.core.masses) > 0.0:
             names = [core.link_names[i] for i, k in enumerate(core.bodies) if weights[k]]
             raise RobotError(
@@ -419,6 +420,11 @@ class Robot:
         core = core_of(self, state)
         target, ref = core.body(target_link_index), core.body(reference_link_index)
         found = core.evaluate(tasks.OPERATIONAL, (38,), target, ref, target)
+        if found.ndim == 1:
+            stuck, singular = found[36:].tolist()
+            if not stuck:
+                A = found[:36].reshape(6, 6)
+                return inverse_of_symmetric(A, _REACHABLE) if singular else A
         A = np.ascontiguousarray(found[..., :36]).reshape(*found.shape[:-1], 6, 6)
         if not found[..., 36:].any():
             return A
@@ -556,6 +562,24 @@ class Robot:
 def _made_again(kind: type[Robot], configuration: RobotConfiguration, evaluator: str) -> Robot:
     """The robot of a copied configuration."""
     return kind(configuration, evaluator=evaluator)
+
+
+def _count_links(weights: np.ndarray, bodies: list[int], links) -> bool:
+    """Adds 1 to the weights of a list of links. Returns False, and adds nothing, for other things than a list of valid indices."""
+    if type(links) is np.ndarray and links.ndim == 1 and links.dtype.kind in "iu":
+        links = links.tolist()
+    if type(links) is not list or not links:
+        return False
+    try:
+        if not min(links) >= 0:
+            return False
+        chosen = [bodies[i] for i in links]
+    except (IndexError, TypeError, ValueError):
+        return False
+    at = memoryview(weights)
+    for k in chosen:
+        at[k] += 1.0
+    return True
 
 
 def core_of(robot: Robot, state: State) -> StateCore:

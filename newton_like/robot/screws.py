@@ -91,3 +91,11 @@ def symmetric_inverse(A: np.ndarray, least: float) -> np.ndarray:
     keep = values > least * values.max(axis=-1, keepdims=True, initial=0.0)
     inverses = np.divide(1.0, values, out=np.zeros_like(values), where=keep)
     return (vectors * inverses[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+
+
+def inverse_of_symmetric(A: np.ndarray, least: float) -> np.ndarray:
+    """As :func:`symmetric_inverse`, bit by bit, for one matrix ``[n, n]`` that equals its transpose. For so few numbers it is faster."""
+    values, vectors = np.linalg.eigh(A)
+    values = values.tolist()
+    most = least * max(values[-1], 0.0)
+    return (vectors * np.array([1.0 / x if x > most else 0.0 for x in values])) @ vectors.T

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from newton_like.arrays import host_array
-from newton_like.robot.arguments import LARGE, one_form
+from newton_like.robot.arguments import LARGE, is_plain_number, one_form, plain_vector
 from newton_like.robot.core.state import StateCore
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.screws import product
@@ -29,18 +29,6 @@ def mobility_of(configuration) -> tuple[list[str], np.ndarray, np.ndarray] | Non
     return list(base.joints), wheel_matrix(base, axes, roles), velocity_matrix(base, axes, roles)
 
 
-def _is_pair(x) -> bool:
-    """Whether x is an array, or a list or tuple, of two numbers."""
-    if type(x) is np.ndarray:
-        return x.shape == (2,) and x.dtype.kind in "fi"
-    return (type(x) is list or type(x) is tuple) and len(x) == 2 and _is_plain(x[0]) and _is_plain(x[1])
-
-
-def _is_plain(x) -> bool:
-    """Whether x is a float, or an integer that is one."""
-    return type(x) is float or (type(x) is int and -(2**53) < x < 2**53)
-
-
 class Wheels:
     """The wheels of a robot in a state.
 
@@ -50,7 +38,8 @@ class Wheels:
     """
 
     def __init__(self, mobility, names: list[str]):
-        joints, self.to_wheels, self.to_base = mobility
+        joints, to_wheels, to_base = mobility
+        self.to_wheels, self.to_base = np.ascontiguousarray(to_wheels), np.ascontiguousarray(to_base)
         self.places = np.array([names.index(name) for name in joints])
 
     def velocity(self, qdot: np.ndarray) -> np.ndarray:
@@ -61,7 +50,8 @@ class Wheels:
         """Sets the velocities of the wheels for velocities ``[w, vx, vy]`` of the base, ``[3]`` or ``[batch, 3]``."""
         given = core.given["qdot"]
         if given.ndim == velocity.ndim == 1:
-            given[self.places] = product(self.to_wheels, velocity)
+            # as product
+            given[self.places] = np.matmul(self.to_wheels, np.ascontiguousarray(velocity)[:, None])[:, 0]
             core.written("qdot")
         else:
             if given.ndim == velocity.ndim and len(given) != len(velocity):
@@ -76,12 +66,21 @@ class Wheels:
 
 def base_velocity(args: tuple, named: dict) -> np.ndarray:
     """``[w, vx, vy]`` of the arguments of :meth:`Robot.compute_mobility_inverse_diff_kinematics`, ``[3]`` or ``[batch, 3]``."""
+    if len(args) == 2 and not named:
+        x, w = args
+        if is_plain_number(w) and (pair := plain_vector(x, 2)) is not None:
+            return _finite(np.array((float(w), *pair)))
     given = one_form("compute_mobility_inverse_diff_kinematics", _FORMS, args, named)
     if "body_velocity" in given:
-        velocity = np.asarray(host_array(given["body_velocity"], "body_velocity"), dtype=float)
+        velocity = given["body_velocity"]
+        if type(velocity) is not np.ndarray:
+            velocity = host_array(velocity, "body_velocity")
+        velocity = np.asarray(velocity, dtype=float)
         velocity = velocity[:, 0] if velocity.shape == (3, 1) else velocity
-    elif _is_plain(w := given["angular_velocity"]) and _is_pair(x := given["linear_velocity"]):
-        velocity = np.array((w, x[0], x[1]), dtype=float)
+    elif (
+        is_plain_number(w := given["angular_velocity"]) and (x := plain_vector(given["linear_velocity"], 2)) is not None
+    ):
+        velocity = np.array((float(w), x[0], x[1]), dtype=float)
     else:
         x = np.asarray(host_array(given["linear_velocity"], "linear_velocity"), dtype=float)
         w = np.asarray(host_array(given["angular_velocity"], "angular_velocity"), dtype=float)
@@ -94,6 +93,10 @@ def base_velocity(args: tuple, named: dict) -> np.ndarray:
         velocity = np.concatenate([np.broadcast_to(w, x.shape[:-1])[..., None], x], axis=-1)
     if velocity.ndim not in (1, 2) or velocity.shape[-1] != 3:
         raise ShapeError(f"body_velocity has shape {velocity.shape}; give [w, vx, vy]: [3] or [batch, 3]")
+    return _finite(velocity)
+
+
+def _finite(velocity: np.ndarray) -> np.ndarray:
     # a sum of squares is finite unless a number is not, or is large
     if not (velocity.ndim == 1 and velocity.dot(velocity) < LARGE) and not np.isfinite(velocity).all():
         raise RobotError("the velocity of the base has numbers that are not finite")

@@ -11,7 +11,8 @@ import os
 import sys
 import tempfile
 import time
-from itertools import repeat
+from collections import deque
+from itertools import cycle, repeat
 
 os.environ["NEWTON_LIKE_THREADS"] = "1"
 
@@ -29,10 +30,14 @@ TURN = 0.004
 def rows() -> list[str]:
     """The calls. NumPy arrays are T and E, poses; I, an inertia; S, a screw; a, an axis; p, a point; q, numbers of joints; g, an
     acceleration. Lists of the same numbers have the same names with an underscore."""
+    fresh = "s = robot.make_state(links, joints); s.set_q(q); robot.compute_forward_kinematics(s); robot.compute_transformation(s, 0, 1)"
     found = [
         "sdk.Collision('c')", "col.get_geoms()", "col.get_origin()", "col.set_origin(T)", "col.set_origin(T_)",
         "c = sdk.Collision('c'); c.add_geom(geom)",
         "sdk.CollisionResult()", "near.distance", "near.link1", "near.link2", "near.position1", "near.position2",
+        "geom.compute_minimum_distance(E, geom, E)", "geom.compute_minimum_distance(T32, other, T32)",
+        "geom.compute_minimum_distance(whole_T, other, whole_T)", "geom.compute_minimum_distance(whole_T_, other, whole_T_)",
+        "geom.compute_minimum_distance(robot.compute_transformation(state, 0, 3), other, robot.compute_transformation(state, 0, 5))",
         "geom.compute_minimum_distance(T, other, E)", "geom.compute_minimum_distance(T_, other, E_)", "geom.filter(other)",
         "geom.get_colaffinity()", "geom.get_coltype()", "geom.get_type()", "geom.get_start_point()", "geom.get_end_point()",
         "geom.get_radius()", "sdk.GeomCapsule(0.2, 0.05, 1, 1)", "sdk.GeomCapsule(height=0.2, radius=0.05, coltype=1, colaffinity=1)",
@@ -44,7 +49,7 @@ def rows() -> list[str]:
     ]  # fmt: skip
     for make in ("sdk.Joint.make_revolute", "sdk.Joint.make_prismatic"):
         found += [f"{make}('j'{x})" for x in ("", ", T", ", T_", ", T, a", ", T_, a_", ", T=T, axis=a", ", axis=a", ", axis=a_",
-                                              ", axis=[0, 0, 1]", ", np.eye(4), a")]  # fmt: skip
+                                              ", axis=[0, 0, 1]", ", np.eye(4), a", ", T32, a", ", whole_T_, [0, 0, 1]")]  # fmt: skip
     found += ["sdk.Joint.make('j', S)", "sdk.Joint.make('j', S_)", "sdk.Joint.make_fixed('j')"]
     for part in ("", ", T", ", T_", ", T, E", ", T_, E_", ", T_pj=T, T_jc=E"):
         found.append(f"loose.disconnect(); loose.connect_links(one, two{part})")
@@ -55,6 +60,8 @@ def rows() -> list[str]:
                   f"joint.set_limit_{x}_upper(1.0)", f"joint.set_limit_{x}_upper(high)"]  # fmt: skip
     found += ["joint.set_limit_torque(10.0)", "joint.set_limit_torque(10)", "joint.set_limit_torque(high)"]
     found += [
+        "sdk.Link('l', np.zeros((6, 6)))", "sdk.Link('l', point)", "sdk.Link('l', far_point)", "sdk.Link('l', whole_I)",
+        "sdk.Link('l', whole_I.tolist())",
         "sdk.Link('l')", "sdk.Link('l', I)", "sdk.Link('l', I_)", "sdk.Link('l', diagonal)", "sdk.Link('l', np.eye(6))",
         "link = sdk.Link('l'); link.add_collision(col)", "link.get_child_joint_list()", "link.get_collisions()", "link.get_name()",
         "link.get_parent_joint()",
@@ -67,6 +74,8 @@ def rows() -> list[str]:
         "loose.disconnect(); loose.connect_links(one, two); robot.count_joints(base)",
         "loose.disconnect(); robot.count_joints(base); loose.connect_links(one, two)",
         "last.disconnect(); last.connect_links(above, below); robot.count_joints(root)",
+        "frames.count_joints(frames_base)",
+        "loose.disconnect(); loose.connect_links(one, two); frames.count_joints(frames_base)",
         "robot.get_base()", "robot.get_dof()", "robot.get_joint_names()", "robot.get_link_names()", "robot.get_number_of_joints()",
         "robot.get_link('l9')", "robot.get_link(name='l9')", "robot.get_link(state, 9)", "robot.get_link(state=state, index=9)",
         "robot.get_link(state, index)", "robot.make_state(links, joints)", "robot.make_state(links[:3], [])",
@@ -83,15 +92,25 @@ def rows() -> list[str]:
     for x in ("transformation", "space_jacobian", "body_jacobian", "body_velocity", "reflective_inertia"):
         found += [f"robot.compute_{x}(state, 0, 24)", f"robot.compute_{x}(state, 3, index)"]
         found += [f"robot.compute_{x}(state, reference_link_index=0, target_link_index=24)"]
+    for pair in ("0, 5", "10, 12", "4, 3"):
+        found += [
+            f"robot.compute_reflective_inertia(state, {pair})",
+            f"frames.compute_reflective_inertia(frames_state, {pair})",
+        ]
     found += [
         "robot.compute_mass(state, 9)", "robot.compute_mass(state, index)", "robot.compute_center_of_mass(state, 0)",
         "robot.compute_center_of_mass(state, 0, 9)", "robot.compute_center_of_mass(state, 0, index)",
         "robot.compute_center_of_mass(state, 0, [3, 4, 5])", "robot.compute_center_of_mass(state, 0, every)",
+        "frames.compute_center_of_mass(frames_state, 0, many)", "frames.compute_center_of_mass(frames_state, 0, many_)",
         "robot.compute_center_of_mass(state, 0, some)", "robot.compute_center_of_mass(state, 0, target_links=[3, 4, 5])",
         "robot.compute_center_of_mass_jacobian(state, 0)", "robot.compute_center_of_mass_jacobian(state, 0, 9)",
         "robot.compute_total_inertial(state, 0)", "robot.compute_total_inertial(state, 9)",
         "robot.compute_mobility_inverse_diff_kinematics(state, p2, 0.2)", "robot.compute_mobility_inverse_diff_kinematics(state, p2_, 0.2)",
         "robot.compute_mobility_inverse_diff_kinematics(state, p2, 1)",
+        "robot.compute_mobility_inverse_diff_kinematics(state, p[1:], p[0])",
+        "robot.compute_mobility_inverse_diff_kinematics(state, [p[1], p[2]], p[0])",
+        "robot.compute_mobility_inverse_diff_kinematics(state, p2, np.float32(0.2))",
+        "robot.compute_mobility_inverse_diff_kinematics(state, p[:2, None], 0.2)",
         "robot.compute_mobility_inverse_diff_kinematics(state, linear_velocity=p2, angular_velocity=0.2)",
         "robot.compute_mobility_inverse_diff_kinematics(state, p)", "robot.compute_mobility_inverse_diff_kinematics(state, p_)",
         "robot.compute_mobility_inverse_diff_kinematics(state, body_velocity=p)",
@@ -126,12 +145,17 @@ def rows() -> list[str]:
         f"state.set_q(q); state.set_qdot(q); state.set_qddot(q); {moving}; robot.compute_2nd_diff_forward_kinematics(state); "
         "robot.compute_inverse_dynamics(state); state.get_tau()",
         "s = robot.make_state(links, joints); s.set_q(q); robot.compute_forward_kinematics(s); robot.compute_transformation(s, 0, 24)",
+        "s = robot.make_state(links, joints); s.set_q(q); robot.compute_forward_kinematics(s); "
+        "robot.detect_collisions_or_nearest_links(s, 1)",
+        # the hundred last states live
+        f"{fresh}; ring.append(s)",
+        f"{fresh.replace('joints', 'next(permuted)', 1)}",
     ]  # fmt: skip
     return found
 
 
-def urdf() -> str:
-    """A base with two wheels and a chain of 22 joints."""
+def urdf(frames: int = 0) -> str:
+    """A base with two wheels and a chain of 22 joints, and so many fixed frames on each link."""
     inertial = (
         '<inertial><origin xyz="0.02 0.01 0.03"/><mass value="1.5"/>'
         '<inertia ixx="0.02" iyy="0.03" izz="0.025" ixy="0.001" ixz="0" iyz="0"/></inertial>'
@@ -150,6 +174,11 @@ def urdf() -> str:
             f'<link name="l{i}">{inertial}{shape}</link><joint name="j{i}" type="{kind}"><origin {where}/><parent link="{parent}"/>'
             f'<child link="l{i}"/><axis xyz="{axis}"/><limit lower="-3" upper="3" velocity="10" effort="100"/></joint>'
         )
+        for k in range(frames):
+            text.append(
+                f'<link name="l{i}_{k}"/><joint name="j{i}_{k}" type="fixed"><origin {where}/><parent link="l{i}"/>'
+                f'<child link="l{i}_{k}"/><axis xyz="0 0 1"/><limit lower="0" upper="0" velocity="0" effort="0"/></joint>'
+            )
     text.append('<mobile type="differential" xyz="0 0 0" rpy="0 0 0" joints="j0 j1" params="0.6 0.1"/></robot>')
     return "".join(text)
 
@@ -185,7 +214,23 @@ def names(sdk, path: str) -> dict:
     geom, other = sdk.GeomCapsule(0.2, 0.05, 1, 1), sdk.GeomCapsule(a, p, 0.05, 1, 1)
     col, near = sdk.Collision("c"), robot.detect_collisions_or_nearest_links(state, 1)[0]
     col.add_geom(geom)
+    frames = Robot(sdk.load_robot_from_urdf_data(urdf(2), "base"))
+    every = [*links, *(f"l{i}_{k}" for i in range(24) for k in range(2))]
+    frames_state = frames.make_state(every, joints)
+    frames_state.set_q(q)
+    frames.compute_forward_kinematics(frames_state)
+    far = 2.0 * np.block([[C @ C.T, C], [C.T, np.eye(3)]])
+    whole_T = np.eye(4, dtype=int)
+    whole_T[0, 3] = 1
+    ring, orders = deque(maxlen=100), [rng.permutation(joints).tolist() for _ in range(40)]
+    for i in range(200):
+        ring.append(robot.make_state(links, joints if i < 100 else orders[i % 40]))
+        robot.compute_forward_kinematics(ring[-1])
+        robot.compute_transformation(ring[-1], 0, 1)
     known = {
+        "frames": frames, "frames_state": frames_state, "frames_base": frames.get_base(), "many": np.arange(73), "many_": list(range(73)),
+        "point": np.diag([0.0, 0, 0, 1, 1, 1]), "far_point": far, "whole_I": np.diag([1, 1, 1, 2, 2, 2]), "T32": T.astype(np.float32),
+        "whole_T": whole_T, "whole_T_": whole_T.tolist(), "permuted": cycle(orders), "ring": ring,
         "sdk": sdk, "np": np, "conf": conf, "Robot": Robot, "robot": robot, "state": state, "links": links, "joints": joints,
         "links_": tuple(links), "joints_": tuple(joints), "T": T, "E": np.eye(4), "I": I, "S": S,
         "diagonal": np.diag([0.1, 0.1, 0.1, 2.0, 2.0, 2.0]), "a": a, "p": p, "p2": p[:2].copy(), "q": q, "g": g,

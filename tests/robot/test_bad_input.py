@@ -391,3 +391,26 @@ def test_velocities_of_the_base():
 def test_wheels_that_are_not_there():
     with pytest.raises(rd.RobotError, match="j7"):
         wheels(["j0", "j7"])
+
+
+def test_numbers_that_are_too_large_are_named():
+    rows = np.eye(4)
+    rows[2, 3] = 1e200
+    with pytest.raises(rd.RobotError, match="joint 'j'"):
+        rd.Joint.make_revolute("j", rows, [1e200, 1e200, 0.0])
+    with pytest.raises(rd.RobotError, match="link 'l'"):
+        rd.Link("l", np.diag([-1.0, 1.0, 1.0, 2.0, 2.0, 2.0]) * 1e200)
+    huge, joint = 10**400, rd.Joint.make_revolute("j")
+    for call in (lambda: joint.set_limit_q_upper(huge), lambda: rd.GeomCapsule(1.0, huge, 1, 1)):
+        for kind in (TypeError, RuntimeError):
+            with pytest.raises(kind, match="308 digits"):
+                call()
+
+
+def test_arrays_of_objects_are_numbers():
+    pose, axis = np.eye(4).astype(object), np.array([0.0, 1.0, 0.0], dtype=object)
+    np.testing.assert_array_equal(rd.Joint.make_revolute("j", pose, axis).S, [0, 1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(rd.Link("l", np.eye(6).astype(object)).inertia, np.eye(6))
+    for wrong in (np.full((6, 6), "1", dtype=object), np.full((6, 6), None), np.full((6, 6), 1j, dtype=object)):
+        with pytest.raises(TypeError):
+            rd.Link("l", wrong)

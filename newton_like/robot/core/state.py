@@ -131,13 +131,13 @@ class StateCore:
     def body(self, index) -> int:
         """The body of the link with an index of this state."""
         try:
-            if 0 <= index < len(self.bodies):
+            if index >= 0:
                 return self.bodies[index]
-        except (TypeError, ValueError):
+        except (IndexError, TypeError, ValueError):
             pass
         if isinstance(index, int | np.integer):
             links = f"the state has {len(self.bodies)} links, 0 to {len(self.bodies) - 1}"
-            kind = RobotIndexError if index >= 0 else _NegativeIndex
+            kind = RobotIndexError if 0 <= index < 2**32 else _NoUnsigned
             raise kind(f"link index {index} is out of range; {links}")
         raise TypeError(f"a link index must be an integer, not {index!r}; see state.link_names")
 
@@ -155,8 +155,8 @@ class StateCore:
     def place(self) -> None:
         """Computes the frames of all links, unless they are known."""
         if not self.placed and not self.batched:
-            run = self._runs.get(FRAMES) or self._record(FRAMES, FRAMES, True, None)
-            run[0]()
+            run, _ = self._runs.get(FRAMES) or self._record(FRAMES, FRAMES, True, None)
+            run()
             self.placed = True
 
     def evaluate(self, task: Task, shape: tuple[int, ...], target: int = 0, ref: int = 0, seen: int = 0) -> np.ndarray:
@@ -193,5 +193,5 @@ def _as_doubles(value: list | tuple):
     return array if array.dtype == float else value
 
 
-class _NegativeIndex(RobotIndexError, TypeError):
-    """A negative index, for which bindings of C++ raise a TypeError."""
+class _NoUnsigned(RobotIndexError, TypeError):
+    """An index that no unsigned integer of 32 bits can be, for which bindings of C++ raise a TypeError."""

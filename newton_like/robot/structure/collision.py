@@ -309,12 +309,12 @@ class GeomCapsule(Geom):
 
     def compute_minimum_distance(self, T: np.ndarray, other_geom: Geom, other_T: np.ndarray) -> CollisionResult | None:
         # documented by Geom
-        other = as_object(other_geom, Geom, "other_geom")
-        if not isinstance(other, GeomCapsule):
+        if not isinstance(other_geom, GeomCapsule):
+            as_object(other_geom, Geom, "other_geom")
             raise NotImplementedError("other_geom has no shape; use GeomCapsule")
+        other = other_geom
         rows, other_rows = as_matrix_rows(T, "T"), as_matrix_rows(other_T, "other_T")
-        a0, a1 = placed(rows, self._ends[0]), placed(rows, self._ends[1])
-        b0, b1 = placed(other_rows, other._ends[0]), placed(other_rows, other._ends[1])
+        (a0, a1), (b0, b1) = placed(rows, self._ends), placed(other_rows, other._ends)
         p, q = nearest_points(a0, a1, b0, b1)
         distance = math.dist(p, q) - self._radius - other._radius
         if not math.isfinite(distance):

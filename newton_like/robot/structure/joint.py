@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from newton_like.robot.arguments import as_array, as_limit, as_name, as_object, as_pose, as_pose_rows
+from newton_like.robot.arguments import as_array, as_limit, as_name, as_object, as_pose, as_pose_rows, plain_vector
 from newton_like.robot.errors import RobotError
 from newton_like.robot.structure.copies import bare, reduced_joint
 from newton_like.robot.structure.link import Link, join, joints_on, part
@@ -90,7 +90,12 @@ class Joint:
             S[:3] = _axis(name, axis)
             return Joint._new(name, S, False)
         (a, b, c), (x, y, z) = _turned(name, T, axis)
-        return Joint._new(name, np.array((a, b, c, y * c - z * b, z * a - x * c, x * b - y * a)), False)
+        u, v, w = y * c - z * b, z * a - x * c, x * b - y * a
+        if not u - u == v - v == w - w == 0.0:
+            raise RobotError(
+                f"joint {name!r}: the moment of the axis about the origin is too large; T and axis have SI units"
+            )
+        return Joint._new(name, np.array((a, b, c, u, v, w)), False)
 
     @staticmethod
     def make_prismatic(name: str, T: np.ndarray | None = None, axis: np.ndarray = _Z) -> Joint:
@@ -244,9 +249,10 @@ class Joint:
 
         The SDK still returns the links of a disconnected joint; here they are ``None``.
         """
-        if self._parent_link is not None:
-            part(self, self._parent_link, self._child_link)
-        self._parent_link = self._child_link = None
+        parent_link, child_link = self._parent_link, self._child_link
+        if parent_link is not None:
+            self._parent_link = self._child_link = None
+            part(self, parent_link, child_link)
 
     def get_limit_q_lower(self) -> float:
         """Lower limit of the position [rad or m]."""
@@ -375,11 +381,14 @@ def _axis(name: str, axis) -> Sequence[float]:
     """A checked direction."""
     if axis is _Z:
         return axis
+    given = axis
     if type(axis) is not list or len(axis) != 3 or not type(axis[0]) is type(axis[1]) is type(axis[2]) is float:
-        axis = as_array(axis, (3,), f"axis of joint {name!r}").tolist()
+        axis = plain_vector(given, 3)
+        if axis is None:
+            axis = as_array(given, (3,), f"axis of joint {name!r}").tolist()
     x, y, z = axis
     if not x - x == y - y == z - z == 0.0:
-        as_array(axis, (3,), f"axis of joint {name!r}")
+        as_array(given, (3,), f"axis of joint {name!r}")
     if x == y == z == 0.0:
         raise RobotError(f"axis of joint {name!r} is zero and has no direction; give an axis such as (0, 0, 1)")
     return axis

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
+from itertools import count
 from operator import attrgetter
 from typing import TYPE_CHECKING
+from weakref import ref
 
 import numpy as np
 
@@ -21,11 +24,22 @@ _TOLERANCE = 1.0e-6
 """Largest deviation from the form of a spatial inertia, relative to the largest entry. It allows for numbers in single precision."""
 
 
+_LARGEST = 1.0e100
+"""Largest entry of an inertia whose form is tested: its square is a number."""
+
 _UNIT = np.eye(6)
 """The inertia of a new link."""
 _UNIT.flags.writeable = False
 
-_connections = [object()]
+
+_CHANGES = 8
+"""Changes that are looked at one by one; after more, joints are counted again."""
+
+_changes: deque[tuple] = deque([(0, None, None, None)], maxlen=_CHANGES)
+"""The last changes of connections of links: the number of the change; the joint, its parent link and its child link as weak references. The
+child link is None if the joint was connected, and not separated; all three are None if anything may have changed."""
+
+_numbers = count(1)
 
 
 class Link:
@@ -52,8 +66,8 @@ class Link:
         self._parent_joint: structure.joint.Joint | None = None
         self._child_joints: list[structure.joint.Joint] = []
         self._collisions: list[Collision] = []
-        # for count_joints: a token of connections, and two counts
-        self._counts: tuple[object, int, int] | None = None
+        # for count_joints: the number of changes of connections, and two counts
+        self._counts: tuple[int, int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -121,7 +135,7 @@ class Link:
 
     def __setstate__(self, tree) -> None:
         restore(self, tree)
-        _connections[0] = object()
+        _changes.append((next(_numbers), None, None, None))
 
     def __repr__(self) -> str:
         parent = None if self._parent_joint is None else self._parent_joint.name
@@ -136,39 +150,75 @@ def link_of_file(name: str, G: np.ndarray) -> Link:
     return link
 
 
-def connections() -> object:
-    """A token that is another one after any two links were connected or separated."""
-    return _connections[0]
+def connections() -> int:
+    """The number of the last change of connections of links."""
+    return _changes[-1][0]
 
 
 def join(joint: structure.joint.Joint, parent: Link, child: Link) -> None:
     """Makes a joint the last one on the parent link, and the one that moves the child link."""
     parent._child_joints.append(joint)
     child._parent_joint = joint
-    _connections[0] = object()
+    # other threads may count: first the change, then its number
+    _changes.append((next(_numbers), ref(joint), ref(parent), None))
 
 
 def part(joint: structure.joint.Joint, parent: Link, child: Link) -> None:
     """Takes a joint from its two links."""
     parent._child_joints.remove(joint)
     child._parent_joint = None
-    _connections[0] = object()
+    _changes.append((next(_numbers), ref(joint), ref(parent), ref(child)))
 
 
 joints_on = attrgetter("_child_joints")
 """The joints on a link, as :attr:`Link.child_joints`, without a copy."""
 
 
-def known_counts(link: Link) -> tuple[object, int, int] | None:
-    """What :func:`keep_counts` kept, if no two links were connected or separated since."""
+def known_counts(link: Link) -> tuple[int, int, int] | None:
+    """What :func:`keep_counts` kept, if the joints below the link are the same."""
     known = link._counts
-    return known if known is not None and known[0] is _connections[0] else None
+    if known is not None and known[0] != _changes[-1][0]:
+        last = known[0]
+        changes = [change for change in _changes.copy() if change[0] > last]
+        if not changes or len(changes) != changes[-1][0] - last or not _same_below(link, changes):
+            return None
+        known = link._counts = changes[-1][0], known[1], known[2]
+    return known
 
 
-def keep_counts(link: Link, token: object, moving: int, every: int) -> tuple[object, int, int]:
-    """Keeps the numbers of the joints below a link that move, and of all joints, which were counted after the token of
-    :func:`connections` was read."""
-    link._counts = token, moving, every
+def _same_below(link: Link, changes: list[tuple]) -> bool:
+    """Whether changes of connections left the joints below a link as they were, up to their order.
+
+    They did if each joint is again as it was before its first change; or if no change was below the link: the parent link of the last such
+    change would still be below it.
+    """
+    seen = set()
+    for _, joint, parent, child in changes:
+        if joint not in seen:
+            seen.add(joint)
+            if child is None:
+                break
+            found = joint()
+            if found is None or found._parent_link is not parent() or found._child_link is not child():
+                break
+    else:
+        return True
+    for _, _, parent, _ in changes:
+        if parent is None:
+            return False
+        above = parent()
+        while above is not None:
+            if above is link:
+                return False
+            joint = above._parent_joint
+            above = None if joint is None else joint._parent_link
+    return True
+
+
+def keep_counts(link: Link, changes: int, moving: int, every: int) -> tuple[int, int, int]:
+    """Keeps the numbers of the joints below a link that move, and of all joints, which were counted after :func:`connections` was
+    read."""
+    link._counts = changes, moving, every
     return link._counts
 
 
@@ -182,6 +232,8 @@ def _spatial_inertia(value, what: str) -> np.ndarray:
     if _is_sound(G.tolist()):
         return G
     mass, coupling = G[3, 3], G[:3, 3:]
+    if np.abs(G).max() > _LARGEST:
+        raise RobotError(f"{what} has the number {np.abs(G).max():g}, which is too large; units are SI (kg, m)")
     slack = _TOLERANCE * np.abs(G).max()
     if np.abs(G - G.T).max() > slack:
         raise RobotError(f"{what} is not symmetric")
@@ -206,10 +258,10 @@ def _spatial_inertia(value, what: str) -> np.ndarray:
 
 
 def _is_sound(G: list[list[float]]) -> bool:
-    """A fast test that inertias of rigid bodies pass, except for masses of 0 and bodies with almost no inertia about an axis.
+    """A fast test that inertias of rigid bodies pass, those of point masses, rods and links without mass among them.
 
-    It is stricter than that of :func:`_spatial_inertia`. Principal moments are above a negative number if the leading minors of the
-    matrix minus that number are (Sylvester's criterion).
+    It is stricter than that of :func:`_spatial_inertia`. Principal moments are above a negative number if the matrix minus that number has
+    positive pivots.
     """
     (
         (a, b, c, p, q, r),
@@ -222,24 +274,38 @@ def _is_sound(G: list[list[float]]) -> bool:
     scale = max(a, e, i)
     slack = _TOLERANCE * max(scale, m)
     if not (
-        0.0 < m < LARGE and 0.0 < scale < LARGE and abs(d - b) <= slack and abs(g - c) <= slack and abs(h - f) <= slack
+        0.0 <= m < LARGE and 0.0 <= scale < LARGE and abs(d - b) <= slack and abs(g - c) <= slack and abs(h - f) <= slack
         and abs(j - p) <= slack and abs(k - s) <= slack and abs(l - v) <= slack and abs(y - q) <= slack and abs(z - t) <= slack
         and abs(A - w) <= slack and abs(E - r) <= slack and abs(F - u) <= slack and abs(H - x) <= slack
         and abs(C - m) <= slack and abs(K - m) <= slack and n == o == B == D == I == J == 0.0
         and p == t == x == 0.0 and abs(q + s) <= slack and abs(r + v) <= slack and abs(u + w) <= slack
     ):  # fmt: skip
         return False
+    if scale == 0.0:
+        # no inertia about the origin, so the mass is there
+        return a == e == i == d == g == h == q == r == s == u == v == w == 0.0
     # the lower triangle of the inertia about the centre of mass, plus half of what is allowed
     more = 0.5 * _TOLERANCE * scale
-    a += more - (p * p + q * q + r * r) / m
-    e += more - (s * s + t * t + u * u) / m
-    i += more - (v * v + w * w + x * x) / m
-    d -= (s * p + t * q + u * r) / m
-    g -= (v * p + w * q + x * r) / m
-    h -= (v * s + w * t + x * u) / m
-    minor, rounding = a * e - d * d, 1e-14 * scale * scale
-    det = i * minor - h * (a * h - d * g) + g * (d * h - e * g)
-    return a > 0.0 and minor > rounding and det > rounding * scale
+    a += more
+    e += more
+    i += more
+    if m > 0.0:
+        a -= (q * q + r * r) / m
+        e -= (s * s + u * u) / m
+        i -= (v * v + w * w) / m
+        d -= u * r / m
+        g -= w * q / m
+        h -= v * s / m
+    elif not q == r == s == u == v == w == 0.0:
+        return False
+    # pivots of a Cholesky factorisation, whose rounding errors are far below what is added
+    if not a > 0.0:
+        return False
+    e -= d * d / a
+    if not e > 0.0:
+        return False
+    h -= g * d / a
+    return i - g * g / a - h * h / e > 0.0
 
 
 def least_moment(G: np.ndarray) -> float:

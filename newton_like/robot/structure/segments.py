@@ -34,8 +34,11 @@ def nearest_points(a0: Point, a1: Point, b0: Point, b1: Point) -> tuple[Point, P
         nn = nx * nx + ny * ny + nz * nz
         if nn <= PARALLEL**2 * aa * bb:
             # the ends of b as parameters of a
-            ends = sorted((ar / aa, (ar + ax * bx + ay * by + az * bz) / aa))
-            s = _clamped(0.5 * (max(ends[0], 0.0) + min(ends[1], 1.0)))
+            low, high = ar / aa, (ar + ax * bx + ay * by + az * bz) / aa
+            if high < low:
+                low, high = high, low
+            s = 0.5 * ((0.0 if low < 0.0 else low) + (1.0 if high > 1.0 else high))
+            s = 0.0 if s < 0.0 else 1.0 if s > 1.0 else s
         else:
             s = ((ry * bz - rz * by) * nx + (rz * bx - rx * bz) * ny + (rx * by - ry * bx) * nz) / nn
             s = 0.0 if s < 0.0 else 1.0 if s > 1.0 else s
@@ -53,27 +56,37 @@ def normal_between(p: Point, q: Point, a0: Point, a1: Point, b0: Point, b1: Poin
     If the points coincide, it is perpendicular to the segments: along the cross product of their directions, or for parallel segments
     perpendicular to the longer one; the z axis for two segments of length 0.
     """
-    d = _minus(q, p)
-    length = math.hypot(*d)
+    x, y, z = q[0] - p[0], q[1] - p[1], q[2] - p[2]
+    length = math.hypot(x, y, z)
     if length > 0.0:
-        return d[0] / length, d[1] / length, d[2] / length
-    a, b = _minus(a1, a0), _minus(b1, b0)
-    n = _cross(a, b)
-    if _dot(n, n) <= PARALLEL**2 * _dot(a, a) * _dot(b, b):
-        longer = max(a, b, key=lambda x: _dot(x, x))
-        size = [abs(x) for x in longer]
-        other = [0.0, 0.0, 0.0]
-        other[size.index(min(size))] = 1.0
-        n = _cross(longer, tuple(other))
-    length = math.hypot(*n)
-    return (n[0] / length, n[1] / length, n[2] / length) if length > 0.0 else (0.0, 0.0, 1.0)
+        return x / length, y / length, z / length
+    ax, ay, az = a1[0] - a0[0], a1[1] - a0[1], a1[2] - a0[2]
+    bx, by, bz = b1[0] - b0[0], b1[1] - b0[1], b1[2] - b0[2]
+    x, y, z = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+    aa, bb = ax * ax + ay * ay + az * az, bx * bx + by * by + bz * bz
+    if x * x + y * y + z * z <= PARALLEL**2 * aa * bb:
+        if bb > aa:
+            ax, ay, az = bx, by, bz
+        # the cross product with the coordinate axis that is farthest from the direction
+        x, y, z = abs(ax), abs(ay), abs(az)
+        if x <= y and x <= z:
+            x, y, z = 0.0, az, -ay
+        elif y <= z:
+            x, y, z = -az, 0.0, ax
+        else:
+            x, y, z = ay, -ax, 0.0
+    length = math.hypot(x, y, z)
+    return (x / length, y / length, z / length) if length > 0.0 else (0.0, 0.0, 1.0)
 
 
-def placed(rows: Sequence[Sequence[float]], point: Sequence[float]) -> Point:
-    """A point of a frame in the frame in which its pose is given, as rows of a homogeneous transform."""
-    x, y, z = point
+def placed(rows: Sequence[Sequence[float]], ends: Sequence[Sequence[float]]) -> tuple[Point, Point]:
+    """Two points of a frame in the frame in which its pose is given, as rows of a homogeneous transform."""
     (a, b, c, d), (e, f, g, h), (i, j, k, l), _ = rows
-    return a * x + b * y + c * z + d, e * x + f * y + g * z + h, i * x + j * y + k * z + l
+    (x, y, z), (u, v, w) = ends
+    return (
+        (a * x + b * y + c * z + d, e * x + f * y + g * z + h, i * x + j * y + k * z + l),
+        (a * u + b * v + c * w + d, e * u + f * v + g * w + h, i * u + j * v + k * w + l),
+    )
 
 
 def along(start: Point, direction: Point, s: float) -> Point:
@@ -83,15 +96,3 @@ def along(start: Point, direction: Point, s: float) -> Point:
 
 def _clamped(x: float) -> float:
     return min(max(x, 0.0), 1.0)
-
-
-def _minus(a: Point, b: Point) -> Point:
-    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
-
-
-def _dot(a: Point, b: Point) -> float:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-def _cross(a: Point, b: Point) -> Point:
-    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]

@@ -63,12 +63,12 @@ def count_joints(base_link: Link, include_fixed: bool = False) -> int:
     """
     known = known_counts(as_object(base_link, Link, "base_link"))
     if known is None:
-        token, counts = connections(), count_below(base_link)
+        changes, counts = connections(), count_below(base_link)
         if counts is None:
             # names the mistake
             joints = survey(base_link)[1]
             counts = sum(not joint.is_fixed() for joint in joints), len(joints)
-        known = keep_counts(base_link, token, *counts)
+        known = keep_counts(base_link, changes, *counts)
     return known[2 if include_fixed else 1]
 
 

@@ -176,7 +176,7 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
             m.put_wrench_row(t, r, closure_wrench(t, r, T, L, mem), at, T, L, mem)
 
     @m.func
-    def closure_acceleration(t, r: int, T, L, mem) -> m.lane:
+    def closure_acceleration(t, r: int, dt: m.lane, T, L, mem) -> m.lane:
         """g'' where no joint accelerates, from the twists and the accelerations of the bodies"""
         kind = T.loop_kind[r]
         if kind == POLYNOMIAL:
@@ -193,8 +193,10 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
             start = m.loop_anchor(t, r, PARENT_ANCHOR, p, L, mem)
             v = m.velocity_at(m.get6(mem, L.twist + 6 * c, t), end)
             x = m.sub3(v, m.velocity_at(m.get6(mem, L.twist + 6 * p, t), start))
+            # an end that passes the other one within the step has no curvature that counts
+            reach = inverse_length(m.scale3(x, dt))
             x = m.fnma3(w.v, m.dot(w.v, x), x)
-            turn = m.scale3(x, inverse_length(m.sub3(end, start)))
+            turn = m.scale3(x, m.smaller(reach, inverse_length(m.sub3(end, start))))
             rate = m.spatial(turn, m.cross_plus(end, turn, m.cross(v, w.v)))
         bend = m.dot6(rate, m.across(t, r, L.twist, T, mem))
         return m.dot6_plus(w, m.across(t, r, L.drift, T, mem), bend)
@@ -228,7 +230,7 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
     def hard_target(t, r: int, g: m.lane, dt: m.lane, T, L, mem) -> m.lane:
         near = m.smaller(m.fill(real(CLOSE)), m.larger(m.fill(real(-CLOSE)), g))
         gap = m.fma(m.fill(real(SLOW)), m.sub(g, near), near)
-        bend = m.mul(m.mul(m.fill(real(0.5)), dt), closure_acceleration(t, r, T, L, mem))
+        bend = m.mul(m.mul(m.fill(real(0.5)), dt), closure_acceleration(t, r, dt, T, L, mem))
         return m.neg(m.add(m.div(gap, dt), bend))
 
     @m.func
@@ -242,7 +244,7 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         stiffness = m.mul(m.mul(dt, dt), row_law(t, r, SOFT_STIFFNESS, L, mem))
         stiffness = m.div(m.smaller(stiffness, row_law(t, r, SOFT_MOST, L, mem)), m.mul(most, most))
         pull = m.div(m.mul(stiffness, m.mul(d, g)), dt)
-        pull = m.fma(dt, closure_acceleration(t, r, T, L, mem), pull)
+        pull = m.fma(dt, closure_acceleration(t, r, dt, T, L, mem), pull)
         return m.sub(m.fnma(damping, v, v), pull)
 
     @m.func
@@ -252,8 +254,8 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at + LARGEST_IMPULSE, t, high)
 
     @m.func
-    def limit_target(t, r: int, g: m.lane, dt: m.lane, T, L, mem) -> m.lane:
-        """The velocity up to which the nearer limit lets the row go."""
+    def limit_target(t, r: int, g: m.lane, dt: m.lane, fastest: m.lane, T, L, mem) -> m.lane:
+        """The velocity up to which the nearer limit lets the row go; what is beyond a limit returns at no more than `fastest`."""
         zero = m.fill(real(0.0))
         none = m.fill(real(unbounded))
         low = m.sub(g, row_law(t, r, ROW_LOWER, L, mem))
@@ -262,14 +264,14 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         upper = m.where_lt(high, low, none, zero)
         gap = m.smaller(low, high)
         share = m.where_lt(gap, zero, m.fill(real(SLOW)), m.fill(real(1.0)))
-        pace = m.div(m.mul(gap, share), dt)
+        pace = m.larger(m.neg(fastest), m.div(m.mul(gap, share), dt))
         pace = m.where_lt(high, low, pace, m.neg(pace))
         put_bounds(t, r, m.neg(upper), lower, T, L, mem)
-        bend = m.mul(m.mul(m.fill(real(0.5)), dt), closure_acceleration(t, r, T, L, mem))
+        bend = m.mul(m.mul(m.fill(real(0.5)), dt), closure_acceleration(t, r, dt, T, L, mem))
         return m.sub(pace, bend)
 
     @m.func
-    def closure_target(t, r: int, dt: m.lane, T, L, mem) -> m.lane:
+    def closure_target(t, r: int, dt: m.lane, fastest: m.lane, T, L, mem) -> m.lane:
         """u + R p of row r; of a bounded row also its bounds."""
         law = T.loop_rule[r]
         g = closure_error(t, r, T, L, mem)
@@ -278,7 +280,7 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         if law == SOFT:
             return soft_target(t, r, g, dt, T, L, mem)
         if law == LIMIT:
-            return limit_target(t, r, g, dt, T, L, mem)
+            return limit_target(t, r, g, dt, fastest, T, L, mem)
         if law == DRY:
             most = m.mul(dt, row_law(t, r, ROW_FRICTION, L, mem))
             put_bounds(t, r, m.neg(most), most, T, L, mem)

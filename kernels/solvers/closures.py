@@ -150,9 +150,9 @@ def closure_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at, t, m.where_lt(least, left, inverse, m.fill(real(0.0))))
 
     @m.func
-    def closure_targets(t, dt: m.lane, T, L, mem):
+    def closure_targets(t, o, T, L, mem):
         for r in range(T.loop_rows):
-            m.put(mem, L.loop_want + r, t, m.closure_target(t, r, dt, T, L, mem))
+            m.put(mem, L.loop_want + r, t, m.closure_target(t, r, m.fill(o.dt), m.fill(o.push_speed), T, L, mem))
 
     @m.func
     def closure_load(b, t, T, L, mem):
@@ -168,7 +168,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
     def closure_rows(b, t, o, T, P, L, mem):
         """The rows of all loop joints, the factor of their block, and targets at the velocities v."""
         closure_factor(t, m.fill(o.dt), T, L, mem)
-        closure_targets(t, m.fill(o.dt), T, L, mem)
+        closure_targets(t, o, T, L, mem)
 
     @m.func
     def solve_block(t, T, L, mem):
@@ -188,7 +188,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def closure_build(b, t, o, T, P, L, mem):
         """Targets at the middle of the old and the new velocity, and warm-started impulses."""
-        closure_targets(t, m.fill(o.dt), T, L, mem)
+        closure_targets(t, o, T, L, mem)
         zero = m.fill(real(0.0))
         half = m.fill(real(0.5))
         work = m.get(mem, L.warm_work, t)

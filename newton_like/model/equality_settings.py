@@ -31,6 +31,9 @@ _ATTRIBUTES = (
     ("eq_solimp", _VEC5, SOLIMP, None),
 )
 
+EQUALITY_DEFAULTS = {name: default for name, _, default, _ in _ATTRIBUTES}
+"""The entries of a row that states nothing."""
+
 
 def declare_equality_settings(builder) -> None:
     """Declares the custom attributes in a builder; see :meth:`newton_like.solvers.SolverFeatherstone.register_custom_attributes`."""

@@ -10,7 +10,7 @@ from newton_like.importers.mjcf.constraints import Equality, Names
 from newton_like.importers.mjcf.records import Mjcf
 from newton_like.importers.shared import NO_FORCES
 from newton_like.model.contact_settings import NAMESPACE
-from newton_like.model.equality_settings import declare_equality_settings
+from newton_like.model.equality_settings import EQUALITY_DEFAULTS, declare_equality_settings
 
 
 class Ties:
@@ -103,6 +103,7 @@ class Ties:
         elif target >= 0:
             return
         values["equality_constraint_target"] = target
+        values = {**EQUALITY_DEFAULTS, **values}
         builder.add_custom_values(**{f"{NAMESPACE}:{name}": value for name, value in values.items()})
 
     def add_polynomials(self, builder, index: dict[str, int]) -> None:

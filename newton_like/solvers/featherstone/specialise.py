@@ -156,8 +156,8 @@ class Specialiser:
         readers = {"kernel"}
         readers |= {"hulls"} if T.first_hull < T.colliders else set()
         readers |= {"carriers"} if (np.array(T.dof_limits) & PRESCRIBED).any() else set()
-        readers |= {"couplings"} if T.couplings or T.loop_rows else set()
-        readers |= {"loops"} if T.loop_rows else set()
+        readers |= {"couplings"} if T.couplings or (T.loop_rows and self.shared_build) else set()
+        readers |= {"loops"} if T.loop_rows and self.shared_build else set()
         readers |= {"tendons"} if T.tendons else set()
         readers |= {"pairs"} if T.pairs or self.shared_build else set()
         readers |= {"laws"} if T.laws and (T.pairs or self.shared_build) else set()

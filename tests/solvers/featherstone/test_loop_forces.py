@@ -335,3 +335,27 @@ def test_specialised_code_and_other_worlds_do_not_change_bits(rng):
         results.append(np.hstack(numbers))
     np.testing.assert_array_equal(np.concatenate(results[:3]), results[3])
     np.testing.assert_array_equal(results[3], results[4])
+
+
+def test_what_starts_beyond_a_limit_returns_slowly(rng):
+    """At no more than ``max_depenetration_speed``, and a limit that is edited acts at once."""
+    builder = ModelBuilder(gravity=0.0)
+    ball = builder.add_link(mass=1.0, inertia=0.01 * np.eye(3))
+    builder.add_articulation([builder.add_joint_free(ball)])
+    builder.add_joint_distance(-1, ball, min_distance=-1.0, max_distance=0.5)
+    model = builder.finalize("cpu", dtype=wp.float64)
+    state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
+    q = np.zeros(model.joint_coord_count)
+    q[:3], q[6] = [0.9, 0.0, 0.0], 1.0
+    state.joint_q.assign(q)
+    speeds = []
+    for _ in range(480):
+        solver.step(state, state, None, None, DT)
+        speeds.append(np.linalg.norm(state.joint_qd.numpy()[:3]))
+    assert 0.99 < max(speeds) < 1.0 + 1e-6
+    assert np.linalg.norm(state.joint_q.numpy()[:3]) < 0.5 + 1e-4
+    model.joint_max_distance.assign([-1.0, 0.3])
+    solver.notify_model_changed(ModelFlags.JOINT_PROPERTIES)
+    for _ in range(480):
+        solver.step(state, state, None, None, DT)
+    assert np.linalg.norm(state.joint_q.numpy()[:3]) < 0.3 + 1e-4

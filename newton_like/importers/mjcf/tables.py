@@ -95,7 +95,7 @@ _ATTRIBUTES = {
     "frame": f"name childclass {_PLACE}",
     "replicate": "count offset euler sep childclass",
     "inertial": f"mass diaginertia fullinertia {_PLACE}",
-    "joint": _JOINT + " joint coef joint1 joint2 polycoef active solref",
+    "joint": _JOINT + " joint coef joint1 joint2 polycoef active solref solimp",
     "freejoint": "name align",
     "geom": (
         f"name class type size fromto mesh hfield mass density shellinertia group fitscale geom sidesite {_PLACE} {_CONTACT} "

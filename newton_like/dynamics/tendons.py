@@ -120,13 +120,12 @@ class Tendons:
     def __init__(self, model):
         self.version = model.version
         self._shapes = _Shapes(model)
-        names = names_of(model)
         self.index: list[list[int]] = [[] for _ in range(model.articulation_count)]
         found: list[list[tuple]] = [[] for _ in range(model.articulation_count)]
         numbers: list[list[list]] = [[] for _ in range(model.articulation_count)]
         for n, tendon in enumerate(model.tendons):
             what = f"tendon '{tendon.label}' (index {n})"
-            owners, items, origin = _items(model, tendon, what, self._shapes, names)
+            owners, items, origin = _items(model, tendon, what, self._shapes)
             if len(owners) != 1:
                 raise ValueError(
                     f"{what} runs through {len(owners)} articulations, and is supported within one; list the joints of all its bodies in"
@@ -176,13 +175,17 @@ class Tendons:
 
 
 class _Shapes:
-    """Shapes of a model on the host."""
+    """Shapes of a model on the host, and what joints and bodies they may be with."""
 
     def __init__(self, model):
         self.shape_type, self.shape_body = model.shape_type.numpy().tolist(), model.shape_body.numpy().tolist()
         self.transform = model.shape_transform.numpy().astype(np.float64)
         self.scale = model.shape_scale.numpy().astype(np.float64)
-        self.shape_transform, self.shape_scale = self.transform, self.scale
+        names = names_of(model)
+        self.bodies = names.articulation.tolist(), names.link.tolist()
+        joints = (model.joint_type, model.joint_articulation, model.joint_q_start, model.joint_qd_start)
+        self.joints = *(x.numpy().tolist() for x in joints), names.start.tolist()
+        self.shape_transform, self.shape_scale = self.transform.tolist(), self.scale.tolist()
 
     def numbers(self, origins: np.ndarray) -> np.ndarray:
         """Numbers of items, ``[n, ITEM_NUMBERS]``, from `origins`: factor, first and last shape, shape around, side site; -1: none."""
@@ -193,18 +196,21 @@ class _Shapes:
             has = shape >= 0
             table[has, at : at + 3] = self.transform[shape[has], :3]
         around = origins[:, 3].astype(int)
-        for i in np.flatnonzero(around >= 0):
-            table[i, AXES : AXES + 9] = quat_to_matrix(self.transform[around[i], 3:]).ravel()
-            table[i, RADIUS] = self.scale[around[i], 0]
+        wraps = np.flatnonzero(around >= 0)
+        if len(wraps):
+            shapes, of = np.unique(around[wraps], return_inverse=True)
+            axes, where = np.unique(self.transform[shapes, 3:], axis=0, return_inverse=True)
+            turned = np.array([quat_to_matrix(q).ravel() for q in axes])
+            table[wraps, AXES : AXES + 9] = turned[where.ravel()][of.ravel()]
+            table[wraps, RADIUS] = self.scale[around[wraps], 0]
         return table
 
 
-def _items(model, tendon, what: str, shapes: _Shapes, names) -> tuple[set, tuple, list]:
+def _items(model, tendon, what: str, shapes: _Shapes) -> tuple[set, tuple, list]:
     """The articulations of a tendon, the integers of its items, and what their numbers are made of."""
     owners, items, origins = set(), [], []
     if tendon.joints:
-        types, articulation = _host(model, "joint_type"), _host(model, "joint_articulation")
-        q_start, qd_start = _host(model, "joint_q_start"), _host(model, "joint_qd_start")
+        types, articulation, q_start, qd_start, start = shapes.joints
         for j, dof, coefficient in tendon.joints:
             a = articulation[j]
             if a < 0 or JOINT_TYPES[types[j]].has_quaternion or not 0 <= dof < qd_start[j + 1] - qd_start[j]:
@@ -213,21 +219,23 @@ def _items(model, tendon, what: str, shapes: _Shapes, names) -> tuple[set, tuple
                     " angle; name another joint"
                 )
             owners.add(a)
-            first = int(names.start[a])
+            first = start[a]
             items.append((JOINT, qd_start[j] - qd_start[first] + dof, q_start[j] - q_start[first] + dof, -2, -2))
             origins.append((coefficient, -1, -1, -1, -1, -1))
         return owners, tuple(items), origins
+
+    articulations, links = shapes.bodies
 
     def link(shape: int) -> int:
         body = shapes.shape_body[shape]
         if body < 0:
             return WORLD
-        if names.articulation[body] < 0:
+        if articulations[body] < 0:
             raise ValueError(
                 f"{what}: body '{model.body_label[body]}' belongs to no articulation; fix it to the world with a fixed joint"
             )
-        owners.add(int(names.articulation[body]))
-        return int(names.link[body])
+        owners.add(articulations[body])
+        return links[body]
 
     for entry in tendon.path:
         if entry[0] == "geom" and entry[1] < 0:
@@ -243,19 +251,6 @@ def _items(model, tendon, what: str, shapes: _Shapes, names) -> tuple[set, tuple
         items.append((kind, *ends))
         origins.append((1.0 / divisor, a, b, around, beside, -1))
     return owners, tuple(items), origins
-
-
-_lists: WeakKeyDictionary = WeakKeyDictionary()
-
-
-def _host(model, name: str) -> list:
-    known = _lists.setdefault(model, {})
-    if known.get("version") != model.version:
-        known.clear()
-        known["version"] = model.version
-    if name not in known:
-        known[name] = getattr(model, name).numpy().tolist()
-    return known[name]
 
 
 _tendons: WeakKeyDictionary = WeakKeyDictionary()

@@ -94,19 +94,22 @@ class Tendon:
         if bool(self.joints) == bool(self.path):
             raise ValueError(f"{what} needs joints (fixed) or a path (spatial), and only one of them")
         for name in ("stiffness", "damping", "friction", "armature", "target_ke", "target_kd", "margin"):
-            if as_number(getattr(self, name), f"{what}: {name}") < 0.0:
+            value = getattr(self, name)
+            if not (type(value) is float and value >= 0.0) and as_number(value, f"{what}: {name}") < 0.0:
                 raise ValueError(f"{what}: {name} {getattr(self, name):g} must be at least 0")
         for name in ("rest_length", "limits", "effort"):
             pair = getattr(self, name)
             if pair is not None and not pair[0] <= pair[1]:
                 raise ValueError(f"{what}: {name} {pair} must be the smaller number and the larger one")
         for joint, _, _ in self.joints:
-            as_index(joint, f"{what}: joint", joint_count)
+            if not (type(joint) is int and 0 <= joint < joint_count):
+                as_index(joint, f"{what}: joint", joint_count)
         for kind, *rest in self.path:
             if kind not in ("site", "geom", "pulley"):
                 raise ValueError(f"{what}: a path has sites, geoms and pulleys, not {kind!r}")
             for shape in rest if kind != "pulley" else ():
-                as_index(shape, f"{what}: shape", shape_count, lowest=-1)
+                if not (type(shape) is int and -1 <= shape < shape_count):
+                    as_index(shape, f"{what}: shape", shape_count, lowest=-1)
         if self.path:
             check_path(what, self.path)
 
@@ -157,8 +160,8 @@ def piece_kind(shapes, around: int, beside: int) -> int:
         raise ValueError(f"a path wraps around spheres and cylinders, not around shape {around}")
     inside = False
     if beside >= 0 and shapes.shape_body[beside] == shapes.shape_body[around]:
-        between = np.array(shapes.shape_transform[beside][:3]) - np.array(shapes.shape_transform[around][:3])
-        inside = bool(np.linalg.norm(between) < shapes.shape_scale[around][0])
+        at, centre = shapes.shape_transform[beside], shapes.shape_transform[around]
+        inside = sum((at[i] - centre[i]) ** 2 for i in range(3)) < shapes.shape_scale[around][0] ** 2
     return kinds[int(shapes.shape_type[around])][inside]
 
 

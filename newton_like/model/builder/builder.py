@@ -25,6 +25,7 @@ from newton_like.model.custom import AttributeFrequency, CustomAttribute, Custom
 from newton_like.model.frames import FrameTable
 from newton_like.model.model import Model, shapes_by_body
 from newton_like.model.pairs import PairSet
+from newton_like.model.tendons import ARRAYS as TENDON_ARRAYS
 from newton_like.model.tendons import Tendon
 from newton_like.options import OneOf, check_option
 from newton_like.types import Axis, AxisType, BodyFlags
@@ -64,7 +65,7 @@ _OF_MODELS = (
     "custom_frequency_counts", "custom_frequency_label_attributes", "device", "dtype", "hull_points", "joint_ancestor",
     "joint_coord_world_start", "joint_dof_world_start", "joint_world_start", "made_by", "max_dofs_per_articulation",
     "max_joints_per_articulation", "requires_grad", "shape_collision_radius", "shape_hull_count", "shape_hull_first",
-    "shape_world_start", "version",
+    "shape_world_start", "tendon_count", "tendon_label", "tendon_world", "version", *(f"tendon_{name}" for name in TENDON_ARRAYS),
 )  # fmt: skip
 """Attributes of instances of :class:`Model` that a builder lacks."""
 

@@ -2,17 +2,22 @@
 
 from types import SimpleNamespace
 
-from newton_like.solvers.featherstone.arrays import INPUTS, OUTPUTS, arrays_of
+import pytest
+
+from newton_like.solvers.featherstone.arrays import PLAIN, WITH_TENDONS
 
 
-def test_the_kernel_finds_wrenches_first():
-    assert INPUTS[0].field.row == "wrench"
-    assert [port.field.row for port in INPUTS].count("wrench") == 1
+@pytest.mark.parametrize("ports", [PLAIN, WITH_TENDONS])
+def test_the_kernel_finds_wrenches_first(ports):
+    assert ports.inputs[0].field.row == "wrench"
+    assert [port.field.row for port in ports.inputs].count("wrench") == 1
 
 
-def test_arrays_come_in_the_order_of_the_table():
+@pytest.mark.parametrize("ports", [PLAIN, WITH_TENDONS])
+def test_arrays_come_in_the_order_of_the_table(ports):
+    table = (*ports.inputs, *ports.outputs)
     owners = {
-        owner: SimpleNamespace(**{p.name: f"{owner}.{p.name}" for p in (*INPUTS, *OUTPUTS) if p.owner == owner})
+        owner: SimpleNamespace(**{p.name: f"{owner}.{p.name}" for p in table if p.owner == owner})
         for owner in ("state_in", "control", "state_out")
     }
-    assert arrays_of(**owners) == tuple(f"{port.owner}.{port.name}" for port in (*INPUTS, *OUTPUTS))
+    assert ports.arrays_of(**owners) == tuple(f"{port.owner}.{port.name}" for port in table)

@@ -344,7 +344,7 @@ class Robot:
                 return
         else:
             weights.fill(0.0)
-            if not _count_links(weights, core.bodies, links):
+            if not core.count_links(links):
                 one = isinstance(links, str | bytes) or not hasattr(links, "__iter__")
                 for i in [links] if one else links:
                     weights[core.body(i)] += 1.0
@@ -562,24 +562,6 @@ class Robot:
 def _made_again(kind: type[Robot], configuration: RobotConfiguration, evaluator: str) -> Robot:
     """The robot of a copied configuration."""
     return kind(configuration, evaluator=evaluator)
-
-
-def _count_links(weights: np.ndarray, bodies: list[int], links) -> bool:
-    """Adds 1 to the weights of a list of links. Returns False, and adds nothing, for other things than a list of valid indices."""
-    if type(links) is np.ndarray and links.ndim == 1 and links.dtype.kind in "iu":
-        links = links.tolist()
-    if type(links) is not list or not links:
-        return False
-    try:
-        if not min(links) >= 0:
-            return False
-        chosen = [bodies[i] for i in links]
-    except (IndexError, TypeError, ValueError):
-        return False
-    at = memoryview(weights)
-    for k in chosen:
-        at[k] += 1.0
-    return True
 
 
 def core_of(robot: Robot, state: State) -> StateCore:

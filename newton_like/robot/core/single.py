@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -205,15 +206,16 @@ class Store:
         idle = self._idle.get(memory.order)
         if idle is None:
             if len(self._idle) >= _ORDERS:
-                self._idle.pop(next(iter(list(self._idle))), None)
+                # a copy: the collector may give memory meanwhile
+                for oldest in [*self._idle][:1]:
+                    self._idle.pop(oldest, None)
             idle = self._idle.setdefault(memory.order, [])
         idle.append(memory)
         known = list(self._idle.values())
         if sum(map(len, known)) * memory.lanes.capacity > _IDLE:
             # the oldest one of the order that has most
-            some = max(known, key=len)
-            if some:
-                some.pop(0)
+            with suppress(IndexError):
+                max(known, key=len).pop(0)
 
 
 class Loan:

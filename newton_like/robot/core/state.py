@@ -141,6 +141,23 @@ class StateCore:
             raise kind(f"link index {index} is out of range; {links}")
         raise TypeError(f"a link index must be an integer, not {index!r}; see state.link_names")
 
+    def count_links(self, links) -> bool:
+        """Adds 1 to the weights of a list of links. Returns False, and adds nothing, for other things than a list of valid indices."""
+        if type(links) is np.ndarray and links.ndim == 1 and links.dtype.kind in "iu":
+            links = links.tolist()
+        if type(links) is not list or not links:
+            return False
+        try:
+            if not min(links) >= 0:
+                return False
+            chosen = [self.bodies[i] for i in links]
+        except (IndexError, TypeError, ValueError):
+            return False
+        weights = memoryview(self.read["weights"])
+        for k in chosen:
+            weights[k] += 1.0
+        return True
+
     def _record(self, key, task: Task, fresh: bool, shape: tuple[int, ...] | None) -> tuple:
         """The launch of a task in the memory of the state, and the array of its result."""
         memory, patterns = self._memory, self.robot.core.patterns

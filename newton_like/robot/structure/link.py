@@ -199,7 +199,7 @@ def _same_below(link: Link, changes: list[tuple]) -> bool:
             if child is None:
                 break
             found = joint()
-            if found is None or found._parent_link is not parent() or found._child_link is not child():
+            if found is None or found.get_parent_link() is not parent() or found.get_child_link() is not child():
                 break
     else:
         return True
@@ -211,7 +211,7 @@ def _same_below(link: Link, changes: list[tuple]) -> bool:
             if above is link:
                 return False
             joint = above._parent_joint
-            above = None if joint is None else joint._parent_link
+            above = None if joint is None else joint.get_parent_link()
     return True
 
 

@@ -50,7 +50,7 @@ def wrapping_program(m: types.SimpleNamespace) -> dict:
     def tangent_touch(x: m.Vec3, r: m.lane, sign: m.lane) -> m.Vec3:
         """The point where a tangent from x touches the circle, in the plane z = 0."""
         square = m.larger(flat_dot(x, x), m.fill(real(wrap_tiny)))
-        root = m.mul(sign, m.sqrt(m.larger(m.fnma(r, r, square), m.fill(real(0.0)))))
+        root = m.mul(sign, m.sqrt(m.larger(m.fnma(r, r, square), m.fill(real(wrap_tiny * wrap_tiny)))))
         share = m.div(r, square)
         a = m.mul(share, m.fma(root, x.y, m.mul(r, x.x)))
         b = m.mul(share, m.fnma(root, x.x, m.mul(r, x.y)))
@@ -77,7 +77,11 @@ def wrapping_program(m: types.SimpleNamespace) -> dict:
         one = m.fill(real(1.0))
         turned = flat_cross(x, y)
         turn = m.where_lt(turned, zero, m.neg(one), one)
-        wedge = m.atan2(m.mul(turn, turned), flat_dot(x, y))
+        # nothing wraps where an end is at the center; the angle has a finite derivative there too
+        along = flat_dot(x, y)
+        size = m.fma(along, along, m.mul(turned, turned))
+        along = m.where_lt(size, m.fill(real(1.0e-30)), one, along)
+        wedge = m.atan2(m.mul(turn, turned), along)
         on = m.where_lt(reach_of_line(x, y), m.mul(r, r), one, zero)
         if sided != 0:
             behind = m.smaller(m.mul(turn, flat_cross(side, x)), m.mul(turn, flat_cross(y, side)))
@@ -95,6 +99,13 @@ def wrapping_program(m: types.SimpleNamespace) -> dict:
         return m.div(flat_cross(x, way), flat_length(d))
 
     @m.func
+    def tilt_rate(x: m.Vec3, way: m.Vec3, r: m.lane) -> m.lane:
+        """The derivative of the tilt, as the direction turns."""
+        length = flat_length(m.fnma3(way, r, x))
+        sine = m.div(flat_cross(x, way), length)
+        return m.sub(m.div(flat_dot(x, way), length), m.div(m.mul(r, m.mul(sine, sine)), length))
+
+    @m.func
     def wrap_inside(x: m.Vec3, y: m.Vec3, r: m.lane) -> Wrap:
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -110,6 +121,13 @@ def wrapping_program(m: types.SimpleNamespace) -> dict:
             low = m.vec(m.where_lt(slope, zero, way.x, low.x), m.where_lt(slope, zero, way.y, low.y), zero)
             high = m.vec(m.where_lt(slope, zero, high.x, way.x), m.where_lt(slope, zero, high.y, way.y), zero)
         way = m.add3(low, high)
+        way = m.scale3(way, m.rcp(flat_length(way)))
+        # one step of Newton's method from a constant start has the derivatives of the solution, by the implicit function theorem
+        way = m.vec(m.detach(way.x), m.detach(way.y), zero)
+        rate = m.detach(m.add(tilt_rate(x, way, r), tilt_rate(y, way, r)))
+        steep = m.where_lt(m.mul(rate, rate), m.fill(real(1.0e-8)), zero, one)
+        step = m.div(m.mul(steep, m.add(tilt(x, way, r), tilt(y, way, r))), m.add(rate, m.sub(one, steep)))
+        way = m.vec(m.fma(step, way.y, way.x), m.fnma(step, way.x, way.y), zero)
         way = m.scale3(way, m.mul(r, m.rcp(flat_length(way))))
         return Wrap(on, way, way, zero)
 
@@ -163,7 +181,8 @@ def wrapping_program(m: types.SimpleNamespace) -> dict:
             start = m.fma(rise, before, x.z)
             first = m.vec(w.first.x, w.first.y, start)
             last = m.vec(w.last.x, w.last.y, m.add(start, up))
-            arc = m.sqrt(m.fma(up, up, m.mul(arc, arc)))
+            # derivatives stay finite where nothing wraps
+            arc = m.sqrt(m.larger(m.fma(up, up, m.mul(arc, arc)), m.fill(real(wrap_tiny * wrap_tiny))))
         return Wrap(on, first, last, arc)
 
     return locals()

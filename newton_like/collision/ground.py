@@ -166,6 +166,7 @@ def _tables(batch, body, kind, plane, points, hull_at, rows, hull_count=None, fi
         contact_rows=rows,
         couplings=len(couplings["coupling_kind"]),
         shapes=0, pairs=0, first_paired=int(starts[-1]), surface_pairs=0, loop_rows=0, loop_block=0, loop_soft=0,
+        tendons=0,
     )  # fmt: skip
     arrays = dict(
         collider_body=body,

@@ -14,6 +14,7 @@ import warp as wp
 
 import newton_like.dynamics as dynamics
 from newton_like import JointType, ModelBuilder
+from newton_like.model.tendons import Tendon
 from newton_like.programs.run import run
 from newton_like.types import VelRepr
 from tests.conftest import SEED
@@ -69,6 +70,27 @@ VARIANTS = {
 POSE = (0.1, -0.2, 0.3, 0.0, 0.6, 0.0, 0.8)
 
 
+def add_tendons(tree: ModelBuilder, rng) -> None:
+    """Adds a fixed tendon along all joints that are lengths and angles, and two through four sites and over a pulley.
+
+    One of these two wraps around a shape, the other inside of a shape.
+    """
+    lone = (JointType.REVOLUTE, JointType.PRISMATIC)
+    simple = [j for j in range(tree.joint_count) if tree.joint_type[j] in lone and tree.joint_articulation[j] >= 0]
+    tree.add_tendon(Tendon(label="along", joints=tuple((j, 0, rng.normal()) for j in simple), offset=rng.normal()))
+    for label, size in ("through", 0.2), ("inside", 0.05):
+        sites = [tree.add_site(int(b), xform=random_transform(rng, 1.0)) for b in rng.permutation(tree.body_count)[:4]]
+        xform = random_transform(rng, 0.3)
+        if rng.random() < 0.5:
+            around = tree.add_shape_sphere(2, xform=xform, radius=size)
+        else:
+            around = tree.add_shape_cylinder(2, xform=xform, radius=size, half_height=1.0)
+        beside = tree.add_site(2, xform=xform) if label == "inside" else -1
+        path = [("site", sites[0]), ("site", sites[1]), ("geom", around, beside), ("site", sites[2])]
+        path += [("pulley", 2.0), ("site", sites[2]), ("site", sites[3])]
+        tree.add_tendon(Tendon(label=label, path=tuple(path)))
+
+
 class Case:
     """A model of random trees in two worlds, a state, and arguments for functions by their names."""
 
@@ -88,6 +110,7 @@ class Case:
             moving = [j for j in range(1, 6) if tree.joint_parent[j] >= 0 and sum(tree.joint_dof_dim[j])]
             for j in moving[:1]:
                 add_loop(tree, rng, JointType.D6, tree.joint_parent[j], tree.joint_child[j], 2, 3)
+            add_tendons(tree, rng)
         scene = ModelBuilder()
         for _ in range(2):
             scene.begin_world()

@@ -64,7 +64,7 @@ class ApproximationMethods:
             TypeError: an unknown setting.
         """
         parts = "use one of " + ", ".join(map(repr, METHODS))
-        if method not in METHODS:
+        if not isinstance(method, str) or method not in METHODS:
             check_option("approximate_meshes", "method", method, {"method": (METHODS[0], parts)}, ())
         if settings and method != "coacd":
             raise TypeError(f"approximate_meshes: method={method!r} has no settings; omit {', '.join(settings)}")

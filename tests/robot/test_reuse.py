@@ -158,7 +158,8 @@ def test_shared_capsules_follow_edits(rng):
     robot = made(int(rng.integers(1 << 30)))
     state = robot.make_state()
     before = robot.compute_distances(state).distance
-    robot.links[1].collisions[0].set_origin(
+    # the last collision of a link has a capsule
+    robot.links[1].collisions[-1].set_origin(
         np.block([[np.eye(3), np.ones((3, 1))], [np.zeros((1, 3)), np.ones((1, 1))]])
     )
     after = robot.compute_distances(state).distance

@@ -68,7 +68,7 @@ def rearranged(model, contacts, order, swap) -> Contacts:
 
 
 def test_a_list_gives_the_impulses_of_the_contacts_that_a_step_finds(rng):
-    """In a short step, for random overlapping shapes, whatever the order of the list and of the two shapes."""
+    """For random overlapping shapes, whatever the order of the list and of the two shapes. Normals stay the same in so short a step."""
     model = heaps(rng).finalize("cpu")
     qd = rng.uniform(-0.3, 0.3, model.joint_dof_count)
     state = model.state()
@@ -78,7 +78,7 @@ def test_a_list_gives_the_impulses_of_the_contacts_that_a_step_finds(rng):
     n, body = int(contacts.rigid_contact_count.numpy()[0]), model.shape_body.numpy()
     one, two = (getattr(contacts, f"rigid_contact_shape{k}").numpy()[:n] for k in range(2))
     assert ((body[one] >= 0) & (body[two] >= 0)).any(), "no two bodies touch"
-    dt = 1.0e-4
+    dt = 1.0e-6
     found = one_step(model, None, qd, dt)
     given = one_step(model, contacts, qd, dt)
     scale = np.abs(found - qd).max()

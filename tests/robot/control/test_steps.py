@@ -113,7 +113,8 @@ def test_there_must_be_goals(rng):
 def test_bounds_of_distances_only_save_time(rng, monkeypatch):
     """Steps are the same if no bound ever suffices. Some bounds do suffice."""
     saved, told = [], qp.distance_bounds
-    for _ in range(8):
+    # about every second robot shows a bound that suffices
+    while len(saved) < 8 or not (any(saved) or len(saved) > 40):
         robot = cluttered_robot(rng)
         state = robot.make_state()
         state.q = rng.uniform(*ends(robot, state))

@@ -77,7 +77,8 @@ def add_tendons(tree: ModelBuilder, rng) -> None:
     """
     lone = (JointType.REVOLUTE, JointType.PRISMATIC)
     simple = [j for j in range(tree.joint_count) if tree.joint_type[j] in lone and tree.joint_articulation[j] >= 0]
-    tree.add_tendon(Tendon(label="along", joints=tuple((j, 0, rng.normal()) for j in simple), offset=rng.normal()))
+    if simple:
+        tree.add_tendon(Tendon(label="along", joints=tuple((j, 0, rng.normal()) for j in simple), offset=rng.normal()))
     for label, size in ("through", 0.2), ("inside", 0.05):
         sites = [tree.add_site(int(b), xform=random_transform(rng, 1.0)) for b in rng.permutation(tree.body_count)[:4]]
         xform = random_transform(rng, 0.3)

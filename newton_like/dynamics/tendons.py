@@ -126,6 +126,10 @@ class Tendons:
         for n, tendon in enumerate(model.tendons):
             what = f"tendon '{tendon.label}' (index {n})"
             owners, items, origin = _items(model, tendon, what, self._shapes)
+            if not owners:
+                raise ValueError(
+                    f"{what} runs through the world only, and no joint changes its length; let its path begin or end at a body that moves"
+                )
             if len(owners) != 1:
                 raise ValueError(
                     f"{what} runs through {len(owners)} articulations, and is supported within one; list the joints of all its bodies in"

@@ -227,6 +227,11 @@ def test_unsupported_tendons_are_refused_by_name(rng):
         link = builder.add_link(mass=1.0, inertia=np.eye(3))
         joints.append(builder.add_joint_revolute(-1, link, axis=(0, 0, 1)))
         builder.add_articulation([joints[-1]])
+    ends = [builder.add_site(-1, label=f"end_{i}") for i in range(2)]
+    builder.add_tendon(Tendon(label="still", path=tuple(("site", s) for s in ends)))
+    with pytest.raises(ValueError, match=r"tendon 'still'.*runs through the world only"):
+        solver_of(builder.finalize("cpu"))
+    builder.tendons.clear()
     builder.add_tendon(Tendon(label="far", joints=tuple((j, 0, 1.0) for j in joints)))
     with pytest.raises(ValueError, match=r"tendon 'far'.*2 articulations"):
         solver_of(builder.finalize("cpu"))

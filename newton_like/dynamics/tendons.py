@@ -189,7 +189,8 @@ class _Shapes:
         self.bodies = names.articulation.tolist(), names.link.tolist()
         joints = (model.joint_type, model.joint_articulation, model.joint_q_start, model.joint_qd_start)
         self.joints = *(x.numpy().tolist() for x in joints), names.start.tolist()
-        self.shape_transform, self.shape_scale = self.transform.tolist(), self.scale.tolist()
+        # lists of all of them would take seconds in models of many worlds
+        self.shape_transform, self.shape_scale = self.transform, self.scale
 
     def numbers(self, origins: np.ndarray) -> np.ndarray:
         """Numbers of items, ``[n, ITEM_NUMBERS]``, from `origins`: factor, first and last shape, shape around, side site; -1: none."""

@@ -21,8 +21,8 @@ class Row:
         meaning: the meaning of its numbers.
         size: a function from the namespace of counts (see :func:`sizes`) to the number of lanes; None: each program gives the size.
         read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"pairs"``,
-            ``"couplings"``, ``"loops"``, ``"tendons"``, ``"carriers"`` (kinematic bodies) and ``"laws"`` (soft contacts of pairs),
-            which specialised steps also call. Traces contain all other readers.
+            ``"couplings"``, ``"loops"``, ``"tendons"``, ``"massive"`` (spatial tendons with inertia), ``"carriers"`` (kinematic bodies)
+            and ``"laws"`` (soft contacts of pairs), which specialised steps also call. Traces contain all other readers.
         kept: a function from the namespace of counts to the number of lanes, from the first one on, that persist between steps; None: no
             lane persists.
         shared: whether programs of the dynamics library also use a row of a step.
@@ -75,8 +75,8 @@ KINEMATICS = (
     ),
     Row("com", "places of centres of mass about the origin", lambda n: 3 * (n.bodies + n.trees), "couplings laws"),
     Row("subspace", "motion subspaces: six numbers a dof", lambda n: 6 * n.dofs, "couplings pairs tendons"),
-    Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + n.trees), "hulls pairs loops"),
-    Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + n.trees), "loops"),
+    Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + n.trees), "hulls pairs loops massive"),
+    Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + n.trees), "loops massive"),
     Row("load", "wrenches on bodies and what they carry", lambda n: 6 * n.bodies),
     Row("composite", "inertias of bodies and what they carry", lambda n: 10 * n.bodies, "pairs"),
     # the kernel reads the same entries as the traced stage `predict`

@@ -29,7 +29,8 @@ FIXED, REVOLUTE, PRISMATIC, BALL, FREE, COMPOUND = range(6)
 NATIVE, COM, MIXED, INERTIAL, BODY_FIXED = range(5)
 
 # Kinds of pieces of tendons: a straight line; around a sphere or a cylinder, on the outside or, by a side site, on the inside.
-STRAIGHT, ROUND_SPHERE, ROUND_CYLINDER, IN_SPHERE, IN_CYLINDER = range(1, 6)
+# MASSIVE is a straight line of a tendon with inertia.
+STRAIGHT, ROUND_SPHERE, ROUND_CYLINDER, IN_SPHERE, IN_CYLINDER, MASSIVE = range(1, 7)
 
 # Parameter blocks: the size of each block, and the positions of parameters in it.
 

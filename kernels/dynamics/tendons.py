@@ -12,7 +12,7 @@ A table has `ITEM` integers for each item, and the record of a tendon has `TENDO
 
 import types
 
-from newton_like.kernels.tree import STRAIGHT
+from newton_like.kernels.tree import MASSIVE, STRAIGHT
 
 # Kinds of items are JOINT and those of pieces in `kernels.tree`.
 JOINT = 0
@@ -35,7 +35,7 @@ TENDON = 12
 
 
 def tendon_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``find_tendon``, ``tendon_speed`` and ``eval_tendons``."""
+    """For the namespace `m`: ``find_tendon``, ``tendon_speed``, ``tendon_bend`` and ``eval_tendons``."""
     real = m.real
     tendon_in_step = "tendon" not in m.memory_rows
 
@@ -134,7 +134,7 @@ def tendon_program(m: types.SimpleNamespace) -> dict:
         x = tendon_place(t, k, tendon_vec(b, t, at + START, T, L, mem), seen, T, L, mem)
         y = tendon_place(t, other, tendon_vec(b, t, at + END, T, L, mem), seen, T, L, mem)
         length = m.fill(real(0.0))
-        if kind == STRAIGHT:
+        if kind == STRAIGHT or kind == MASSIVE:
             length = add_line(t, k, other, x, y, scale, seen, row, T, L, mem)
         else:
             around = T.tendon_item[ITEM * item + AROUND]
@@ -188,6 +188,45 @@ def tendon_program(m: types.SimpleNamespace) -> dict:
             k = T.tendon_span[i]
             u = m.fma(m.get(mem, row + k, t), m.get(mem, at + k, t), u)
         return u
+
+    @m.func
+    def point_motion(t, k: int, x: m.Vec3, T, L, mem) -> m.Spatial:
+        """Velocity, and acceleration where no joint accelerates, of the point of body k that is at x. L.drift must have the result of
+        newton_euler."""
+        twist = m.get6(mem, L.twist + 6 * k, t)
+        v = m.velocity_at(twist, x)
+        return m.spatial(v, m.cross_plus(twist.w, v, m.velocity_at(m.get6(mem, L.drift + 6 * k, t), x)))
+
+    @m.func
+    def line_bend(b, t, item: int, at: int, T, L, mem) -> m.lane:
+        """The second derivative of the length of a straight piece, where no joint accelerates: with x from start to end and d = x / |x|,
+        d . x'' + (|x'|^2 - (d . x')^2) / |x|."""
+        k = T.tendon_item[ITEM * item + FROM]
+        other = T.tendon_item[ITEM * item + TO]
+        start = tendon_vec(b, t, at + START, T, L, mem)
+        end = tendon_vec(b, t, at + END, T, L, mem)
+        # about the reference point of the tree of each
+        x = tendon_place(t, k, start, tree_with(k, T), T, L, mem)
+        y = tendon_place(t, other, end, tree_with(other, T), T, L, mem)
+        line = m.sub3(tendon_place(t, other, end, tree_with(k, T), T, L, mem), x)
+        inverse = m.rcp(m.sqrt(m.larger(m.dot(line, line), m.fill(real(1.0e-12)))))
+        d = m.scale3(line, inverse)
+        here = point_motion(t, k, x, T, L, mem)
+        there = point_motion(t, other, y, T, L, mem)
+        u = m.sub3(there.v, here.v)
+        along = m.dot(d, u)
+        across = m.fnma(along, along, m.dot(u, u))
+        bend = m.fma(across, inverse, m.dot(d, m.sub3(there.w, here.w)))
+        return m.mul(tendon_number(b, t, at + SCALE, T, L, mem), bend)
+
+    @m.func
+    def tendon_bend(b, t, n: int, T, L, mem) -> m.lane:
+        """The second derivative of the length of tendon n, where no joint accelerates; zero for tendons without inertia."""
+        bend = m.fill(real(0.0))
+        for item in range(T.tendon_at[n], T.tendon_at[n + 1]):
+            if T.tendon_item[ITEM * item + KIND] == MASSIVE:
+                bend = m.add(bend, line_bend(b, t, item, TENDON * T.tendons + ITEM_NUMBERS * item, T, L, mem))
+        return bend
 
     @m.func
     def eval_tendons(b, t, T, P, L, mem):

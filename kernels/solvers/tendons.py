@@ -6,7 +6,7 @@ spring is.
 
     spring     p = -k dt^2 (b u + (b - 1/2) u_0)
     damper     p = d dt (u_0 - u)
-    inertia    p = m (u_0 - u)
+    inertia    p = m (u_0 - u), f = -m J' v
     drive      p = (ke dt^2 + kd dt) (u_0 - u), within +- dt limit - dt f
 
 b = 1/4 is the trapezoidal rule, which keeps the energy of a spring; b = 1/2 takes the force at the end of the step, which ends the motion
@@ -71,7 +71,8 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         tense = m.where_lt(zero, m.mul(stretch, stretch), m.mul(m.mul(dt, dt), stiffness), zero)
         m.put(mem, at + TENSE, t, tense)
         m.put(mem, at + DRAG, t, m.fma(dt, damping, tendon_param(b, t, n, ARMATURE, T, L, mem)))
-        return m.neg(m.fma(stiffness, stretch, m.mul(damping, speed)))
+        bend = m.mul(tendon_param(b, t, n, ARMATURE, T, L, mem), m.tendon_bend(b, t, n, T, L, mem))
+        return m.neg(m.add(m.fma(stiffness, stretch, m.mul(damping, speed)), bend))
 
     @m.func
     def tendon_drive(b, t, n: int, dt: m.lane, T, L, mem) -> m.lane:

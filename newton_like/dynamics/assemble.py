@@ -1,4 +1,4 @@
-"""Configurations that close loop joints."""
+"""Configurations that close loop joints, and satisfy equality constraints and mimic joints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import warp as wp
 from newton_like.coercion import as_count, as_number
 from newton_like.dynamics.coordinates.joint_values import places_of
 from newton_like.dynamics.internal.common import Q, V, joints_changed, state_arrays
-from newton_like.dynamics.loops import constraint_jacobian, loops_of
+from newton_like.dynamics.loops import loop_jacobian, loops_of
+from newton_like.dynamics.relations import Relations
 from newton_like.programs.program import Field, Program
 from newton_like.programs.run import run
 
@@ -19,7 +20,7 @@ _DISPLACE = Program("eval_displaced", (Q, V), (Field("q", "coords"),))
 
 
 def assemble(model, state, *, fixed=(), tolerance: float | None = None, iterations: int = 100) -> None:
-    """Moves the joints of a state until all loop joints are closed.
+    """Moves the joints of a state until all loop joints are closed, and equality constraints and mimic joints are satisfied.
 
     The damped Gauss-Newton method of Levenberg (1944) and Marquardt (1963) takes small steps, so that the result is near the start. Each
     step is the correction with the smallest sum of squares of joint motions. Only coordinates change; velocities stay.
@@ -28,13 +29,14 @@ def assemble(model, state, *, fixed=(), tolerance: float | None = None, iteratio
         model: the :class:`Model`.
         state: the :class:`State`; ``joint_q`` is read and written, ``body_q`` is not written (see :func:`newton_like.eval_fk`).
         fixed: names or indices of joints that keep their coordinates.
-        tolerance: largest remaining gap of a row of :func:`constraint_jacobian` [m, or cosine]; None: 1e-5 in single precision, 1e-9 in
-            double precision.
+        tolerance: largest remaining gap of a row of :func:`constraint_jacobian` [m, or cosine], and of a relation between coordinates [m
+            or rad]; None: 1e-5 in single precision, 1e-9 in double precision.
         iterations: largest number of iterations.
 
     Raises:
-        ValueError: a loop stays open: the message names the joint and its gap, and the state is unchanged. Or a loop joint connects two
-            articulations, or limits a distance; an array has the wrong shape or device, or numbers that are not finite.
+        ValueError: a loop or a relation stays open: the message names the joints and their gaps, and the state is unchanged. Or a loop
+            joint connects two articulations, or limits a distance; an equality constraint is out of range; an array has the wrong
+            shape or device, or numbers that are not finite.
         KeyError, IndexError, TypeError: as :func:`newton_like.dynamics.joint_positions`.
     """
     tolerance = as_number(
@@ -47,7 +49,8 @@ def assemble(model, state, *, fixed=(), tolerance: float | None = None, iteratio
     held = _held(model, fixed)
     trial = model.state()
     trial.joint_q.assign(q)
-    K, gap = _rows(model, trial, held)
+    relations = Relations(model)
+    K, gap = _rows(model, trial, held, relations)
     if not K.size:
         return
     damping = np.full(len(gap), 1.0e-6)
@@ -61,7 +64,7 @@ def assemble(model, state, *, fixed=(), tolerance: float | None = None, iteratio
         step = -np.einsum("ard,ar->ad", K, np.linalg.solve(gram, gap[..., None])[..., 0])
         step *= np.minimum(1.0, LARGEST_STEP / np.maximum(np.abs(step).max(axis=1), 1e-30))[:, None]
         _displace(model, trial, step)
-        new_K, new_gap = _rows(model, trial, held)
+        new_K, new_gap = _rows(model, trial, held, relations)
         new_size = np.square(new_gap).sum(axis=1)
         worse = new_size > size
         if worse.any():
@@ -69,7 +72,7 @@ def assemble(model, state, *, fixed=(), tolerance: float | None = None, iteratio
         K, gap = np.where(worse[:, None, None], K, new_K), np.where(worse[:, None], gap, new_gap)
         size = np.where(worse, size, new_size)
         damping = np.clip(np.where(worse, 10.0 * damping, 0.1 * damping), 1e-12, 1e6)
-    _check(model, gap, tolerance)
+    _check(model, gap, tolerance, relations)
     q.assign(trial.joint_q)
     joints_changed(state)
 
@@ -81,8 +84,12 @@ def _held(model, fixed) -> np.ndarray:
     return np.isin(places, chosen[chosen >= 0]) & (places >= 0)
 
 
-def _rows(model, state, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    K, gap = (x.numpy().astype(np.float64) for x in constraint_jacobian(model, state))
+def _rows(model, state, held: np.ndarray, relations: Relations) -> tuple[np.ndarray, np.ndarray]:
+    """Jacobian and errors of the rows of loop joints, then of the relations."""
+    found = [relations.rows(state.joint_q.numpy().astype(np.float64))]
+    if loops_of(model, polynomials=True).count:
+        found.insert(0, [x.numpy().astype(np.float64) for x in loop_jacobian(model, state)])
+    K, gap = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
     K[:, :, : held.shape[1]][np.broadcast_to(held[:, None], (*K.shape[:2], held.shape[1]))] = 0.0
     return K, gap
 
@@ -105,16 +112,29 @@ def _take_back(model, state, start: wp.array, chosen: np.ndarray) -> None:
     state.joint_q.assign(q)
 
 
-def _check(model, gap: np.ndarray, tolerance: float) -> None:
+def _check(model, gap: np.ndarray, tolerance: float, relations: Relations) -> None:
     """Raises ValueError if a row is open."""
-    if np.abs(gap).max() <= tolerance:
+    size = np.abs(gap)
+    if size.max() <= tolerance:
         return
-    a, row = np.unravel_index(int(np.argmax(np.abs(gap))), gap.shape)
-    loops = loops_of(model)
-    joint = next(j for j, (s, e) in zip(loops.joints[a], loops.ranges[a], strict=True) if s <= row < e)
-    open_ones = int((np.abs(gap).max(axis=1) > tolerance).sum())
-    others = f" (and loops of {open_ones - 1} more articulations)" if open_ones > 1 else ""
+    a = int(np.argmax(size.max(axis=1)))
+    loops = loops_of(model, polynomials=True)
+    worst: dict[str, float] = {}
+    for row in np.argsort(-size[a]).tolist():
+        if size[a, row] > max(tolerance, 0.02 * size[a].max()):
+            worst.setdefault(_name(model, loops, relations, a, row), size[a, row])
+    (name, largest), *more = worst.items()
+    more = "".join(f", {name} by {x:.3g}" for name, x in more[:3])
+    open_ones = int((size.max(axis=1) > tolerance).sum())
+    others = f" (and constraints of {open_ones - 1} more articulations)" if open_ones > 1 else ""
     raise ValueError(
-        f"loop joint '{model.joint_label[joint]}' (index {joint}) of articulation '{model.articulation_label[a]}' stays open by"
-        f" {abs(gap[a, row]):.3g} m or rad{others}; start nearer to a closed configuration, or correct the anchors of the joint"
+        f"articulation '{model.articulation_label[a]}': {name} stays open by {largest:.3g} m or rad{more}{others}; start nearer to a closed"
+        " configuration, or correct anchors or relations that contradict each other"
     )
+
+
+def _name(model, loops, relations: Relations, a: int, row: int) -> str:
+    if row < loops.count:
+        j = next(j for j, (s, e) in zip(loops.joints[a], loops.ranges[a], strict=True) if s <= row < e)
+        return f"loop joint '{model.joint_label[j]}' (index {j})"
+    return relations.names[a][row - loops.count]

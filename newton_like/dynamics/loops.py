@@ -26,6 +26,7 @@ from newton_like.dynamics.internal.common import (
 )
 from newton_like.dynamics.internal.frames import NONE, WORLD
 from newton_like.dynamics.names import names_of, unknown
+from newton_like.dynamics.relations import has_polynomials
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.loops import ANGULAR, LINEAR, LOOP, NO_ROW, PROXIMAL_STEPS
 from newton_like.model.singular import check_invertible
@@ -64,6 +65,7 @@ class Loops:
         enabled: whether any loop joint is enabled.
         passive: kinds of passive forces of enabled loop joints, each with the message of its error.
         distance: the error of a loop joint that limits a distance; empty: there is none.
+        polynomial: the error of a polynomial between joints; empty: there is none.
     """
 
     def __init__(self, model):
@@ -74,6 +76,7 @@ class Loops:
         found: list[list[tuple]] = [[] for _ in range(model.articulation_count)]
         self.passive: dict[str, str] = {}
         self.distance = ""
+        self.polynomial = has_polynomials(model)
         self.enabled = False
         if len(closing):
             self._find(model, closing, found)
@@ -200,21 +203,24 @@ def _frame(axes: np.ndarray) -> np.ndarray:
 _loops: WeakKeyDictionary = WeakKeyDictionary()
 
 
-def loops_of(model, distances: bool = False) -> Loops:
+def loops_of(model, distances: bool = False, polynomials: bool = False) -> Loops:
     """The loop joints of a model; computed again after :meth:`Model.notify_changed`.
 
     Args:
         model: the :class:`Model`.
         distances: whether loop joints that limit a distance, which have no rows here, are taken.
+        polynomials: the same of polynomials between joints.
 
     Raises:
-        ValueError: a loop joint connects two articulations, or limits a distance.
+        ValueError: a loop joint connects two articulations, or limits a distance; an equality constraint is a polynomial.
     """
     loops = _loops.get(model)
     if loops is None or loops.version != model.version:
         loops = _loops[model] = Loops(model)
     if loops.distance and not distances:
         raise ValueError(loops.distance)
+    if loops.polynomial and not polynomials:
+        raise ValueError(loops.polynomial)
     return loops
 
 
@@ -227,7 +233,7 @@ def loop_joint(model, joint, articulation: int = 0) -> int:
         ValueError: several loop joints have the name.
         TypeError: neither a name nor an index.
     """
-    joints = loops_of(model).joints[as_index(articulation, "articulation", model.articulation_count)]
+    joints = loops_of(model, polynomials=True).joints[as_index(articulation, "articulation", model.articulation_count)]
     if not isinstance(joint, str):
         return as_index(joint, "loop joint", len(joints))
     labels = [model.joint_label[j] for j in joints]
@@ -244,7 +250,7 @@ def loop_joint(model, joint, articulation: int = 0) -> int:
 
 def _run(model, program: Program, arrays, shapes, out):
     """Runs a program with the vectors of the rows as its last input."""
-    loops = loops_of(model)
+    loops = loops_of(model, polynomials=True)
     field = Field("loop", "articulations", loops.count * LOOP)
     for rows, mask in loops.parts:
         part = replace(program, inputs=(*program.inputs, field), tables=rows)
@@ -268,10 +274,17 @@ def constraint_jacobian(model, state, *, out=None) -> tuple[wp.array, wp.array]:
         articulation lacks are zero.
 
     Raises:
-        ValueError: a loop joint connects two articulations, or limits a distance; an array of the wrong shape or device.
+        ValueError: a loop joint connects two articulations, or limits a distance; an equality constraint is a polynomial; an array of the
+            wrong shape or device.
         TypeError: an array of the wrong scalar type.
     """
-    count, arrays = loops_of(model).count, state_arrays(model, state, False)
+    loops_of(model)
+    return loop_jacobian(model, state, out)
+
+
+def loop_jacobian(model, state, out=None) -> tuple[wp.array, wp.array]:
+    """The same of a model that may have polynomials between joints, which have no rows."""
+    count, arrays = loops_of(model, polynomials=True).count, state_arrays(model, state, False)
     shapes = [(count, columns(model)), (count,)]
     if count == 0:
         return tuple(output_arrays(model, arrays, by_articulation(model, shapes), out))
@@ -336,8 +349,8 @@ def constrained_dynamics(
         along the rows, on the child [N], and for cosines [N m].
 
     Raises:
-        ValueError: a loop joint connects two articulations, or limits a distance; an array of the wrong shape or device; numbers that
-            are not finite; an unknown representation; a time constant that is not positive.
+        ValueError: a loop joint connects two articulations, or limits a distance; an equality constraint is a polynomial; an array of the
+            wrong shape or device; numbers that are not finite; an unknown representation; a time constant that is not positive.
         TypeError: an array of the wrong scalar type.
     """
     count, frequency = loops_of(model).count, 0.0

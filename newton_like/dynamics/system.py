@@ -220,8 +220,8 @@ def velocity_rate(
 ) -> wp.array:
     """Time derivatives of the velocities: forward dynamics with the passive forces of the joints, and with closed loops.
 
-    Drives, mimic joints and the distances of DISTANCE joints are not included. Models with enabled loop joints are solved by
-    :func:`constrained_dynamics`, whatever the method.
+    Drives, mimic joints, polynomials of equality constraints and the distances of DISTANCE joints are not included. Models with enabled
+    loop joints are solved by :func:`constrained_dynamics`, whatever the method.
 
     Args:
         model: the :class:`Model`.
@@ -275,7 +275,7 @@ def rates(
         regularisation: see :func:`position_rate`; None: the result has no rate of the coordinates.
     """
     check_choice(method, "method", _METHODS)
-    loops, rigid = loops_of(model), isinstance(contact, RigidContact)
+    loops, rigid = loops_of(model, polynomials=True), isinstance(contact, RigidContact)
     if rigid:
         if contact_state is not None:
             raise ValueError("contact_state is not an argument for a RigidContact; omit it")

@@ -38,6 +38,7 @@ from newton_like.kernels.dynamics.tendons import (
     STIFFNESS,
     TENDON,
 )
+from newton_like.kernels.tree import MASSIVE, STRAIGHT
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.tendons import piece_kind, pieces_of
 from newton_like.programs.program import Field, Program
@@ -123,9 +124,17 @@ class Tendons:
         self.index: list[list[int]] = [[] for _ in range(model.articulation_count)]
         found: list[list[tuple]] = [[] for _ in range(model.articulation_count)]
         numbers: list[list[list]] = [[] for _ in range(model.articulation_count)]
+        armature = model.tendon_armature.numpy()
         for n, tendon in enumerate(model.tendons):
             what = f"tendon '{tendon.label}' (index {n})"
             owners, items, origin = _items(model, tendon, what, self._shapes)
+            if tendon.is_spatial and armature[n] > 0.0:
+                # wraps have no curvature here, see `newton_like.solvers.featherstone.tendons`
+                items = tuple((MASSIVE if item[0] == STRAIGHT else item[0], *item[1:]) for item in items)
+            if not owners:
+                raise ValueError(
+                    f"{what} runs through the world only, and no joint changes its length; let its path begin or end at a body that moves"
+                )
             if len(owners) != 1:
                 raise ValueError(
                     f"{what} runs through {len(owners)} articulations, and is supported within one; list the joints of all its bodies in"
@@ -185,7 +194,8 @@ class _Shapes:
         self.bodies = names.articulation.tolist(), names.link.tolist()
         joints = (model.joint_type, model.joint_articulation, model.joint_q_start, model.joint_qd_start)
         self.joints = *(x.numpy().tolist() for x in joints), names.start.tolist()
-        self.shape_transform, self.shape_scale = self.transform.tolist(), self.scale.tolist()
+        # lists of all of them would take seconds in models of many worlds
+        self.shape_transform, self.shape_scale = self.transform, self.scale
 
     def numbers(self, origins: np.ndarray) -> np.ndarray:
         """Numbers of items, ``[n, ITEM_NUMBERS]``, from `origins`: factor, first and last shape, shape around, side site; -1: none."""

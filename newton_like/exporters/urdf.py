@@ -56,7 +56,7 @@ def write(model: Model, path, *, articulation: int = 0) -> UrdfExport:
     ``<name of the file>_meshes``. The frame of a link is the frame of its joint. A free or fixed base joint is not part of a URDF; another
     base joint connects the robot with an additional link ``world``.
 
-    URDF does not have drives, springs, contact settings, collision filters, gravity, initial coordinates, sites, kinematic
+    URDF does not have drives, springs, tendons, contact settings, collision filters, gravity, initial coordinates, sites, kinematic
     bodies, disabled joints, and shapes other than boxes, spheres, cylinders, capsules and meshes. The report and one warning list those
     of the robot, except gravity, filters, contact settings and coordinates. Named frames of merged links (``model.frames``)
     are not written.
@@ -131,6 +131,8 @@ class _Writer:
             self._joint(joint)
         for joint in self.range:
             self._remark_rest(joint)
+        for label in self._tendons():
+            self._remark("tendons are not written", label)
         for key in self.model.custom_attributes:
             self._remark("custom attributes are not written", key)
         ElementTree.indent(self.root)
@@ -138,6 +140,16 @@ class _Writer:
         return UrdfExport(
             self.name, floating, np.array(pose), self.links, self.joints, list(self.meshes.values()), self.remarks
         )
+
+    def _tendons(self) -> list[str]:
+        """Labels of the tendons of the robot."""
+        found = []
+        for tendon in self.model.tendons:
+            shapes = [i for kind, *ids in tendon.path if kind != "pulley" for i in ids if i >= 0]
+            bodies = {int(self.shape_body[i]) for i in shapes} | {int(self.joint_child[j]) for j, _, _ in tendon.joints}
+            if bodies & self.links.keys():
+                found.append(tendon.label)
+        return found
 
     def _named(self, label: str, taken: dict[int, str]) -> str:
         name = label.removeprefix(f"{self.name}/")

@@ -322,7 +322,7 @@ class MechanismState(Variables):
         Raises:
             ValueError: a loop joint connects two articulations, or limits a distance.
         """
-        return loops_of(self.model).count
+        return loops_of(self.model, polynomials=True).count
 
     def constraint_range(self, joint, articulation: int = 0) -> slice:
         """The rows of a loop joint in the constraint of its articulation.
@@ -335,7 +335,7 @@ class MechanismState(Variables):
             KeyError, IndexError, ValueError, TypeError: as :meth:`configuration_range`.
         """
         index = loop_joint(self.model, joint, articulation)
-        return slice(*loops_of(self.model).ranges[articulation][index])
+        return slice(*loops_of(self.model, polynomials=True).ranges[articulation][index])
 
     def constraint_index_to_joint(self, index: int, articulation: int = 0) -> int:
         """The loop joint, by its index among those of the articulation, that a row of the constraint belongs to.
@@ -343,7 +343,9 @@ class MechanismState(Variables):
         Raises:
             IndexError: the row, or the articulation, does not exist.
         """
-        ranges = loops_of(self.model).ranges[as_index(articulation, "articulation", self.model.articulation_count)]
+        ranges = loops_of(self.model, polynomials=True).ranges[
+            as_index(articulation, "articulation", self.model.articulation_count)
+        ]
         row = as_index(index, "index", ranges[-1][1] if ranges else 0)
         return next(i for i, (start, end) in enumerate(ranges) if start <= row < end)
 

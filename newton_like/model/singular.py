@@ -168,7 +168,7 @@ def _regular(mass: np.ndarray, inertia: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Trees:
-    """Articulations of one shape in NumPy. The base of each stands at the origin.
+    """Articulations of one shape in NumPy. The base of each stands at the origin, unless `grounded` is true.
 
     Attributes:
         first_joint: of each articulation, ``[count]``.
@@ -199,6 +199,7 @@ class Trees:
     com: np.ndarray
     inertia: np.ndarray
     rounding: float
+    grounded: bool = False
 
     @property
     def count(self) -> int:
@@ -284,7 +285,7 @@ class Trees:
             turn, place = self.before[0][:, k], self.before[1][:, k]
             if parent >= 0:
                 turn, place = turns[parent] @ turn, places[parent] + _apply(turns[parent], place)
-            else:
+            elif not self.grounded:
                 place = np.zeros_like(place)
             anchor, first = turn, self.dof_at[k]
             for i in range(first, self.dof_at[k + 1]):

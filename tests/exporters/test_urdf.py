@@ -12,6 +12,7 @@ from newton_like.exporters import urdf
 from newton_like.geometry.transforms import quat_from_rpy, quat_to_matrix
 from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.configs import JointDofConfig
+from newton_like.model.tendons import Tendon
 from newton_like.types import JointType
 from tests.support.paths import ROBOTS
 
@@ -226,3 +227,18 @@ def test_wrong_arguments_and_robots_are_refused(tmp_path):
     loop.add_joint_ball(-1, loop.body_count - 1, label="loop")
     with pytest.raises(ValueError, match=r"joint 'loop'.*URDF"):
         urdf.write(finalized(loop), tmp_path / "x.urdf")
+
+
+def test_tendons_of_the_robot_are_named(tmp_path):
+    builder = ModelBuilder()
+    for name in ("a", "b"):
+        link = builder.add_link(mass=1.0, inertia=np.eye(3), label=f"{name}/link")
+        joint = builder.add_joint_revolute(-1, link, label=f"{name}/hinge")
+        builder.add_articulation([joint], label=name)
+        builder.add_tendon(Tendon(label=f"{name}/sinew", joints=((joint, 0, 1.0),)))
+        builder.add_tendon(
+            Tendon(label=f"{name}/cord", path=(("site", builder.add_site(link)), ("site", builder.add_site(-1))))
+        )
+    with pytest.warns(urdf.UrdfExportWarning, match="tendons are not written: b/sinew, b/cord"):
+        report = urdf.write(builder.finalize("cpu"), tmp_path / "b.urdf", articulation=1)
+    assert report.remarks["tendons are not written"] == ["b/sinew", "b/cord"]

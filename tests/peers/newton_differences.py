@@ -42,6 +42,8 @@ EQUALITIES = (
 )
 COLLECTED = "equality constraints as data without loop joints (convert_mjc_equality_constraints=False)"
 RETURN = "a follower that starts away from its relation returns within some steps; Newton moves it there at once"
+BRANCH = "a branch of a path with one site is refused, as by MuJoCo"
+UNKNOWN = "a tendon that names a missing or unnamed site or geom is refused by name, as by MuJoCo; Newton drops this part of the path"
 INTERVAL = "update_mass_matrix_interval: the mass matrix is factored in every step"
 
 DIFFERENCES: dict[str, dict[str, str]] = {
@@ -112,6 +114,7 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestEqualityConstraints.test_target_and_objtype_defaults": EQUALITIES,
         "TestEqualityConstraints.test_zero_constraint_model_exposes_shape_stable_equality_arrays": EQUALITIES,
     },
+    "fixed_tendon": {"*": SOLVERS},
     "jacobian_mass_matrix": {},
     "joint_limits": {},
     "kinematic_links": {
@@ -252,6 +255,23 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestSolverMimic.test_steel_mimic_cpu": SOLVERS,
         "TestSolverMimic.test_vbd_mimic_cpu": SOLVERS,
     },
+    "spatial_tendon": {
+        "TestMujocoSpatialTendon.test_mixed_fixed_and_spatial_tendons": TENDONS,
+        "TestMujocoSpatialTendon.test_spatial_tendon_default_class": TENDONS,
+        "TestMujocoSpatialTendon.test_spatial_tendon_explicit_*": TENDONS,
+        "TestMujocoSpatialTendon.test_spatial_tendon_geom_suffix_names": TENDONS,
+        "TestMujocoSpatialTendon.test_spatial_tendon_missing_*": UNKNOWN,
+        "TestMujocoSpatialTendon.test_spatial_tendon_multi_world_wrap_offsets": TENDONS,
+        "TestMujocoSpatialTendon.test_spatial_tendon_names_across_imports": TENDONS,
+        "TestMujocoSpatialTendon.test_spatial_tendon_parsing": TENDONS,
+        "TestMujocoSpatialTendon.test_spatial_tendon_pulley*": BRANCH,
+        "TestMujocoSpatialTendon.test_spatial_tendon_simulation": SOLVERS,
+        "TestMujocoSpatialTendon.test_spatial_tendon_site_*": TENDONS,
+        "TestMujocoSpatialTendon.test_spatial_tendon_un*": UNKNOWN,
+        "TestMujocoSpatialTendon.test_spatial_tendon_warning_missing_site": UNKNOWN,
+        "TestMujocoSpatialTendon.test_spatial_tendon_warning_out_of_bounds_wrap": TENDONS,
+        "TestMujocoSpatialTendon.test_spatial_tendon_with_actuator": SOLVERS,
+    },
     "state_assign": {
         "TestStateAssignNamespacedAttributes.test_copies_custom_namespaced_attribute": STATE,
         "TestStateAssignNamespacedAttributes.test_copies_multiple_custom_namespaced_attributes": STATE,
@@ -284,6 +304,7 @@ STAND_INS: dict[str, tuple[str, ...]] = {
         "TestMeshConvexMidphase.test_mesh_convex_midphase_queries_margin_shell_cpu",
         "TestRigidContactNormal.*",
     ),
+    "fixed_tendon:SolverMuJoCo": ("TestMujocoFixedTendon.*",),
     "kinematic_links:SolverMuJoCo": (
         "TestKinematicLinksCanonical.test_kinematic_fixed_root_static_force_immune_mujoco_cpu_cpu",
         "TestKinematicLinksCanonical.test_kinematic_free_base_prescribed_motion_mujoco_cpu_cpu",
@@ -314,6 +335,7 @@ STAND_INS: dict[str, tuple[str, ...]] = {
         "TestRigidFrictionStoppingDistance.test_friction_stopping_distance_mujoco_cpu_cpu",
     ),
     "rigid_friction_ramp:SolverXPBD": ("TestRigidFrictionRamp.test_friction_ramp_xpbd_cpu",),
+    "spatial_tendon:SolverMuJoCo": ("TestMujocoSpatialTendon.test_spatial_tendon_simulation",),
 }
 """Tests of other solvers of Newton that pass with SolverFeatherstone in their place, at its default settings.
 

@@ -110,10 +110,15 @@ class _Builder(newton_like.ModelBuilder):
 
 
 class _StandIn(solvers.SolverFeatherstone):
-    """SolverFeatherstone with the name of another solver, whose options have no effect."""
+    """SolverFeatherstone with the name of another solver, whose options have no effect.
+
+    Attributes:
+        mj_model: the number of tendons of a world, which tests of SolverMuJoCo ask for.
+    """
 
     def __init__(self, model, **options):
         super().__init__(model)
+        self.mj_model = types.SimpleNamespace(ntendon=len(model.tendons) // max(model.world_count, 1))
 
 
 def test_body_state(model, state, test_name: str, test_fn, indices=None, **options) -> None:
@@ -201,7 +206,7 @@ def install(folder: str, stand_in: str = "") -> None:
         _Shim("newton._src.solvers.kamino._src.geometry"),
         _Shim("newton._src.usd"),
         _Shim("newton._src.usd.utils"),
-        _Shim("newton._src.utils"),
+        _Shim("newton._src.utils", is_graph_capture_allocation_enabled=lambda device: False),
         _Shim("newton._src.utils.import_urdf", parse_urdf=newton_like.ModelBuilder.add_urdf),
         _Shim("newton._src.utils.import_utils"),
         _Shim("newton._src.utils.selection", selection, ArticulationView=_View),

@@ -13,7 +13,7 @@ from newton_like.geometry.transforms import quat_normalize
 
 SUFFIXES = (".usda", ".usdc", ".usd")
 
-_FOREIGN = re.compile(r"(newton|newtonLike|state|physxArticulation):")
+_FOREIGN = re.compile(r"(newton|newtonLike|mjc|state|physxArticulation):")
 """Attributes of schemas that are not part of USD, which are declared ``custom``."""
 
 _T = Sdf.ValueTypeNames

@@ -11,7 +11,9 @@ from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_sizes
 from newton_like.model.columns import COLUMNS
 from newton_like.model.configs import JointDofConfig
+from newton_like.model.equality_settings import equalities_of
 from newton_like.model.joint_types import JOINT_TYPES, look_up
+from newton_like.model.tendons import ARRAYS
 from newton_like.types import MAXVAL
 
 EQUAL = 5.0e-6
@@ -137,13 +139,41 @@ def scopes(host: Host, share: bool) -> list[Scope]:
         result.append(Scope(world, IDENTITY.copy(), *members))
     if share:
         originals: dict[tuple, list[Scope]] = {}
+        bonds = _bonds(host, result)
         for scope in result[1:]:
-            key = tuple(len(getattr(scope, name)) for name in MEMBERS.values())
+            key = (bonds.get(scope.world),)
+            key += tuple(len(getattr(scope, name)) for name in MEMBERS.values())
             key += (host.body_mass[scope.bodies].tobytes(), host.shape_type[scope.shapes].tobytes())
             known = originals.setdefault(key, [])
             if not any(_copies(host, scope, original) for original in known[:MOST_ORIGINALS]):
                 known.append(scope)
     return result
+
+
+def _bonds(host: Host, found: list[Scope]) -> dict[int, tuple]:
+    """The tendons and equality constraints of worlds that have some, with numbers of joints and shapes within the world; equal ones may be
+    copies of each other."""
+    model, bonds = host.model, {}
+    first = {
+        s.world: (int(s.joints[0]) if len(s.joints) else 0, int(s.shapes[0]) if len(s.shapes) else 0) for s in found
+    }
+    arrays = [getattr(model, f"tendon_{name}").numpy() for name in ARRAYS] if model.tendons else []
+    for n, tendon in enumerate(model.tendons):
+        joint, shape = first.get(tendon.world, (0, 0))
+        alike = tendon.renumbered(lambda j, k=joint: j - k, lambda i, k=shape: i - k, world=-1, label="")
+        alone = n if any(i < shape for kind, *ids in tendon.path if kind != "pulley" for i in ids if i >= 0) else -1
+        numbers = tuple(float(array[n]) for array in arrays)
+        label = tendon.label.rpartition("/")[2]
+        bonds[tendon.world] = (*bonds.get(tendon.world, ()), (repr(alike), numbers, label, alone))
+    rows = equalities_of(model)
+    for i in range(0 if rows is None else len(rows["target"])):
+        joint = max(int(rows["target"][i]), int(rows["joint1"][i]))
+        world = int(host.joint_world[joint])
+        own = [int(rows[name][i]) for name in ("target", "joint1", "joint2")]
+        own = [j - first[world][0] if j >= 0 else -1 for j in own]
+        law = [rows[name][i].tolist() for name in ("polycoef", "rules", "solref", "solimp")]
+        bonds[world] = (*bonds.get(world, ()), (repr(own), repr(law)))
+    return bonds
 
 
 def _copies(host: Host, scope: Scope, original: Scope) -> bool:

@@ -11,6 +11,7 @@ from pxr import Sdf
 
 from newton_like.coercion import as_flag
 from newton_like.exporters.usd.author import Author, Names, as_target, save
+from newton_like.exporters.usd.constraints import TendonWriter, write_equalities
 from newton_like.exporters.usd.filters import Filters, write_groups
 from newton_like.exporters.usd.host import MEMBERS, Host, Scope, scopes
 from newton_like.exporters.usd.joints import JointWriter
@@ -24,12 +25,12 @@ from newton_like.geometry.transforms import (
     transform_multiply,
 )
 from newton_like.importers.usd import UsdWarning
+from newton_like.model.equality_settings import EQUALITY
 from newton_like.model.labels import some_of
 from newton_like.model.model import Model, resting_body
 from newton_like.types import Axis, BodyFlags
 
 CREATOR = "newton_like"
-NO_TENDONS = "tendons are not written"
 NO_CUSTOM = "custom attributes are not written"
 
 THIN = 1.0e-7
@@ -67,8 +68,8 @@ def write(
     ``ModelBuilder.add_usd`` reads the stage as the same model. Attributes ``newtonLike:``, which other tools ignore, have the properties
     for which UsdPhysics and the ``newton:`` attributes of newton 1.8 have no name. Poses of bodies follow from the joint coordinates. Each
     articulation is one prim with its bodies as children and its joints in a scope; a free base has no joint prim. Numbers of the
-    schemas are float32. Tendons are omitted with a warning. Named frames of merged links (``model.frames``) are not
-    written.
+    schemas are float32. Tendons are prims of type MjcTendon, and equality constraints MjcEquality schemas of joints, in MuJoCo's units.
+    Other custom attributes are omitted with a warning. Named frames of merged links (``model.frames``) are not written.
 
     Each mesh is written once and referenced. The same holds for worlds that differ in their position only.
 
@@ -110,13 +111,10 @@ def write(
         made = StageWriter(layer, Host(model, state), root, as_flag(share_worlds, "share_worlds"))
         made.write(as_flag(instance_worlds, "instance_worlds"))
     save(layer, path)
-    for statement, labels in (
-        (NO_TENDONS, [tendon.label for tendon in model.tendons]),
-        (NO_CUSTOM, list(model.custom_attributes)),
-    ):
-        if labels:
-            made.remark(statement, *labels)
-            warnings.warn(UsdWarning(f"{path.name}: {statement}: {some_of(labels, 5)}"), stacklevel=2)
+    left_out = [key for key, attribute in model.custom_attributes.items() if attribute.frequency != EQUALITY]
+    if left_out:
+        made.remark(NO_CUSTOM, *left_out)
+        warnings.warn(UsdWarning(f"{path.name}: {NO_CUSTOM}: {some_of(left_out, 5)}"), stacklevel=2)
     return made.report
 
 
@@ -180,6 +178,7 @@ class StageWriter:
                 self._write_scope(scope)
             else:
                 self._copy_scope(scope, instance)
+        self._write_constraints()
         self._filters.write(self._author, self.report.bodies, self.report.shapes, self._scopes)
         write_groups(self._author, host, self.report.shapes, self._scopes)
 
@@ -247,6 +246,19 @@ class StageWriter:
             path = self._names.path(self.report.bodies[body] if body >= 0 else scope.root, label)
             self.report.shapes[shape] = path
             self._shapes.write(path, shape, number, scope)
+
+    def _write_constraints(self) -> None:
+        model, report = self._host.model, self.report
+        if model.tendons:
+            writer = TendonWriter(self._author, model)
+            for scope in self._scopes:
+                own = [n for n, tendon in enumerate(model.tendons) if tendon.world == scope.world]
+                for index, n in enumerate(own) if scope.copy_of is None else ():
+                    label = scope.strip(model.tendons[n].label)
+                    writer.write(self._names.path(scope.root, label), n, index, label, report.joints, report.shapes)
+        whole = {scope.world for scope in self._scopes if scope.copy_of is None}
+        worlds = self._host.joint_world
+        write_equalities(self._author, model, report.joints, lambda j: int(worlds[j]) in whole, self.remark)
 
     def _folder(self, parent: str, name: str) -> str:
         path = self._names.path(parent, name)

@@ -424,7 +424,6 @@ class StageParser:
     def _read_tendon(self, prim, path: str, kind: str, prefix: str, targets: list[str]) -> None:
         settings = {a.GetName(): a.Get() for a in prim.GetAuthoredAttributes() if a.GetName().startswith(prefix)}
         self.scene.tendons.append(Tendon(path, kind, tuple(targets), settings))
-        self.scene.remark("tendons are kept in the report and have no effect", path)
 
 
 def _authored_schemas(prim, prefix: str) -> bool:

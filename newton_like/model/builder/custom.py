@@ -371,17 +371,26 @@ def lay_out_custom(builder, model) -> None:
             values = dict(enumerate(values))
         rows = [attribute.default] * count
         named = _count_of_references(model, attribute)
+        # copies of a world have the same objects, each of which is converted once; integers need no conversion
+        known: dict = {}
+        integers = attribute.dtype is wp.int32
         for i, value in values.items():
             if not isinstance(i, int | np.integer) or not 0 <= i < count:
                 raise ValueError(f"{what} has an entry of index {i!r}; there are {count}")
-            if value is not None:
-                rows[i] = attribute.entry(value, f"{what}, index {i}")
-                wrong = named is not None and (np.max(rows[i]) >= named or np.min(rows[i]) < -1)
-                if wrong and rows[i] != attribute.default:
-                    raise ValueError(
-                        f"{what}, index {i}: {rows[i]} refers to {'an' if attribute.references[0] in 'aeiou' else 'a'}"
-                        f" {attribute.references} that does not exist; there are {named} (-1 refers to none)"
-                    )
+            if value is None:
+                continue
+            if integers and type(value) is int and abs(value) < 2**31:
+                rows[i] = low = high = value
+            else:
+                if id(value) not in known:
+                    known[id(value)] = attribute.entry(value, f"{what}, index {i}")
+                rows[i] = known[id(value)]
+                low, high = (rows[i], rows[i]) if named is None else (np.min(rows[i]), np.max(rows[i]))
+            if named is not None and (high >= named or low < -1) and rows[i] != attribute.default:
+                raise ValueError(
+                    f"{what}, index {i}: {rows[i]} refers to {'an' if attribute.references[0] in 'aeiou' else 'a'}"
+                    f" {attribute.references} that does not exist; there are {named} (-1 refers to none)"
+                )
         top = attribute.namespace or attribute.name
         if attribute.assignment is AttributeAssignment.MODEL and top in vars(model):
             raise ValueError(f"{what}: a Model has {top!r} already; use another name or a namespace")

@@ -43,6 +43,7 @@ class Row:
         numbers: of the law.
         source: which row of the dynamics library it is; -1: none.
         targets: of a drive: where the targets of its coordinate and of its dof are in the control.
+        joint: the loop joint, or the first joint of an equality constraint.
     """
 
     kind: int
@@ -52,6 +53,7 @@ class Row:
     numbers: tuple = ()
     source: int = -1
     targets: tuple[int, int] = (-1, -1)
+    joint: int = -1
 
 
 @dataclass
@@ -64,6 +66,7 @@ class SolverRows:
             laws before DRIVE come first; rows that an articulation lacks are NO_ROW.
         numbers: vectors, then numbers of the law, ``[articulation_count, rows, LOOP + ROW_LAW]``.
         targets: of drives, ``[articulation_count, rows, 2]``; see :class:`Row`.
+        joints: the joint of each row, ``[articulation_count, rows]``; -1 for rows that an articulation lacks.
         soft_followers: mimic joints whose relation is a row.
     """
 
@@ -71,6 +74,7 @@ class SolverRows:
     rows: np.ndarray
     numbers: np.ndarray
     targets: np.ndarray
+    joints: np.ndarray
     soft_followers: frozenset = field(default_factory=frozenset)
 
 
@@ -80,7 +84,7 @@ def solver_rows(model) -> SolverRows:
     Raises:
         ValueError: a loop joint connects two articulations, or has a force that is not solved; an equality constraint is out of range.
     """
-    loops = loops_of(model, distances=True)
+    loops = loops_of(model, distances=True, polynomials=True)
     found, followers = _Finder(model, loops).find()
     for listed in found:
         listed.sort(key=lambda row: (row.law >= DRIVE, row.law))
@@ -89,14 +93,14 @@ def solver_rows(model) -> SolverRows:
     rows[:, PARENT : CHILD + 1] = NONE
     rows[:, SOURCE] = -1
     numbers = np.zeros((len(found), count, LOOP + ROW_LAW))
-    targets = np.full((len(found), count, 2), -1)
+    targets, joints = np.full((len(found), count, 2), -1), np.full((len(found), count), -1)
     for a, listed in enumerate(found):
         for r, row in enumerate(listed):
             rows[a, :, r] = row.kind, row.law, *row.ends, row.source
             numbers[a, r, :LOOP] = row.vectors
             numbers[a, r, LOOP : LOOP + len(row.numbers)] = row.numbers
-            targets[a, r] = row.targets
-    return SolverRows(loops, rows, numbers, targets, followers)
+            targets[a, r], joints[a, r] = row.targets, row.joint
+    return SolverRows(loops, rows, numbers, targets, joints, followers)
 
 
 class _Finder:
@@ -128,8 +132,10 @@ class _Finder:
             listed = []
             for j, (start, end) in zip(joints, ranges, strict=True):
                 if self.enabled[j]:
-                    listed += self._closing(a, j, start, end)
-                    listed += self._along(j)
+                    own = self._closing(a, j, start, end) + self._along(j)
+                    for row in own:
+                        row.joint = j
+                    listed += own
             found.append(listed)
         followers = self._add_equalities(found)
         return found, followers
@@ -271,4 +277,4 @@ class _Finder:
         vectors[: len(used)] = used
         link, child = self.names.link, self.names.child
         ends = (int(link[int(child[leader])]) if leader >= 0 else WORLD, int(link[int(child[j])]))
-        found[a].append(Row(POLYNOMIAL, *law[:1], ends, vectors, law[1]))
+        found[a].append(Row(POLYNOMIAL, *law[:1], ends, vectors, law[1], joint=j))

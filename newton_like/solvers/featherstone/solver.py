@@ -29,6 +29,7 @@ from newton_like.programs.template import find_batches
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone.arrays import PLAIN, WITH_TENDONS
 from newton_like.solvers.featherstone.closures import LoopWatch
+from newton_like.solvers.featherstone.contradictions import warn_of_contradictions
 from newton_like.solvers.featherstone.report import ContactReport
 from newton_like.solvers.featherstone.settings import Fixed, Setting
 from newton_like.solvers.featherstone.stepper import Stepper
@@ -199,6 +200,7 @@ class SolverFeatherstone(SolverBase):
         self._recorded, self._cuda = Recordings(_RECORDED, model.device), model.device.is_cuda
         self._handed = None
         self._loops = LoopWatch(model)
+        warn_of_contradictions(model, self._loops.rows, "SolverFeatherstone", stacklevel=3)
         self._tendons = TendonWatch(model)
         self.ports = WITH_TENDONS if model.tendon_count else PLAIN
         self.changes = Changes(model, prescribed=True)

@@ -14,9 +14,10 @@ import numpy as np
 import warp as wp
 
 from newton_like.compiler.trace import Index, Trace
+from newton_like.kernels.dynamics.tendons import ITEM
 from newton_like.kernels.layout import KINEMATICS, STEP
 from newton_like.kernels.solvers.step import general_stages
-from newton_like.kernels.tree import FRICTION, POSITION, PRESCRIBED, VELOCITY
+from newton_like.kernels.tree import FRICTION, MASSIVE, POSITION, PRESCRIBED, VELOCITY
 from newton_like.programs.tracing import known_parameters, known_tree, traced_programs
 
 BUDGET = 60_000
@@ -159,6 +160,7 @@ class Specialiser:
         readers |= {"couplings"} if T.couplings or (T.loop_rows and self.shared_build) else set()
         readers |= {"loops"} if T.loop_rows and self.shared_build else set()
         readers |= {"tendons"} if T.tendons else set()
+        readers |= {"massive"} if MASSIVE in list(T.tendon_item)[::ITEM] else set()
         readers |= {"pairs"} if T.pairs or self.shared_build else set()
         readers |= {"laws"} if T.laws and (T.pairs or self.shared_build) else set()
         arrays = {row.name for row in (*KINEMATICS, *STEP) if readers & set(row.read_by.split())}

@@ -24,7 +24,7 @@ class TendonWatch:
 
     Raises:
         ValueError: a tendon runs through two articulations, or along coordinates that are no lengths or angles; a path wraps around
-            nothing; a spatial tendon has inertia; a number is out of range.
+            nothing; a tendon that wraps around a shape has inertia; a number is out of range.
     """
 
     def __init__(self, model):
@@ -73,10 +73,10 @@ def checked_tendons(model) -> Tendons:
             )
     armature = model.tendon_armature.numpy()
     for n in np.flatnonzero(armature > 0.0).tolist():
-        if model.tendons[n].is_spatial:
+        if any(kind == "geom" for kind, *_ in model.tendons[n].path):
             raise ValueError(
-                f"tendon '{model.tendon_label[n]}' (index {n}) is spatial and has inertia (armature {armature[n]:g}), which"
-                " SolverFeatherstone does not solve; set its armature to 0"
+                f"tendon '{model.tendon_label[n]}' (index {n}) wraps around a shape and has inertia (armature {armature[n]:g}), which is"
+                " not solved; set its armature to 0"
             )
     for lower, upper in (("limit_lower", "limit_upper"), ("rest_lower", "rest_upper")):
         low, high = getattr(model, f"tendon_{lower}").numpy(), getattr(model, f"tendon_{upper}").numpy()

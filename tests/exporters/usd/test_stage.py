@@ -14,8 +14,6 @@ from scipy.spatial.transform import Rotation
 
 from newton_like import Axis, BodyFlags, JointDofConfig, JointType, ModelBuilder, eval_fk
 from newton_like.geometry.transforms import transform_multiply, transform_to_matrix
-from newton_like.importers.usd import UsdWarning
-from newton_like.model.tendons import Tendon
 from newton_like.solvers import SolverFeatherstone
 from newton_like.usd import write
 from tests.support.random_trees import random_transform
@@ -522,17 +520,6 @@ def test_names_that_readers_make_do_not_meet_those_of_prims(tmp_path):
     other, report = read(tmp_path / "a.usda")
     assert len(report.articulations) == 2
     assert differences(model, other.finalize()) == {}
-
-
-def test_tendons_are_left_out_with_a_word(tmp_path):
-    builder = ModelBuilder()
-    link = builder.add_link(mass=1.0, inertia=np.eye(3))
-    joint = builder.add_joint_revolute(-1, link)
-    builder.add_articulation([joint])
-    builder.add_tendon(Tendon(label="sinew", joints=((joint, 0, 1.0),)))
-    with pytest.warns(UsdWarning, match="tendons.*sinew"):
-        report = write(builder.finalize(), tmp_path / "a.usda")
-    assert report.remarks["tendons are not written"] == ["sinew"]
 
 
 def test_a_file_that_is_open_shows_its_new_content(tmp_path):

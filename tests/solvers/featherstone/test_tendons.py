@@ -110,6 +110,10 @@ FALLS = {
     "springs": SPRINGS.format(k=100.0, d=3.0, f=4.0),
     "limit": '<spatial name="l" range="0 .9" limited="true"><site site="sb"/><site site="w"/></spatial>',
     "friction": '<fixed name="f" frictionloss="1.5"><joint joint="a" coef="1"/><joint joint="b" coef="2"/></fixed>',
+    "inertia of a line": (
+        '<spatial name="s" armature=".5" stiffness="30"><site site="sa"/><site site="w"/><pulley divisor="2"/><site site="sb"/>'
+        '<site site="w"/></spatial>'
+    ),
     "inertia": '<fixed name="f" armature=".3"><joint joint="a" coef="1"/><joint joint="b" coef="-2"/></fixed>',
     "pulley": (
         '<spatial name="p" stiffness="300" damping="5" springlength=".4"><site site="w"/><site site="sa"/><pulley divisor="2"/>'
@@ -172,7 +176,7 @@ def test_both_evaluators_and_all_batches_give_the_same_bits(rng):
     xml = chain(rng).replace(
         'name="f"', 'name="f" stiffness="20" damping="1" frictionloss=".1" range="-1 1" limited="true"'
     )
-    xml = xml.replace('name="a"', 'name="a" stiffness="30" range="0 .5" limited="true"').replace(
+    xml = xml.replace('name="a"', 'name="a" stiffness="30" armature=".1" range="0 .5" limited="true"').replace(
         'name="t0"', 'name="t0" frictionloss=".2"'
     )
     q, qd = rng.normal(size=(2, 9, 6)) * 0.5
@@ -218,15 +222,24 @@ def test_numbers_may_differ_between_worlds_and_be_edited(rng):
 
 
 def test_unsupported_tendons_are_refused_by_name(rng):
-    bars = '<spatial name="s" armature="1"><site site="sa"/><site site="w"/></spatial>'
-    with pytest.raises(ValueError, match=r"tendon 'mujoco/s' \(index 0\) is spatial and has inertia"):
-        solver_of(model_of(two_bars(bars)))
+    bars = '<spatial name="s" stiffness="1"><site site="sa"/><geom geom="g"/><site site="w"/></spatial>'
+    model = model_of(
+        two_bars(bars).replace("<worldbody>", '<worldbody><geom name="g" size=".1" contype="0" conaffinity="0"/>')
+    )
+    model.tendon_armature = [1.0]
+    with pytest.raises(ValueError, match=r"tendon 'mujoco/s' \(index 0\) wraps around a shape and has inertia"):
+        solver_of(model)
     builder = ModelBuilder()
     joints = []
     for _ in range(2):
         link = builder.add_link(mass=1.0, inertia=np.eye(3))
         joints.append(builder.add_joint_revolute(-1, link, axis=(0, 0, 1)))
         builder.add_articulation([joints[-1]])
+    ends = [builder.add_site(-1, label=f"end_{i}") for i in range(2)]
+    builder.add_tendon(Tendon(label="still", path=tuple(("site", s) for s in ends)))
+    with pytest.raises(ValueError, match=r"tendon 'still'.*runs through the world only"):
+        solver_of(builder.finalize("cpu"))
+    builder.tendons.clear()
     builder.add_tendon(Tendon(label="far", joints=tuple((j, 0, 1.0) for j in joints)))
     with pytest.raises(ValueError, match=r"tendon 'far'.*2 articulations"):
         solver_of(builder.finalize("cpu"))

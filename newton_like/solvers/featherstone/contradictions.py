@@ -1,0 +1,229 @@
+"""Loop joints, equality constraints and mimic joints that no coordinates satisfy together.
+
+A step leaves out rows that depend on rows before them, so that one of two rows that contradict each other would be dropped without a
+word. Here the errors of all hard rows are minimised from the initial coordinates and from some others, by the method of Levenberg (1944)
+and Marquardt (1963). Rows that stay open in the best configuration contradict each other, or cannot be closed.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from newton_like.dynamics.internal.frames import NONE
+from newton_like.dynamics.relations import POWERS, relation_name
+from newton_like.geometry.transforms import quat_normalize, quat_to_matrix
+from newton_like.kernels.dynamics.loops import (
+    ANGULAR,
+    CHILD_ANCHOR,
+    CHILD_DIRECTION,
+    LINEAR,
+    LOOP,
+    NO_ROW,
+    PARENT_ANCHOR,
+    PARENT_DIRECTION,
+)
+from newton_like.kernels.solvers.closure_rows import HARD, LENGTH, POLYNOMIAL
+from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.model.labels import some_of
+from newton_like.model.singular import ModelArrays, trees_with
+from newton_like.solvers.featherstone.loop_rows import CHILD, KIND, LAW, SolverRows
+
+OPEN = 1.0e-4
+"""Errors from here on are open [m, rad or cosine]."""
+STARTS = 12
+"""Configurations that the search starts from."""
+ITERATIONS = 60
+DIFFERENCE = 1.0e-6
+"""Step of the difference quotients [m or rad]."""
+LARGEST_STEP = 0.5
+"""Largest motion of a dof in an iteration [m or rad]."""
+ROOM = 2_000_000
+"""Joints, times configurations, that the search of an articulation computes at most."""
+SHOWN = 4
+"""Constraints that a warning names."""
+
+
+def warn_of_contradictions(model, rows: SolverRows | None, user: str, stacklevel: int) -> None:
+    """Warns of hard constraints that no coordinates satisfy together. Of articulations with equal constraints the first is looked at.
+
+    Args:
+        model: the model.
+        rows: its rows; None: it has no loop joints and no equality constraints.
+        user: the solver.
+        stacklevel: as ``warnings.warn`` has it.
+    """
+    if rows is None:
+        return
+    for a, worst in contradictions(model, rows).items():
+        told = some_of([f"{name} by {size:.2g}" for name, size in worst], SHOWN)
+        warnings.warn(
+            f"{user}: no coordinates were found that satisfy all constraints of articulation '{model.articulation_label[a]}' (index {a}):"
+            f" they contradict each other, or cannot be closed. In the best coordinates these stay open [m or rad]: {told}. Correct them,"
+            " make equality constraints soft (eq_solref), or start near a closed configuration (dynamics.assemble). A step satisfies"
+            " some of them and leaves the others open",
+            stacklevel=stacklevel,
+        )
+
+
+def contradictions(model, rows: SolverRows) -> dict[int, list[tuple[str, float]]]:
+    """Constraints that contradict each other, by the index of their articulation: the name of each and by how much it stays open, the
+    largest first."""
+    hard = (rows.rows[:, LAW] == HARD) & (rows.rows[:, KIND] != NO_ROW) & (rows.rows[:, CHILD] != NONE)
+    arrays, found, known = ModelArrays(model), {}, set()
+    for a in np.flatnonzero(hard.any(axis=1)).tolist():
+        key = rows.rows[a].tobytes(), rows.numbers[a].tobytes()
+        if key in known:
+            continue
+        known.add(key)
+        error = _Errors(model, arrays, rows, a, np.flatnonzero(hard[a]))
+        left = np.abs(_least(error))
+        if left.max() > OPEN:
+            worst: dict[str, float] = {}
+            for name, size in sorted(zip(error.names, left.tolist(), strict=True), key=lambda entry: -entry[1]):
+                if size > 0.02 * left.max():
+                    worst.setdefault(name, size)
+            found[a] = list(worst.items())
+    return found
+
+
+class _Errors:
+    """The errors of the hard rows of an articulation as functions of the positions of its dofs; those of joints with quaternions are turns
+    from the initial pose."""
+
+    def __init__(self, model, arrays: ModelArrays, rows: SolverRows, a: int, chosen: np.ndarray):
+        first, last = (int(arrays[f"articulation_{end}"][a]) for end in ("start", "end"))
+        own = np.zeros(model.joint_count, bool)
+        own[first:last] = True
+        self.tree = next(iter(trees_with(arrays, own))).one(0)
+        self.tree.grounded = True
+        self.kind, _, self.parent, self.child, _ = rows.rows[a][:, chosen]
+        self.numbers = rows.numbers[a, chosen, :LOOP]
+        self.names = []
+        for j, kind, leader, c in zip(rows.joints[a, chosen], self.kind, self.parent, self.numbers, strict=True):
+            if kind == POLYNOMIAL:
+                leader = int(first + leader) if leader >= 0 else -1
+                self.names.append(relation_name(model, int(j), leader, c[:POWERS]))
+            else:
+                self.names.append(_loop(model, int(j)))
+        self._place(arrays, first)
+        self._add_mimics(model, arrays, first, rows)
+
+    def _place(self, arrays: ModelArrays, first: int) -> None:
+        """The initial positions, and the initial rotations of joints with quaternions in the anchors."""
+        tree, q_start = self.tree, arrays["joint_q_start"]
+        joints = first + np.arange(len(tree.parent))
+        frames = arrays["joint_X_p"][joints].astype(np.float64)
+        turn, place = quat_to_matrix(frames[:, 3:]), frames[:, :3].copy()
+        self.start = np.zeros(tree.dofs)
+        for k, j in enumerate(joints):
+            at, dof, end = int(q_start[j]), int(tree.dof_at[k]), int(tree.dof_at[k + 1])
+            if not tree.whole[k]:
+                self.start[dof:end] = arrays["joint_q"][at : at + end - dof]
+                continue
+            slides = int(tree.linear[k])
+            rotation = quat_to_matrix(
+                quat_normalize(arrays["joint_q"][at + slides : at + slides + 4].astype(np.float64))
+            )
+            turn[k] = turn[k] @ rotation
+            if slides:
+                self.start[dof : dof + slides] = rotation.T @ arrays["joint_q"][at : at + slides]
+        tree.before = turn[None], place[None]
+
+    def _add_mimics(self, model, arrays: ModelArrays, first: int, rows: SolverRows) -> None:
+        """Followers of mimic joints as polynomials, one for each dof."""
+        tree = self.tree
+        self.dofs = np.stack([tree.dof_at[self.child], tree.dof_at[np.maximum(self.parent, 0)]], axis=1)
+        self.dofs[self.parent < 0, 1] = -1
+        more, leaders = [], arrays["joint_mimic_joint"]
+        for k in range(len(tree.parent)):
+            j = first + k
+            leader = int(leaders[j]) - first
+            if not 0 <= leader < len(tree.parent) or j in rows.soft_followers or not arrays["joint_enabled"][j]:
+                continue
+            numbers = np.zeros(LOOP)
+            numbers[:2] = arrays["joint_mimic_coeffs"][j]
+            for n in range(int(tree.sizes[k])):
+                more.append((k, leader, tree.dof_at[k] + n, tree.dof_at[leader] + n, numbers))
+                self.names.append(relation_name(model, j, int(leaders[j]), numbers[:POWERS]))
+        if more:
+            child, parent, dof, other, numbers = (np.array(part) for part in zip(*more, strict=True))
+            self.kind = np.append(self.kind, np.full(len(more), POLYNOMIAL))
+            self.parent, self.child = np.append(self.parent, parent), np.append(self.child, child)
+            self.numbers = np.concatenate([self.numbers, numbers])
+            self.dofs = np.concatenate([self.dofs, np.stack([dof, other], axis=1)])
+
+    def __call__(self, q: np.ndarray) -> np.ndarray:
+        """Errors ``[n, rows]`` at positions ``[n, dofs]``."""
+        tree = self.tree.one(0, len(q))
+        tree.grounded = True
+        turns, places, _, _ = tree.kinematics(q)
+        # the world is the last body
+        turns = np.stack([*turns, np.broadcast_to(np.eye(3), (len(q), 3, 3))], axis=1)
+        places = np.stack([*places, np.zeros((len(q), 3))], axis=1)
+        result = np.zeros((len(q), len(self.kind)))
+
+        def vector(r, at: int, ends) -> np.ndarray:
+            return np.einsum("nrij,rj->nri", turns[:, ends[r]], self.numbers[r, at : at + 3])
+
+        r = np.flatnonzero((self.kind == LINEAR) | (self.kind == LENGTH))
+        x = places[:, self.child[r]] + vector(r, CHILD_ANCHOR, self.child)
+        x = x - places[:, self.parent[r]] - vector(r, PARENT_ANCHOR, self.parent)
+        along = np.sum(x * vector(r, PARENT_DIRECTION, self.parent), axis=2)
+        length = np.linalg.norm(x, axis=2) - self.numbers[r, PARENT_DIRECTION]
+        result[:, r] = np.where(self.kind[r] == LENGTH, length, along)
+        r = np.flatnonzero(self.kind == ANGULAR)
+        n, u = vector(r, PARENT_DIRECTION, self.parent), vector(r, CHILD_DIRECTION, self.child)
+        result[:, r] = np.sum(n * u, axis=2)
+        r = np.flatnonzero(self.kind == POLYNOMIAL)
+        leader = np.where(self.dofs[r, 1] >= 0, q[:, self.dofs[r, 1]], 0.0)
+        powers = leader[..., None] ** np.arange(POWERS)
+        result[:, r] = q[:, self.dofs[r, 0]] - np.sum(powers * self.numbers[r, :POWERS], axis=2)
+        return result
+
+
+def _least(error: _Errors) -> np.ndarray:
+    """The errors in the best configuration that is found."""
+    tree, start = error.tree, error.start
+    best = error(start[None])[0]
+    if np.abs(best).max(initial=0.0) <= OPEN or not tree.dofs:
+        return best
+    rng = np.random.default_rng(1)
+    cost = len(tree.parent) * (tree.dofs + 1)
+    for n in range(min(STARTS, max(ROOM // (cost * ITERATIONS), 4))):
+        # the start itself may be singular, as a stretched chain is; others are anywhere
+        found = _descend(error, start + (1e-3 if n == 0 else 3.0) * rng.uniform(-1.0, 1.0, tree.dofs))
+        if np.abs(found).max() < np.abs(best).max():
+            best = found
+        if np.abs(best).max() <= OPEN:
+            break
+    return best
+
+
+def _descend(error: _Errors, q: np.ndarray) -> np.ndarray:
+    g, damping = error(q[None])[0], 1.0e-3
+    eye = np.eye(len(q))
+    for _ in range(ITERATIONS):
+        if np.abs(g).max() <= 0.1 * OPEN:
+            break
+        K = (error(q + DIFFERENCE * eye) - g).T / DIFFERENCE
+        normal = K.T @ K
+        step = -np.linalg.solve(normal + damping * (np.trace(normal) / len(q) + 1e-12) * eye, K.T @ g)
+        step *= min(1.0, LARGEST_STEP / max(np.abs(step).max(), 1e-30))
+        tried = error((q + step)[None])[0]
+        if np.sum(tried**2) < np.sum(g**2):
+            done = np.sum(tried**2) > (1.0 - 1e-9) * np.sum(g**2)
+            q, g, damping = q + step, tried, max(0.1 * damping, 1e-12)
+            if done:
+                break
+        else:
+            damping *= 10.0
+            if damping > 1e8:
+                break
+    return g
+
+
+def _loop(model, j: int) -> str:
+    kind = JOINT_TYPES[int(model.joint_type.numpy()[j])].type.name
+    return f"the {kind} loop joint '{model.joint_label[j]}' (index {j})"

@@ -117,6 +117,7 @@ class SceneBuilder:
         self.joints: dict[str, int] = {}
         self.dofs: dict[str, int] = {}
         self.coords: dict[str, int] = {}
+        self.mocaps: dict[str, int] = {}
         self.articulations: list[int] = []
         # of tendons
         self.indices: dict[str, int] = {}
@@ -245,7 +246,7 @@ class SceneBuilder:
         self._relieve()
         for key in self.keyframes:
             if key.qpos is not None:
-                key.joint_q = self._joint_q(key.qpos)
+                key.joint_q = self._joint_q(key.qpos) | self._mocap_q(key)
         if self._key is not None:
             for coordinate, value in self._key.joint_q.items():
                 self.builder.joint_q[coordinate] = value
@@ -259,7 +260,11 @@ class SceneBuilder:
     def _label(self, name: str) -> str:
         return f"{self.model.name}/{name}"
 
-    def _add_link(self, body: int, label: str, real: bool) -> int:
+    def _add_mocap(self, body, link: int) -> None:
+        """Adds the free joint of a mocap body, a kinematic body whose coordinates the user sets."""
+        self.mocaps[body.name] = self.builder.add_joint_free(link, label=self._label(f"{body.name}_mocap"))
+
+    def _add_link(self, body: int, label: str, real: bool, is_kinematic: bool = False) -> int:
         record, scale = self.model.bodies[body], self.options.scale
         pose = transform_multiply(self._world_pose, _scaled(self._static_pose[body], scale))
         if not real:
@@ -271,6 +276,7 @@ class SceneBuilder:
             inertia=scale**2 * np.asarray(record.inertia),
             label=label,
             lock_inertia=True,
+            is_kinematic=is_kinematic,
             custom_attributes=from_element(self.builder, record.element, BODY, "mjcf"),
         )
 
@@ -283,12 +289,18 @@ class SceneBuilder:
             self._add_base(self._link_of[index], anchor, body)
             return
         if not body.joints:
-            link = self._link_of[index] = self._add_link(index, self._label(body.name), True)
+            movable = body.mocap and parent < 0
+            link = self._link_of[index] = self._add_link(index, self._label(body.name), True, movable)
+            if movable:
+                self._add_mocap(body, link)
+                return
             builder.add_joint_fixed(
                 parent, link, parent_xform=anchor, label=self._label(f"{body.name}_weld"), collision_filter_parent=False
             )
             if body.mocap:
-                self.model.findings.remark("mocap bodies are welded where the file places them", body.name)
+                self.model.findings.remark(
+                    "mocap bodies are welded to parent_body where the file places them", body.name
+                )
             return
         alone = {id(self._names.tables["joint"][name]) for name in self._ties.alone}
         groups = share_joints(body.joints, alone)
@@ -546,6 +558,23 @@ class SceneBuilder:
                     values = scale * values
                 start = self.coords[joint.name]
                 result |= {start + i: float(value) for i, value in enumerate(values)}
+        return result
+
+    def _mocap_q(self, key) -> dict[int, float]:
+        """The coordinates of mocap bodies in a keyframe, by index."""
+        result = {}
+        bodies = [body for body in self.model.bodies if body.mocap]
+        for i, body in enumerate(bodies):
+            if body.name not in self.mocaps:
+                continue
+            pose = body.pose.copy()
+            if key.mpos:
+                pose[:3] = key.mpos[3 * i : 3 * i + 3]
+            if key.mquat:
+                pose[3:] = _quaternion(np.array(key.mquat[4 * i : 4 * i + 4]))
+            pose = transform_multiply(self.options.root_pose, _scaled(pose, self.options.scale))
+            start = self.builder.joint_q_start[self.mocaps[body.name]]
+            result |= {start + k: float(value) for k, value in enumerate(pose)}
         return result
 
     def _set_gravity(self) -> None:

@@ -165,6 +165,29 @@ def test_weight_is_taken_away(rng):
     np.testing.assert_allclose(falls, [0.0, -9.81], atol=1e-6)
 
 
+@pytest.mark.slow
+def test_mocap_bodies_pull_what_is_welded_to_them():
+    """A soft weld to a mocap body that moves, beside MuJoCo."""
+    xml = (
+        '<mujoco><option timestep="0.001"><flag contact="disable"/></option><worldbody><body name="m" mocap="true" pos=".4 0 .6"/>'
+        '<body name="hand" pos=".4 0 .6"><freejoint name="f"/><geom type="box" size=".05 .1 .2" mass="2"/></body></worldbody>'
+        '<equality><weld body1="m" body2="hand" solref="0.02 1"/></equality></mujoco>'
+    )
+    pair = Pair(xml)
+    at = pair.model.joint_q_start.numpy()[pair.report.mocaps["m"]]
+    for i in range(200):
+        x = 0.4 - 0.1 * i / 200
+        q = pair.state.joint_q.numpy().copy()
+        q[at] = x
+        pair.state.joint_q.assign(q)
+        pair.data.mocap_pos[0, 0] = x
+        mujoco.mj_step(pair.mj, pair.data)
+        pair.step(0.001)
+    here = pair.state.joint_q.numpy()[pair.report.coords["f"] :][:7]
+    np.testing.assert_allclose(here[:3], pair.data.qpos[:3], atol=5e-4)
+    assert here[0] < 0.33 and abs(here[2] - 0.6) < 1e-3
+
+
 def worlds_of(kinds, count: int, dtype=wp.float32):
     one = ModelBuilder()
     one.add_mjcf(robot(kinds))

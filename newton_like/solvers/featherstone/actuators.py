@@ -64,6 +64,10 @@ class ActuatorTable:
         tendon, line, numbers, entry = -1, None, None, (0, 0)
         if actuator.transmission == "tendon":
             tendon = actuator.target
+            if tendon >= len(self._pulled):
+                raise ValueError(
+                    f"{what} pulls the tendon {tendon}, but the model has {len(self._pulled)}; remove it from model.actuators"
+                )
             a = None
         elif actuator.transmission == "site":
             a, line, numbers = self._site(what, n, actuator)

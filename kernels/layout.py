@@ -179,6 +179,10 @@ STEP = (
     Row("tendon_tau", "joint forces of springs, dampers and drives", lambda n: n.dofs if n.tendons else 0),
     Row("tendon_row", "coefficients of tendons", lambda n: n.tendon_numbers * n.tendons),
     Row("tendon_force", "their forces in the last step", lambda n: n.tendons, "kernel", lambda n: n.tendons),
+    # actuators
+    Row("actuator_ctrl", "controls of actuators", lambda n: n.actuators),
+    Row("actuator_act", "their activations", lambda n: n.actuators),
+    Row("actuator_strength", "what their gains are multiplied by", lambda n: n.actuators),
     # the search for impulses
     Row("warm_work", "what remembered impulses do along the targets of their rows", _one, "kernel"),
     Row("free_z", "z without impulses", _dofs, "kernel"),

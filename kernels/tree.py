@@ -29,8 +29,8 @@ FIXED, REVOLUTE, PRISMATIC, BALL, FREE, COMPOUND = range(6)
 NATIVE, COM, MIXED, INERTIAL, BODY_FIXED = range(5)
 
 # Kinds of pieces of tendons: a straight line; around a sphere or a cylinder, on the outside or, by a side site, on the inside.
-# MASSIVE is a straight line of a tendon with inertia.
-STRAIGHT, ROUND_SPHERE, ROUND_CYLINDER, IN_SPHERE, IN_CYLINDER, MASSIVE = range(1, 7)
+# MASSIVE is a straight line of a tendon with inertia. WRENCH is no piece: a force and a torque of one body on another.
+STRAIGHT, ROUND_SPHERE, ROUND_CYLINDER, IN_SPHERE, IN_CYLINDER, MASSIVE, WRENCH = range(1, 8)
 
 # Parameter blocks: the size of each block, and the positions of parameters in it.
 
@@ -223,6 +223,14 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         tendon_uniform: wp.array[m.real]
         tendon_varying: m.memory
         first_tendon_law: int
+        # in a step, actuators, see `kernels.solvers.actuators`: their integers; their numbers, one copy, or one lane a world where they
+        # differ; and one if bodies are relieved of weight, by shares that follow these numbers
+        actuators: int
+        actuator_table: wp.array[int]
+        actuators_vary: int
+        actuator_uniform: wp.array[m.real]
+        actuator_varying: m.memory
+        relieved: int
         # the operations of an interpreted program
         code: wp.array[int]
 

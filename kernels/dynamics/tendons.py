@@ -12,18 +12,20 @@ A table has `ITEM` integers for each item, and the record of a tendon has `TENDO
 
 import types
 
-from newton_like.kernels.tree import MASSIVE, STRAIGHT
+from newton_like.kernels.tree import MASSIVE, STRAIGHT, WRENCH
 
 # Kinds of items are JOINT and those of pieces in `kernels.tree`.
 JOINT = 0
 
 # Integers of an item: its kind; of a JOINT the dof and the coordinate; of a piece the bodies of both sites, of the shape, and of the side
-# site (-1: none). Bodies from T.bodies on are the world as each tree has it.
+# site (-1: none); of a WRENCH the bodies that it acts on and that it is relative to, and the body of its axes. Bodies from T.bodies on
+# are the world as each tree has it.
 ITEM = 5
 KIND, FROM, TO, AROUND, BESIDE = range(ITEM)
 
 # Numbers of an item: the coefficient or the inverse divisor, the places of both sites, the pose of the shape, its radius and the place of
-# the side site, in frames of their bodies.
+# the side site, in frames of their bodies. Of a WRENCH: one if its length is a distance, the points on both bodies at START and END, the
+# force at CENTER and the torque at SIDE.
 ITEM_NUMBERS = 23
 SCALE, START, END, CENTER, AXES, RADIUS, SIDE = 0, 1, 4, 7, 10, 19, 20
 
@@ -161,6 +163,36 @@ def tendon_program(m: types.SimpleNamespace) -> dict:
         return length
 
     @m.func
+    def turn_body(t, k: int, other: int, n: m.Vec3, row: int, T, L, mem):
+        """row <- + the angular velocity along n of body k, but for dofs that move body `other` too."""
+        if k < T.bodies:
+            leaf = T.leaf[k]
+            if leaf >= 0:
+                for d in range(T.depth[leaf] + 1):
+                    i = T.chain[T.chain_at[leaf] + d]
+                    if moved_by(other, d, i, T) == 0:
+                        s = m.get6(mem, L.subspace + 6 * i, t)
+                        m.put(mem, row + i, t, m.dot_plus(s.w, n, m.get(mem, row + i, t)))
+
+    @m.func
+    def add_wrench(b, t, item: int, at: int, row: int, T, L, mem) -> m.lane:
+        """The distance of two points along a force, times the scale; row <- + the velocity along the force and a torque of one body
+        relative to the other."""
+        k = T.tendon_item[ITEM * item + FROM]
+        other = T.tendon_item[ITEM * item + TO]
+        seen = tree_with(k, T)
+        x = tendon_place(t, k, tendon_vec(b, t, at + START, T, L, mem), seen, T, L, mem)
+        y = tendon_place(t, other, tendon_vec(b, t, at + END, T, L, mem), seen, T, L, mem)
+        turn = m.get9(mem, L.rot + 9 * T.tendon_item[ITEM * item + AROUND], t)
+        f = m.apply(turn, tendon_vec(b, t, at + CENTER, T, L, mem))
+        n = m.apply(turn, tendon_vec(b, t, at + SIDE, T, L, mem))
+        pull_body(t, k, other, x, f, seen, row, T, L, mem)
+        turn_body(t, k, other, n, row, T, L, mem)
+        pull_body(t, other, k, y, m.neg3(f), seen, row, T, L, mem)
+        turn_body(t, other, k, m.neg3(n), row, T, L, mem)
+        return m.mul(tendon_number(b, t, at + SCALE, T, L, mem), m.dot(f, m.sub3(x, y)))
+
+    @m.func
     def find_tendon(b, t, n: int, T, L, mem):
         """The length of tendon n, and its derivative with respect to the dofs. Needs placed bodies."""
         row = L.tendon_j + T.dofs * n
@@ -175,6 +207,8 @@ def tendon_program(m: types.SimpleNamespace) -> dict:
                 q = m.get(mem, L.q + T.tendon_item[ITEM * item + TO], t)
                 length = m.fma(c, q, length)
                 m.put(mem, row + i, t, m.add(c, m.get(mem, row + i, t)))
+            elif T.tendon_item[ITEM * item + KIND] == WRENCH:
+                length = m.add(length, add_wrench(b, t, item, numbers, row, T, L, mem))
             else:
                 length = m.add(length, add_piece(b, t, item, numbers, row, T, L, mem))
         m.put(mem, L.tendon_length + n, t, length)

@@ -8,7 +8,8 @@ import warp as wp
 
 @cache
 def health_kernels(real):
-    """Kernels for the scalar type `real`: `examine` and `restore` over articulations, `release` over bodies, `spread` over numbers."""
+    """Kernels for the scalar type `real`: `examine` and `restore` over articulations, `release` over bodies, `rouse` over actuators,
+    `spread` over numbers."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def examine(
@@ -75,6 +76,18 @@ def health_kernels(real):
                 body_f[6 * i + j] = real(0.0)
 
     @wp.kernel(module="unique", enable_backward=False)
+    def rouse(
+        mask: wp.array[wp.bool],
+        actuator_world: wp.array[int],
+        initial: wp.array[real],
+        # out:
+        actuator_act: wp.array[real],
+    ):
+        i = wp.tid()
+        if mask[wp.max(actuator_world[i], 0)]:
+            actuator_act[i] = initial[i]
+
+    @wp.kernel(module="unique", enable_backward=False)
     def spread(
         rows: wp.array2d[real],
         worlds: wp.array[int],
@@ -85,7 +98,7 @@ def health_kernels(real):
         i, j = wp.tid()
         numbers[worlds[i] * rows.shape[1] + j] = rows[i, j]
 
-    return types.SimpleNamespace(examine=examine, restore=restore, release=release, spread=spread)
+    return types.SimpleNamespace(examine=examine, restore=restore, release=release, rouse=rouse, spread=spread)
 
 
 @cache

@@ -14,6 +14,7 @@ from newton_like.kernels.solvers.deep import deep_function
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY, SETTLED
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
 from newton_like.kernels.solvers.sweeps import (
+    stages_without_actuators,
     stages_without_loops,
     stages_without_pairs,
     stages_without_tendons,
@@ -174,6 +175,7 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False, tensed: bool 
     closure_correct, closure_load = m.closure_correct, m.closure_load
     tendon_forces, tendon_builds, tendon_report = m.tendon_forces, m.tendon_builds, m.tendon_report
     tendon_sweeps, tendon_sweeps_back = m.tendon_sweeps, m.tendon_sweeps_back
+    actuate, actuator_forces, relieve = m.actuate, m.actuator_forces, m.relieve
     recall_feature, keep_feature, forget_feature = m.recall_feature, m.keep_feature, m.forget_feature
     own = (
         "m", "real", "closed", "tensed", "close_velocity", "leave_velocity", "whiten_bias", "whiten_tense", "whiten_passive",
@@ -192,17 +194,21 @@ def step_kernel(
     surfaces: bool = False,
     closed: bool = False,
     tensed: bool = False,
+    actuated: bool = False,
 ):
     """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block.
 
     With `given`, contacts are handed over in ``contacts_in`` and not looked for. `level` of optimisation: None for Warp's choice.
     `paired`: whether bodies may touch each other; without, the kernel has no code for that. `surfaces`: the same for height fields and
-    meshes. `closed`: the same for loop joints. `tensed`: the same for tendons.
+    meshes. `closed`: the same for loop joints. `tensed`: the same for tendons. `actuated`: the same for actuators and bodies that are
+    relieved of weight.
     """
     if not closed:
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_loops(m))})
     if not tensed:
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_tendons(m))})
+    if not actuated:
+        stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_actuators(m))})
     if surfaces:
         stages = types.SimpleNamespace(**{**vars(stages), "find_pairs": m.find_pairs_and_surfaces})
     if not paired:
@@ -224,6 +230,7 @@ def step_kernel(
     closure_rows, closure_build, closure_sweep = stages.closure_rows, stages.closure_build, stages.closure_sweep
     closure_correct, closure_load = stages.closure_correct, stages.closure_load
     tendon_forces, tendon_builds, tendon_report = stages.tendon_forces, stages.tendon_builds, stages.tendon_report
+    actuate, actuator_forces, relieve = stages.actuate, stages.actuator_forces, stages.relieve
 
     @m.func
     def one_tree(T) -> int:
@@ -232,6 +239,16 @@ def step_kernel(
     @m.func
     def trees_of(T) -> int:
         return T.trees
+
+    @m.func
+    def never_wrenched(T) -> bool:
+        return False
+
+    @m.func
+    def relieved(T) -> bool:
+        return T.relieved != 0
+
+    wrenched = relieved if actuated else never_wrenched
 
     # a cluster without pairs is a single tree
     trees = trees_of if paired else one_tree
@@ -503,11 +520,14 @@ def step_kernel(
         if kept_active[b, T.candidates + 1] != 0:
             m.recall(mem, L.dof_impulse, L.kept_dof_impulse, t, kept, b, T.limit_rows)
 
+        actuate(b, t, o, T, P, L, mem)
         smooth(b, t, o, T, P, L, mem)
-        if m.any_given(b, B, pieces_in, 0):
+        if wrenched(T) or m.any_given(b, B, pieces_in, 0):
             m.bring(b, t, B, 0, 1, pieces_in, mem)
+            relieve(b, t, T, P, L, mem)
             wrenches(b, t, o, T, P, L, mem)
         tendon_forces(b, t, o, T, P, L, mem)
+        actuator_forces(b, t, o, T, P, L, mem)
         for i in range(trees(T)):
             m.put(mem, L.bias_change + i, t, m.fill(real(1.0)))
             m.put(mem, L.bias_share + i, t, m.fill(real(0.5)))

@@ -353,6 +353,21 @@ def stages_without_loops(m: types.SimpleNamespace) -> types.SimpleNamespace:
     )  # fmt: skip
 
 
+def stages_without_actuators(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The stages of a step that concern actuators, for clusters without any: they do nothing."""
+
+    @wp.func_native("")
+    def actuate(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+
+    @wp.func_native("")
+    def actuator_forces(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+
+    @wp.func_native("")
+    def relieve(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+
+    return types.SimpleNamespace(actuate=actuate, actuator_forces=actuator_forces, relieve=relieve)
+
+
 def stages_without_tendons(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The stages of a step that concern tendons, for clusters without any: they do nothing."""
 

@@ -167,6 +167,8 @@ def _tables(batch, body, kind, plane, points, hull_at, rows, hull_count=None, fi
         couplings=len(couplings["coupling_kind"]),
         shapes=0, pairs=0, first_paired=int(starts[-1]), surface_pairs=0, loop_rows=0, loop_block=0, loop_soft=0,
         tendons=0,
+        actuators=0,
+        relieved=0,
     )  # fmt: skip
     arrays = dict(
         collider_body=body,

@@ -54,9 +54,10 @@ PLACES = {
 @dataclass(frozen=True)
 class TendonItems:
     """The items of the tendons of an articulation: for each tendon the five integers of each item, see `kernels.dynamics.tendons`. Bodies
-    are links, -1 is the world; in the last place of a piece, -2 is no side site."""
+    are links, -1 is the world; in the last place of a piece, -2 is no side site. `lines`: the same of rows that are no tendons."""
 
     tendons: tuple[tuple[tuple[int, int, int, int, int], ...], ...]
+    lines: tuple[tuple[tuple[int, int, int, int, int], ...], ...] = ()
 
     def of(self, batch) -> dict:
         """Integers and arrays of ``Tree`` for programs; see `tables` of :class:`newton_like.programs.program.Program`."""
@@ -71,16 +72,16 @@ class TendonItems:
 
 
 def tree_tables(trees: list[TendonItems], template) -> dict:
-    """Integers and arrays of ``Tree`` for the tendons of the trees of a template."""
+    """Integers and arrays of ``Tree`` for the tendons of the trees of a template, and then for their lines."""
     starts, items, spans = [0], [], []
-    for i, tree in enumerate(trees):
+    for i, listed in (*((i, x.tendons) for i, x in enumerate(trees)), *((i, x.lines) for i, x in enumerate(trees))):
         first = int(template.tree_at[i])
         dof, coord = int(template.dof_at[first]), int(template.q_at[first])
 
         def body(k: int, first=first, i=i) -> int:
             return first + k if k >= 0 else template.bodies + i if k == WORLD else -1
 
-        for tendon in tree.tendons:
+        for tendon in listed:
             moved = {0} if template.dofs else set()
             for kind, a, b, around, beside in tendon:
                 if kind == JOINT:
@@ -149,6 +150,7 @@ class Tendons:
         self.count = max(map(len, self.index), default=0)
         self._origins = [[item for tendon in x for item in tendon] for x in numbers]
         self._vectors: dict = {}
+        self.lines: list[list] = [[] for _ in self.index]
         # indices of the tendons of each articulation; -1: none
         self.table = np.full((model.articulation_count, self.count), -1)
         for a, own in enumerate(self.index):
@@ -163,6 +165,16 @@ class Tendons:
         origins = np.array([self._origins[a] for a in articulations], dtype=np.float64)
         items = self._shapes.numbers(origins.reshape(-1, 6)).reshape(len(index), -1)
         return np.concatenate([records.reshape(len(index), -1), items], axis=1)
+
+    def line_numbers(self, articulations) -> np.ndarray:
+        """Numbers of the items of the lines, ``[len(articulations), ...]``, of articulations with the same items."""
+        return np.array([np.ravel(self.lines[a]) for a in articulations], dtype=np.float64)
+
+    def add_lines(self, items: list[list[tuple]], numbers: list[list]) -> None:
+        """Adds rows that are no tendons, see `TendonItems`: for each articulation their items, and the numbers of each item."""
+        known: dict = {}
+        new = [replace(mine, lines=tuple(x)) for mine, x in zip(self.items, items, strict=True)]
+        self.items, self.lines = [known.setdefault(x, x) for x in new], numbers
 
     def parts(self, model) -> list[tuple]:
         """Of articulations with equal items: these, a mask of the articulations (None: all), and their numbers."""

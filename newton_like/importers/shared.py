@@ -326,7 +326,8 @@ def unchanged_by_errors(builder):
     """Context manager that restores the builder if its block raises."""
     lengths = {column.name: len(getattr(builder, column.name)) for column in COLUMNS}
     others = {
-        name: list(getattr(builder, name)) for name in ("articulation_end", "tendons", "world_label", "world_gravity")
+        name: list(getattr(builder, name))
+        for name in ("actuators", "articulation_end", "tendons", "world_label", "world_gravity")
     }
     others |= {name: getattr(builder, name) for name in ("world_count", "_current_world", "_gravity")}
     others["shape_collision_filter_pairs"] = PairSet(builder.shape_collision_filter_pairs)

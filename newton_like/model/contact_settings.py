@@ -88,6 +88,17 @@ def declare_contact_settings(builder) -> None:
         )  # fmt: skip
 
 
+def declare_body_settings(builder) -> None:
+    """Declares the share of the weight of bodies that is taken away, ``mujoco:gravcomp``."""
+    builder.add_custom_attribute(
+        CustomAttribute(
+            "gravcomp", wp.float32, AttributeFrequency.BODY, namespace=NAMESPACE, default=0.0, usd_attribute_name="mjc:gravcomp",
+            # the importer reads it with its own checks
+            mjcf_attribute_name="mujoco:gravcomp",
+        )
+    )  # fmt: skip
+
+
 def has_contact_settings(model) -> bool:
     """Whether shapes, pairs or degrees of freedom of a model may have settings of MuJoCo."""
     space = getattr(model, NAMESPACE, None)

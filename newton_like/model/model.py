@@ -86,6 +86,12 @@ class Model(Fields):
             ``tendon_f, tendon_target_q, tendon_target_qd``, ``[tendon_count]`` each, in the order of the worlds; call
             ``notify_changed(ModelFlags.TENDON_PROPERTIES)`` after editing them.
         tendon_count, tendon_label, tendon_world: number of tendons, their names and worlds.
+        actuators: a list of :class:`newton_like.model.actuators.Actuator`: what they pull, and their types. Their numbers are the arrays
+            ``actuator_gear``, ``actuator_gainprm``, ``actuator_biasprm``, ``actuator_dynprm``, ``actuator_ctrlrange``,
+            ``actuator_forcerange``, ``actuator_actrange`` and ``actuator_lengthrange``, ``[actuator_count, numbers]``,
+            ``actuator_acc0``, ``actuator_factor`` and ``actuator_offset``, and the defaults ``actuator_ctrl`` of controls and
+            ``actuator_act`` of states, ``[actuator_count]``; call ``notify_changed(ModelFlags.ACTUATOR_PROPERTIES)`` after editing them.
+        actuator_count, actuator_label, actuator_world: number of actuators, their names and worlds.
         evaluator: how functions over this model run. ``"general"``: code for any robot, compiled once; ``"specialised"``:
             straight-line code for each robot of the model, which is faster and is compiled at its first use; ``"auto"`` (the
             default): specialised on CPUs where a batch has 256 articulations or more. On CPUs both give bitwise identical results
@@ -120,6 +126,7 @@ class Model(Fields):
         self.evaluator = "auto"
         self.check_finite = "auto"
         self.tendons: list = []
+        self.actuators: list = []
         self.frames = FrameTable()
         self._contact_room = None
         self.version = 0

@@ -113,6 +113,7 @@ class State(_Arrays):
             axes.
         body_f: external wrenches, ``[body_count]`` spatial vectors: force [N], torque about the centre of mass [N m],
             world axes. A solver adds them in every step until they are changed; :meth:`clear_forces` sets them to zero.
+        actuator_act: activations of the actuators of the model, ``[actuator_count]``; of those without dynamics not used.
         made_by: ``Model.made_by`` of the model that created the state. Functions of ``newton_like.dynamics`` raise ValueError for
             a state of another model. None: no check (states that were constructed directly).
     """
@@ -122,14 +123,27 @@ class State(_Arrays):
     body_q: wp.array
     body_qd: wp.array
     body_f: wp.array
+    actuator_act: wp.array
 
-    _names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f")
+    _names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f", "actuator_act")
     # a slot, so that vars() contains only arrays
     __slots__ = ("made_by",)
 
-    def __init__(self, joint_q: wp.array, joint_qd: wp.array, body_q: wp.array, body_qd: wp.array, body_f: wp.array):
+    def __init__(
+        self,
+        joint_q: wp.array,
+        joint_qd: wp.array,
+        body_q: wp.array,
+        body_qd: wp.array,
+        body_f: wp.array,
+        actuator_act: wp.array | None = None,
+    ):
+        if actuator_act is None:
+            actuator_act = wp.zeros(0, dtype=joint_q.dtype, device=joint_q.device)
         # bypasses the checks of __setattr__
-        vars(self).update(joint_q=joint_q, joint_qd=joint_qd, body_q=body_q, body_qd=body_qd, body_f=body_f)
+        vars(self).update(
+            joint_q=joint_q, joint_qd=joint_qd, body_q=body_q, body_qd=body_qd, body_f=body_f, actuator_act=actuator_act
+        )
         self.made_by = None
         self._custom = ()
 
@@ -176,6 +190,7 @@ class Control(_Arrays):
         tendon_f: forces of the drives of tendons [N], which shorten a tendon if negative; the effort limit applies to the sum with the
             forces of the gains, ``[tendon_count]``.
         tendon_target_q, tendon_target_qd: lengths of tendons [m] that their drives aim at, and their rates [m/s], ``[tendon_count]``.
+        actuator_ctrl: controls of the actuators of the model, ``[actuator_count]``.
     """
 
     joint_f: wp.array
@@ -185,9 +200,11 @@ class Control(_Arrays):
     tendon_f: wp.array
     tendon_target_q: wp.array
     tendon_target_qd: wp.array
+    actuator_ctrl: wp.array
 
     _names = (
         "joint_f", "joint_target_q", "joint_target_qd", "joint_act", "tendon_f", "tendon_target_q", "tendon_target_qd",
+        "actuator_ctrl",
     )  # fmt: skip
 
     def __init__(
@@ -199,17 +216,20 @@ class Control(_Arrays):
         tendon_f: wp.array,
         tendon_target_q: wp.array,
         tendon_target_qd: wp.array,
+        actuator_ctrl: wp.array,
     ):
         vars(self).update(
             joint_f=joint_f, joint_target_q=joint_target_q, joint_target_qd=joint_target_qd, joint_act=joint_act,
             tendon_f=tendon_f, tendon_target_q=tendon_target_q, tendon_target_qd=tendon_target_qd,
+            actuator_ctrl=actuator_ctrl,
         )  # fmt: skip
         self._custom = ()
 
     def clear(self, model=None) -> None:
-        """Sets all forces and velocity targets to zero. Position targets and lengths stay: zeros are not quaternions. With a `model`, they
-        become those of the model."""
-        for array in (self.joint_f, self.joint_target_qd, self.joint_act, self.tendon_f, self.tendon_target_qd):
+        """Sets all forces, velocity targets and controls of actuators to zero. Position targets and lengths stay: zeros are not
+        quaternions. With a `model`, they become those of the model."""
+        velocities = self.joint_target_qd, self.tendon_target_qd
+        for array in (self.joint_f, self.joint_act, self.tendon_f, *velocities, self.actuator_ctrl):
             array.zero_()
         if model is not None:
             self.joint_target_q.assign(model.joint_target_q)

@@ -44,7 +44,7 @@ def pieces(model, work, fields, arrays, places: dict | None = None) -> Pieces:
     structs = []
     for field, array in zip(fields, arrays, strict=True):
         piece = piece_of(model, work, field)
-        if array is None and field.kind == "tendons":
+        if array is None and field.kind in _LISTED:
             piece.parts, array = 0, work.zeros(1)
         elif array is None:
             array = work.zeros(field.width(model, work.batch.template))
@@ -74,8 +74,8 @@ def piece_of(model, work, field: Field):
     batch, template = work.batch, work.batch.template
     size = field.numbers(model)
     piece = work.m.Piece()
-    if field.kind == "tendons":
-        return _piece_of_tendons(work, field, piece)
+    if field.kind in _LISTED:
+        return _listed_piece(work, field, piece)
     piece.row, piece.parts, piece.size = work.layout[field.row], 1, field.width(model, template)
     starts = {
         "coords": batch.q_start, "dofs": batch.qd_start, "bodies": size * batch.body_start,
@@ -90,16 +90,20 @@ def piece_of(model, work, field: Field):
     return piece
 
 
-def _piece_of_tendons(work, field: Field, piece):
-    """The struct of a field with a number for each tendon of a cluster: of those at ``work.tendon_index``, ``[count, tendons]``."""
-    index = work.tendon_index
+_LISTED = {"tendons": "tendon_index", "actuators": "actuator_index"}
+"""Kinds of fields with a number for each entity of a list, and which attribute of a workspace has these, ``[count, entities]``."""
+
+
+def _listed_piece(work, field: Field, piece):
+    """The struct of such a field."""
+    index = getattr(work, _LISTED[field.kind])
     piece.row, piece.parts, piece.size = work.layout[field.row], index.shape[1], 1
     if index.size:
         steps = np.diff(index, axis=0)
         if (steps != steps[:1, :1]).any():
             raise ValueError(
-                "robots with tendons that are copies of each other must be evenly spaced in the model, with their tendons; make the copies"
-                " with ModelBuilder.replicate"
+                f"robots with {field.kind} that are copies of each other must be evenly spaced in the model, with their {field.kind}; make"
+                " the copies with ModelBuilder.replicate"
             )
         piece.start, piece.stride = int(index[0, 0]), int(steps[0, 0]) if len(steps) else 0
     piece.part = work.ints(index[0] - index[0, 0] if index.size else [0])

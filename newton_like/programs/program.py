@@ -18,8 +18,8 @@ class Field:
         row: where it lies in a worker's memory, a name of ``Layout``.
         kind: ``"coords"`` and ``"dofs"``: one number for each; ``"bodies"``: `size` numbers a body; ``"articulations"``: `size`
             numbers an articulation, the same number for all templates; ``"batch"``: the same, in an array that has the articulations
-            of one batch alone; ``"tendons"``: one number for each tendon of a cluster; ``"all"``: `size` numbers that all articulations
-            read; ``"reach"``: `size` numbers for every dof of the longest chain, which no array has.
+            of one batch alone; ``"tendons"``, ``"actuators"``: one number for each tendon or actuator of a cluster; ``"all"``: `size`
+            numbers that all articulations read; ``"reach"``: `size` numbers for every dof of the longest chain, which no array has.
         size: see above: a number, or a function of the model that gives it.
     """
 
@@ -36,6 +36,7 @@ class Field:
         counts = {
             "coords": model.joint_coord_count, "dofs": model.joint_dof_count, "bodies": model.body_count,
             "articulations": model.articulation_count, "all": 1, "tendons": model.tendon_count,
+            "actuators": model.actuator_count,
         }  # fmt: skip
         return counts[self.kind] * self.numbers(model)
 

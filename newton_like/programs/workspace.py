@@ -156,7 +156,15 @@ def tree_fields(m, template, parameters) -> dict:
     """The fields of a ``Tree``, zero and empty where a template does not say them."""
     fields = {name: 0 if field.type is wp.int32 else np.zeros(0, int) for name, field in m.Tree.vars.items()}
     # numbers; an array that is not set is empty
-    for name in ("surface_table", "loop_uniform", "loop_varying", "tendon_uniform", "tendon_varying"):
+    for name in (
+        "surface_table",
+        "loop_uniform",
+        "loop_varying",
+        "tendon_uniform",
+        "tendon_varying",
+        "actuator_uniform",
+        "actuator_varying",
+    ):
         del fields[name]
     for name in fields:
         if hasattr(template, name):

@@ -70,6 +70,13 @@ def _tendons(model, solver: str) -> str | None:
     return f"tendon '{model.tendons[0].label}' (index 0): {solver} does not act on tendons; clear model.tendons to simulate without them"
 
 
+def _actuators(model, solver: str) -> str | None:
+    if not model.actuators:
+        return None
+    label = model.actuators[0].label
+    return f"actuator '{label}' (index 0): {solver} does not act on actuators; clear model.actuators to simulate without them"
+
+
 def _resting_bodies(model, solver: str) -> str | None:
     told = resting_body(model)
     if told is None:
@@ -86,6 +93,7 @@ FEATURES: dict[str, Callable] = {
     "disabled joints": _disabled_joints,
     "kinematic bodies": _kinematic_bodies,
     "tendons": _tendons,
+    "actuators": _actuators,
 }
 """Checks of features that not every solver supports. A check takes a model and the name of a solver. It returns the error message
 for the first entity that needs the feature, or None."""
@@ -385,6 +393,10 @@ class SolverBase:
         if forces is not None:
             inputs = [mask, model.body_world]
             wp.launch(kernels.release, dim=model.body_count, inputs=inputs, outputs=[forces], device=model.device)
+        if model.actuator_count:
+            acts = check_row(model, state.actuator_act, "state.actuator_act", model.actuator_count)
+            inputs = [mask, model.actuator_world, model.actuator_act]
+            wp.launch(kernels.rouse, dim=model.actuator_count, inputs=inputs, outputs=[acts], device=model.device)
         if model.articulation_count:
             move_bodies(model, arrays, self._chosen)
         if model.device.is_capturing:

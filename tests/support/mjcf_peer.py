@@ -134,6 +134,11 @@ class MjcfPeer:
             low, high = starts[first], starts[self.model.articulation_end.numpy()[a]]
             n = high - low
             result[(slice(low, high),) * rank] = block[(slice(0, n),) * rank]
+        # mocap bodies have no dofs in MuJoCo
+        for joint in self.report.mocaps.values():
+            own = slice(starts[joint], starts[joint] + 6)
+            result[own] = 0.0
+            result[..., own] = 0.0
         return result
 
     def check_masses(self, tolerance: float = 1e-6) -> None:

@@ -1,4 +1,4 @@
-"""Actuators of MJCF. Linear actuators become drives of joints or tendons; others are kept as data."""
+"""Actuators of MJCF. Linear actuators without activation become drives of joints or tendons; others, actuators of the builder."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from newton_like.importers.mjcf.parse import NOT_LINEAR, coefficients, limits
 from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.source import MAIN, floats, words
 from newton_like.importers.xml_source import XmlElement
+from newton_like.model import actuators as modelled
 
 NUMBERS = 10
 """Number of parameters of gain, bias and dynamics."""
@@ -19,8 +20,10 @@ BIASES = ("none", "affine", "muscle", "user", "dcmotor")
 DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle", "user", "dcmotor")
 
 _TARGETS = ("joint", "jointinparent", "tendon", "site", "body", "slidersite")
-_DATA_ONLY = ("muscle", "adhesion", "dcmotor", "pid", "orientation", "plugin")
+_DATA_ONLY = ("adhesion", "dcmotor", "pid", "orientation", "plugin")
 _LEAST = 1.0e-15
+_TIMES = {"filter": 1, "filterexact": 1, "muscle": 2}
+"""Numbers of time constants."""
 
 
 @dataclass
@@ -39,10 +42,13 @@ class Actuator:
         ctrlrange, forcerange, actrange: limits, or ``None``.
         armature, damping: values of the actuator; the joint gets them times the square of the first gear.
         drive: the array of ``Control`` for its control: ``"joint_target_q"``, ``"joint_target_qd"`` or
-            ``"joint_f"``, or ``"tendon_target_q"``, ``"tendon_target_qd"`` or ``"tendon_f"``; ``None`` for an actuator that no drive of
-            a joint or tendon can represent.
+            ``"joint_f"``, or ``"tendon_target_q"``, ``"tendon_target_qd"`` or ``"tendon_f"``, or ``"actuator_ctrl"``; ``None`` for an
+            actuator that is kept as data only.
         factor, offset: the entry of that array is ``factor * ctrl + offset``, summed over the actuators of a joint.
         index: index of that entry in the array, -1 for none.
+        lengthrange: smallest and largest length of a muscle, or ``None``.
+        reference: name of the site relative to which its site moves, or "".
+        act: index of its activation in ``State.actuator_act``, -1 for none.
         attributes: attributes of the element and its defaults, as strings.
     """
 
@@ -63,7 +69,15 @@ class Actuator:
     factor: float = 0.0
     offset: float = 0.0
     index: int = -1
+    lengthrange: tuple[float, float] | None = None
+    reference: str = ""
+    act: int = -1
     attributes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def activated(self) -> bool:
+        """Whether it has an activation."""
+        return self.dynamics[0] != "none"
 
 
 @dataclass
@@ -200,7 +214,33 @@ def _cylinder(base: _Gains, element: XmlElement) -> _Gains:
     )
 
 
+_MUSCLE = (0.75, 1.05, -1.0, 200.0, 0.5, 1.6, 1.5, 1.3, 1.2)
+"""Range of lengths, force, scale, least and largest length, speed, passive and active force of a muscle, if no element states them."""
+
+
+def _muscle(base: _Gains, element: XmlElement) -> _Gains:
+    # numbers that are still those of a general actuator become those of a muscle, as in MuJoCo
+    unset = _Gains()
+    prm = [new if old == none else old for old, none, new in zip(base.gainprm, unset.gainprm, _MUSCLE, strict=False)]
+    prm[:2] = floats(element, "range", 2, tuple(prm[:2]))
+    for i, name in enumerate(("force", "scale", "lmin", "lmax", "vmax", "fpmax", "fvmax"), 2):
+        prm[i] = element.number(name, prm[i])
+    dyn = base.dynprm
+    times = [new if old == none else old for old, none, new in zip(dyn, (1.0, 0.0), (0.01, 0.04), strict=False)]
+    times[:2] = floats(element, "timeconst", 2, tuple(times[:2]))
+    smooth = element.number("tausmooth", dyn[2], low=0.0)
+    return _Gains(
+        gain="muscle",
+        bias="muscle",
+        dynamics="muscle",
+        gainprm=_padded(*prm),
+        biasprm=_padded(*prm),
+        dynprm=_padded(*times, smooth),
+    )
+
+
 _SHORTCUTS = {
+    "muscle": _muscle,
     "motor": _motor,
     "position": _position,
     "intvelocity": _position,
@@ -260,10 +300,10 @@ def find_drives(actuators: list[Actuator], joints: dict[str, Joint], model: Mjcf
         if actuator.kind not in _DATA_ONLY:
             _damping_ratio(actuator, joint, inertias)
             if joint.kind in ("hinge", "slide"):
-                _linear(actuator, model)
+                _linear(actuator)
     for actuator in actuators:
-        if actuator.transmission == "tendon" and actuator.kind not in _DATA_ONLY:
-            _linear(actuator, model)
+        if actuator.transmission == "tendon" and actuator.kind not in _DATA_ONLY and not actuator.activated:
+            _linear(actuator)
             if actuator.drive is not None:
                 actuator.drive = actuator.drive.replace("joint", "tendon")
 
@@ -286,6 +326,14 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
     if targets and target not in names[transmission]:
         shown = ", ".join(sorted(map(str, names[transmission]))[:8]) or "none"
         raise element.error(f"acts on the unknown {transmission} {target!r}; there are: {shown}")
+    reference = attributes.get("refsite", "") if transmission == "site" else ""
+    if reference and reference not in names["site"]:
+        raise element.error(f"is relative to the unknown site {reference!r}; correct refsite")
+    if transmission == "slidersite" and attributes.get("cranksite", "") not in names["site"]:
+        raise element.error(f"has the unknown cranksite {attributes.get('cranksite', '')!r}; name a site")
+    for time in state.gains.dynprm[: _TIMES.get(state.gains.dynamics, 0)]:
+        if time < 0.0:
+            raise element.error(f"has the time constant {time:g}; give a number of at least 0")
     gear = floats(merged, "gear", 6, (1.0,))
     auto = model.compiler.autolimits
     ctrlrange = limits(merged, "ctrlrange", "ctrllimited", auto)
@@ -313,6 +361,8 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
         actrange=limits(merged, "actrange", "actlimited", auto),
         armature=merged.number("armature", 0.0, low=0.0),
         damping=damping[0],
+        lengthrange=_lengths(merged),
+        reference=reference,
         attributes=dict(attributes),
     )
 
@@ -330,7 +380,7 @@ def _damping_ratio(actuator: Actuator, joint: Joint, inertias) -> None:
     actuator.bias = (kind, (*bias[:2], -2.0 * bias[2] * math.sqrt(kp * mass), *bias[3:]))
 
 
-def _linear(actuator: Actuator, model: Mjcf) -> None:
+def _linear(actuator: Actuator) -> None:
     """Sets the drive, factor and offset of a linear actuator of a hinge or slide."""
     (gain, gainprm), (bias, biasprm) = actuator.gain, actuator.bias
     gear = actuator.gear[0]
@@ -342,11 +392,6 @@ def _linear(actuator: Actuator, model: Mjcf) -> None:
     b0, b1, b2 = biasprm[:3] if bias == "affine" else (0.0, 0.0, 0.0)
     if b1 > 0.0 or b2 > 0.0:
         return
-    if actuator.dynamics[0] != "none":
-        model.findings.remark(
-            "actuators have an activation of their own, which is not simulated: their controls are used as activations",
-            actuator.name,
-        )
     if b1 < 0.0:
         actuator.drive, scale = "joint_target_q", -1.0 / (b1 * gear)
     elif b2 < 0.0:
@@ -373,12 +418,7 @@ def drives_of(
     """
     groups: dict[tuple[str, str], list[Actuator]] = {}
     for actuator in actuators:
-        if actuator.drive is None:
-            what = "only as data, and do nothing"
-            model.findings.remark(
-                f"actuators that no joint drive can represent are kept {what}", f"{actuator.name} ({actuator.kind})"
-            )
-        else:
+        if actuator.drive is not None:
             groups.setdefault((actuator.drive.partition("_")[0], actuator.target), []).append(actuator)
     given = {id(a): value for a, value in zip(actuators, controls or (), strict=False)}
     drives: dict[str, dict[str, Drive]] = {"joint": {}, "tendon": {}}
@@ -405,6 +445,9 @@ def _joined(name: str, group: list[Actuator], most, model: Mjcf, controls: dict[
         elif actuator.drive.endswith("target_qd"):
             share, target = damping[id(actuator)] / drive.kd, "target_qd"
         actuator.factor, actuator.offset = share * actuator.factor, share * actuator.offset
+        if actuator.activated:
+            efforts.append(_effort(actuator, model))
+            continue
         setattr(drive, target, getattr(drive, target) + (actuator.factor * ctrl + actuator.offset))
         efforts.append(_effort(actuator, model))
     if len(group) > 1:
@@ -429,9 +472,80 @@ def _effort(actuator: Actuator, model: Mjcf) -> float | None:
                 "force limits are not symmetric; the larger one is used in both directions", actuator.name
             )
         return gear * max(abs(low), abs(high))
-    if actuator.drive.endswith("_f") and actuator.ctrlrange is not None:
+    if actuator.drive.endswith("_f") and actuator.ctrlrange is not None and not actuator.activated:
         return max(abs(actuator.factor * ctrl + actuator.offset) for ctrl in actuator.ctrlrange)
     return None
+
+
+def _lengths(element: XmlElement) -> tuple[float, float] | None:
+    given = floats(element, "lengthrange", 2, ()) if "lengthrange" in element.attributes else ()
+    return (given[0], given[1]) if len(given) == 2 and given[0] < given[1] else None
+
+
+def _forces(actuator: Actuator, effort) -> tuple[float, float] | None:
+    """The range of forces of an actuator, with that of its joint or tendon."""
+    if effort is None or actuator.gear[0] == 0.0:
+        return actuator.forcerange
+    low, high = sorted(force / actuator.gear[0] for force in effort)
+    if actuator.forcerange is not None:
+        low, high = (min(max(force, low), high) for force in actuator.forcerange)
+    return low, high
+
+
+def make(
+    actuator: Actuator, joint: Joint | None, scale: float, effort, ctrl: float, act: float, **target
+) -> modelled.Actuator | None:
+    """The actuator of a builder for an actuator of the file; None: it is kept as data only.
+
+    Args:
+        actuator: the actuator; its ``drive`` is that of :func:`find_drives`.
+        joint: its joint, or ``None``.
+        scale: factor on lengths, for transmissions along lengths.
+        effort: smallest and largest force of all actuators of the joint or tendon, or ``None``.
+        ctrl, act: initial control and activation.
+        target: label, index of the target, its dof and the reference.
+    """
+    (gain, gainprm), (bias, biasprm), (dynamics, dynprm) = actuator.gain, actuator.bias, actuator.dynamics
+    if actuator.kind in _DATA_ONLY or actuator.transmission not in modelled.TRANSMISSIONS:
+        return None
+    if gain not in modelled.GAINS or bias not in modelled.BIASES or dynamics not in modelled.DYNAMICS:
+        return None
+    slopes = [prm[1] for kind, prm in ((gain, gainprm), (bias, biasprm)) if kind == "affine"]
+    whole = target["dof"] < 0
+    free = actuator.transmission == "site" and not actuator.reference
+    turning = actuator.transmission == "site" and any(actuator.gear[3:])
+    muscle = "muscle" in (gain, bias)
+    if (muscle or any(slopes)) and (whole or free or turning):
+        return None
+    lengths = actuator.lengthrange
+    if muscle and lengths is None and joint is not None and joint.range is not None:
+        lengths = tuple(sorted(actuator.gear[0] * x for x in joint.range))
+    if muscle and (lengths is None or lengths[0] == lengths[1]):
+        return None
+    scaled = scale if muscle or any(slopes) else 1.0
+    if scaled != 1.0 and not muscle:
+        gainprm, biasprm = ((scaled * prm[0], *prm[1:]) for prm in (gainprm, biasprm))
+    return modelled.Actuator(
+        transmission=actuator.transmission,
+        gear=actuator.gear,
+        gain=gain,
+        bias=bias,
+        dynamics=dynamics,
+        gainprm=gainprm[: modelled.GAIN_NUMBERS],
+        biasprm=biasprm[: modelled.GAIN_NUMBERS],
+        dynprm=dynprm[: modelled.DYNAMIC_NUMBERS],
+        ctrlrange=actuator.ctrlrange,
+        forcerange=_forces(actuator, effort),
+        actrange=actuator.actrange,
+        actearly=actuator.attributes.get("actearly") == "true",
+        lengthrange=None if lengths is None else (scaled * lengths[0], scaled * lengths[1]),
+        drive=actuator.drive,
+        factor=actuator.factor if actuator.drive else 1.0,
+        offset=actuator.offset if actuator.drive else 0.0,
+        ctrl=ctrl,
+        act=act,
+        **target,
+    )
 
 
 def copies(model: Mjcf, elements: list[XmlElement], references: dict[str, str]) -> list[XmlElement]:

@@ -14,7 +14,7 @@ from newton_like.geometry.transforms import (
     transform_multiply,
 )
 from newton_like.importers.custom import BODY, JOINT, SHAPE, from_element, from_elements, understood
-from newton_like.importers.mjcf.actuators import drives_of, find_drives, read_actuators, reflect_rotors
+from newton_like.importers.mjcf.actuators import drives_of, find_drives, make, read_actuators, reflect_rotors
 from newton_like.importers.mjcf.assets import Assets
 from newton_like.importers.mjcf.constraints import (
     Names,
@@ -35,7 +35,7 @@ from newton_like.importers.mjcf.ties import Ties
 from newton_like.importers.mjcf.trees import find_hosts, order_of, share_joints
 from newton_like.importers.shared import Options, add_root_joint, join_articulation, remark_massless
 from newton_like.importers.xml_source import ImportFileError
-from newton_like.model.contact_settings import NAMESPACE, declare_contact_settings
+from newton_like.model.contact_settings import NAMESPACE, declare_body_settings, declare_contact_settings
 from newton_like.model.tendons import Tendon
 from newton_like.types import MAXVAL, JointTargetMode, JointType
 
@@ -117,6 +117,7 @@ class SceneBuilder:
         self.joints: dict[str, int] = {}
         self.dofs: dict[str, int] = {}
         self.coords: dict[str, int] = {}
+        self.mocaps: dict[str, int] = {}
         self.articulations: list[int] = []
         # of tendons
         self.indices: dict[str, int] = {}
@@ -242,9 +243,10 @@ class SceneBuilder:
         self._ties.add_loops(self.builder, self._hosts, self._link_of, self._in_link)
         self._add_tendons()
         self._bind_actuators()
+        self._relieve()
         for key in self.keyframes:
             if key.qpos is not None:
-                key.joint_q = self._joint_q(key.qpos)
+                key.joint_q = self._joint_q(key.qpos) | self._mocap_q(key)
         if self._key is not None:
             for coordinate, value in self._key.joint_q.items():
                 self.builder.joint_q[coordinate] = value
@@ -258,7 +260,11 @@ class SceneBuilder:
     def _label(self, name: str) -> str:
         return f"{self.model.name}/{name}"
 
-    def _add_link(self, body: int, label: str, real: bool) -> int:
+    def _add_mocap(self, body, link: int) -> None:
+        """Adds the free joint of a mocap body, a kinematic body whose coordinates the user sets."""
+        self.mocaps[body.name] = self.builder.add_joint_free(link, label=self._label(f"{body.name}_mocap"))
+
+    def _add_link(self, body: int, label: str, real: bool, is_kinematic: bool = False) -> int:
         record, scale = self.model.bodies[body], self.options.scale
         pose = transform_multiply(self._world_pose, _scaled(self._static_pose[body], scale))
         if not real:
@@ -270,6 +276,7 @@ class SceneBuilder:
             inertia=scale**2 * np.asarray(record.inertia),
             label=label,
             lock_inertia=True,
+            is_kinematic=is_kinematic,
             custom_attributes=from_element(self.builder, record.element, BODY, "mjcf"),
         )
 
@@ -282,12 +289,18 @@ class SceneBuilder:
             self._add_base(self._link_of[index], anchor, body)
             return
         if not body.joints:
-            link = self._link_of[index] = self._add_link(index, self._label(body.name), True)
+            movable = body.mocap and parent < 0
+            link = self._link_of[index] = self._add_link(index, self._label(body.name), True, movable)
+            if movable:
+                self._add_mocap(body, link)
+                return
             builder.add_joint_fixed(
                 parent, link, parent_xform=anchor, label=self._label(f"{body.name}_weld"), collision_filter_parent=False
             )
             if body.mocap:
-                self.model.findings.remark("mocap bodies are welded where the file places them", body.name)
+                self.model.findings.remark(
+                    "mocap bodies are welded to parent_body where the file places them", body.name
+                )
             return
         alone = {id(self._names.tables["joint"][name]) for name in self._ties.alone}
         groups = share_joints(body.joints, alone)
@@ -455,20 +468,76 @@ class SceneBuilder:
             self.indices[record.name] = self.builder.add_tendon(tendon)
 
     def _bind_actuators(self) -> None:
+        """Finds the entries of ``Control`` of all actuators, and adds those that are no drives alone to the builder."""
         joints, scale = self._names.tables["joint"], self.options.scale
         spatial = {record.name for record in self.tendons if record.path}
-        for actuator in self.actuators:
-            if actuator.transmission == "tendon" and actuator.drive is not None:
+        limits = {record.name: record.values["effort"] for record in self.tendons}
+        controls = (self._key and self._key.ctrl) or ()
+        activations = iter((self._key and self._key.act) or ())
+        for number, actuator in enumerate(self.actuators):
+            act = next(activations, 0.0) if actuator.activated else 0.0
+            joint = joints.get(actuator.target) if actuator.transmission.startswith("joint") else None
+            if actuator.drive is not None and actuator.transmission == "tendon":
                 actuator.index = self.indices[actuator.target]
                 if actuator.drive != "tendon_f" and actuator.target in spatial:
                     actuator.factor, actuator.offset = scale * actuator.factor, scale * actuator.offset
                 continue
-            if actuator.drive is None or actuator.target not in self.dofs:
+            if actuator.drive is not None and actuator.target in self.dofs:
+                if actuator.drive != "joint_f" and joint.kind == "slide":
+                    actuator.factor, actuator.offset = scale * actuator.factor, scale * actuator.offset
+                if not actuator.activated:
+                    table = self.coords if actuator.drive == "joint_target_q" else self.dofs
+                    actuator.index = table[actuator.target]
+                    continue
+            along = actuator.target in spatial or actuator.reference or (joint is not None and joint.kind == "slide")
+            target = self._target_of(actuator)
+            efforts = (
+                limits if actuator.transmission == "tendon" else {} if joint is None else {joint.name: joint.effort}
+            )
+            ctrl = controls[number] if number < len(controls) else 0.0
+            made = target and make(
+                actuator, joint, scale if along else 1.0, efforts.get(actuator.target), ctrl, act, **target
+            )
+            if made is None:
+                actuator.drive = None
+                self.model.findings.remark(
+                    "actuators of kinds that are not simulated are kept only as data, and do nothing",
+                    f"{actuator.name} ({actuator.kind})",
+                )
                 continue
-            table = self.coords if actuator.drive == "joint_target_q" else self.dofs
-            actuator.index = table[actuator.target]
-            if actuator.drive != "joint_f" and joints[actuator.target].kind == "slide":
-                actuator.factor, actuator.offset = scale * actuator.factor, scale * actuator.offset
+            actuator.drive, actuator.factor, actuator.offset = "actuator_ctrl", 1.0, 0.0
+            actuator.index = self.builder.add_actuator(made)
+            actuator.act = actuator.index if actuator.activated else -1
+
+    def _target_of(self, actuator) -> dict | None:
+        """Label, target, dof and reference of an actuator as the builder counts them; None: the builder has no such target."""
+        target, found = actuator.target, {"label": self._label(actuator.name), "dof": 0}
+        if actuator.transmission == "tendon":
+            return {**found, "target": self.indices[target]}
+        if actuator.transmission == "site":
+            reference = self.sites.get(actuator.reference, -1) if actuator.reference else -1
+            if target not in self.sites or (actuator.reference and reference < 0):
+                return None
+            return {**found, "target": self.sites[target], "reference": reference}
+        if target not in self.joints:
+            return None
+        joint, kind = self.joints[target], self._names.tables["joint"][target].kind
+        number = self.dofs[target] - self.builder.joint_qd_start[joint]
+        return {**found, "target": joint, "dof": -1 if kind in ("ball", "free") else number}
+
+    def _relieve(self) -> None:
+        """Gives bodies the shares of their weight that are taken away."""
+        bodies = self.model.bodies
+        if not any(body.gravcomp for body in bodies):
+            return
+        declare_body_settings(self.builder)
+        shares = self.builder.custom_attributes[f"{NAMESPACE}:gravcomp"].values
+        for index, body in enumerate(bodies[1:], 1):
+            host = self._hosts.body[index]
+            if host and body.gravcomp != bodies[host].gravcomp and self._hosts.body[index] != index:
+                self.model.findings.remark("gravcomp of bodies that are merged into others is that of these", body.name)
+            elif host == index and body.gravcomp:
+                shares[self._link_of[index]] = body.gravcomp
 
     def _joint_q(self, qpos) -> dict[int, float]:
         """Converts MuJoCo's coordinates to coordinates of the builder, by index."""
@@ -489,6 +558,23 @@ class SceneBuilder:
                     values = scale * values
                 start = self.coords[joint.name]
                 result |= {start + i: float(value) for i, value in enumerate(values)}
+        return result
+
+    def _mocap_q(self, key) -> dict[int, float]:
+        """The coordinates of mocap bodies in a keyframe, by index."""
+        result = {}
+        bodies = [body for body in self.model.bodies if body.mocap]
+        for i, body in enumerate(bodies):
+            if body.name not in self.mocaps:
+                continue
+            pose = body.pose.copy()
+            if key.mpos:
+                pose[:3] = key.mpos[3 * i : 3 * i + 3]
+            if key.mquat:
+                pose[3:] = _quaternion(np.array(key.mquat[4 * i : 4 * i + 4]))
+            pose = transform_multiply(self.options.root_pose, _scaled(pose, self.options.scale))
+            start = self.builder.joint_q_start[self.mocaps[body.name]]
+            result |= {start + k: float(value) for k, value in enumerate(pose)}
         return result
 
     def _set_gravity(self) -> None:

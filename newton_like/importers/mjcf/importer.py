@@ -33,6 +33,7 @@ class MjcfImport:
         links: link index by body name; -1 for the world and bodies that are merged with it.
         frames: ``(link index, pose of the body's frame in the link)`` by body name.
         joints: joint index by joint name. Several joints of a body may be one D6 joint.
+        mocaps: index of the free joint of each mocap body, by body name. The body is kinematic: write its pose to ``State.joint_q``.
         dofs, coords: index of the first dof and of the first coordinate by joint name.
         shapes: shape index by geom name.
         sites: shape index by site name.
@@ -55,6 +56,7 @@ class MjcfImport:
     links: dict[str, int]
     frames: dict[str, tuple[int, np.ndarray]]
     joints: dict[str, int]
+    mocaps: dict[str, int]
     dofs: dict[str, int]
     coords: dict[str, int]
     shapes: dict[str, int]
@@ -118,14 +120,17 @@ def add_mjcf(
 
     * Masks, excludes, pairs and the parent rule of the file define which shapes collide. Bodies of one tree do not collide with each
       other, unless ``enable_self_collisions`` is set. A tree of 500 or more moving shapes gets its own collision group for this.
-    * ``motor``, ``position``, ``velocity``, ``intvelocity`` and linear ``general`` actuators of hinges, slides and tendons become
-      drives: gains, effort limits, targets for the controls of `keyframe`, or for 0. Others are in the report as data and in a
-      remark. Armature and damping of an actuator become those of its joint.
+    * ``motor``, ``position``, ``velocity`` and linear ``general`` actuators without activation of hinges, slides and tendons become
+      drives: gains, effort limits, targets for the controls of `keyframe`, or for 0. Other actuators on joints, tendons and sites are
+      added to ``builder.actuators``: with activation, with gains or biases that depend on length and velocity, muscles. Adhesion,
+      crank sliders, ``dcmotor``, ``pid`` and ``user`` types, and muscles along paths without ``lengthrange`` are in the report as data
+      and in a remark. Armature and damping of an actuator become those of its joint.
     * ``connect`` and ``weld`` become loop joints, and a linear ``joint`` equality becomes a mimic joint. Other ``joint`` equalities become
       rows of the custom frequency ``mujoco:equality_constraint``. Equalities that state ``solref`` or ``solimp`` are soft as in MuJoCo;
       others are rigid.
     * Tendons are added to ``builder.tendons``, and linear actuators on them become their drives.
-    * Planes are infinite, as in MuJoCo. Mocap bodies are fixed at their poses.
+    * Planes are infinite, as in MuJoCo. Mocap bodies are kinematic bodies with free joints, see ``mocaps`` of the report.
+    * ``gravcomp`` of bodies becomes the custom attribute ``mujoco:gravcomp``.
     * Settings that the file does not have are those of ``builder.default_joint_cfg`` and ``builder.default_shape_cfg``;
       ``margin`` and ``gap`` keep their meaning.
     * If some geom of the file states ``solref`` or ``solimp``, contacts of its geoms are soft as in MuJoCo; geoms that state none have

@@ -261,9 +261,7 @@ class _Parser:
         mocap = words(element, "mocap", BOOL, False)
         if mocap and place.body != 0:
             raise element.error("only bodies of the world may be mocap bodies; move it there, or drop mocap")
-        self.model.bodies.append(Body(name, place.body, pose, element, mocap))
-        if "gravcomp" in element.attributes and element.number("gravcomp") != 0.0:
-            self.model.findings.remark("gravity compensation of bodies is ignored", name)
+        self.model.bodies.append(Body(name, place.body, pose, element, mocap, element.number("gravcomp", 0.0)))
         return _Place(index, IDENTITY, self._childclass(element, place), place.ending)
 
     def _check_joints(self, body: Body) -> None:

@@ -124,6 +124,7 @@ class Body:
     Attributes:
         parent: index of the parent, -1 for the world.
         pose: pose in the parent's frame, with all joints at their reference.
+        gravcomp: share of its weight that is taken away.
         inertial: mass [kg], centre of mass [m], inertia about it [kg m^2] of ``<inertial>``, or ``None``.
         mass, com, inertia: final values, in the body's frame.
     """
@@ -133,6 +134,7 @@ class Body:
     pose: np.ndarray
     element: XmlElement
     mocap: bool = False
+    gravcomp: float = 0.0
     joints: list[Joint] = field(default_factory=list)
     inertial: tuple | None = None
     mass: float = 0.0

@@ -68,7 +68,7 @@ _SPRING = "stiffness damping frictionloss armature springlength"
 _TENDON = f"name class range limited solreflimit solimplimit margin actuatorfrcrange actuatorfrclimited {_SPRING}"
 _ACTUATOR = (
     "name class joint jointinparent tendon site body slidersite refsite cranksite cranklength gear ctrlrange ctrllimited "
-    "forcerange forcelimited actrange actlimited inheritrange armature damping"
+    "forcerange forcelimited actrange actlimited actearly lengthrange inheritrange armature damping"
 )
 _SERVO = f"{_ACTUATOR} kp kv dampratio timeconst"
 _SHORTCUTS = {
@@ -78,11 +78,12 @@ _SHORTCUTS = {
     "velocity": f"{_ACTUATOR} kv",
     "intvelocity": _SERVO.replace(" timeconst", ""),
     "damper": f"{_ACTUATOR} kv",
+    "muscle": f"{_ACTUATOR} timeconst tausmooth range force scale lmin lmax vmax fpmax fvmax",
     "cylinder": f"{_ACTUATOR} area diameter bias timeconst",
 }
 _JOINT = (
     "name class type pos axis ref range limited stiffness damping springref springdamper armature frictionloss "
-    "actuatorfrcrange actuatorfrclimited solreflimit solimplimit margin"
+    "actuatorfrcrange actuatorfrclimited actuatorgravcomp solreflimit solimplimit margin"
 )
 _ATTRIBUTES = {
     "mujoco": "model",
@@ -91,7 +92,7 @@ _ATTRIBUTES = {
         "boundmass boundinertia settotalmass fusestatic discardvisual strippath fitaabb"
     ),
     "worldbody": "name",
-    "body": f"name childclass mocap {_PLACE}",
+    "body": f"name childclass mocap gravcomp {_PLACE}",
     "frame": f"name childclass {_PLACE}",
     "replicate": "count offset euler sep childclass",
     "inertial": f"mass diaginertia fullinertia {_PLACE}",
@@ -134,7 +135,7 @@ _UNUSED_ATTRIBUTES = {
     "hfield": "content_type",
     "worldbody": "",
     **dict.fromkeys(("tendon", "fixed", "spatial"), "group user material rgba width"),
-    **dict.fromkeys(_SHORTCUTS, "group user lengthrange"),
+    **dict.fromkeys(_SHORTCUTS, "group user"),
     "material": ("emission metallic reflectance roughness shininess specular texrepeat texture texuniform"),
 }
 

@@ -12,6 +12,8 @@ import warp as wp
 
 from newton_like.coercion import as_flag, as_index, as_list, as_matrix33, as_number, as_vector
 from newton_like.geometry.transforms import as_transform
+from newton_like.model.actuators import NUMBERS as ACTUATOR_NUMBERS
+from newton_like.model.actuators import Actuator
 from newton_like.model.builder.approximation import ApproximationMethods
 from newton_like.model.builder.collapse import collapse_fixed_joints
 from newton_like.model.builder.custom import CustomMethods
@@ -49,7 +51,7 @@ _SETTINGS = {
 }
 """Functions that check and convert the values of attributes that are not lists."""
 
-_OTHER_ATTRIBUTES = ("gravity", "tendons", "world_label", "world_gravity")
+_OTHER_ATTRIBUTES = ("actuators", "gravity", "tendons", "world_label", "world_gravity")
 
 _SKIPPED = {
     f"skip_{part}": (OneOf((True, False)), "give True or False")
@@ -66,6 +68,7 @@ _OF_MODELS = (
     "joint_coord_world_start", "joint_dof_world_start", "joint_world_start", "made_by", "max_dofs_per_articulation",
     "max_joints_per_articulation", "requires_grad", "shape_collision_radius", "shape_hull_count", "shape_hull_first",
     "shape_world_start", "tendon_count", "tendon_label", "tendon_world", "version", *(f"tendon_{name}" for name in TENDON_ARRAYS),
+    *(f"actuator_{name}" for name in ("count", "label", "world", "ctrl", "act", *ACTUATOR_NUMBERS)),
 )  # fmt: skip
 """Attributes of instances of :class:`Model` that a builder lacks."""
 
@@ -138,6 +141,7 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
         world_label: their names.
         world_gravity: their gravity vectors, or ``None`` where the world has that of the builder.
         tendons: see :meth:`add_tendon`.
+        actuators: see :meth:`add_actuator`.
         frames: named frames of links that were merged into others, a :class:`newton_like.model.frames.FrameTable`.
         custom_attributes, custom_frequencies: see :meth:`add_custom_attribute` and :meth:`add_custom_frequency`.
     """
@@ -166,6 +170,7 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
         self.world_label: list[str] = []
         self.world_gravity: list[tuple[float, float, float] | None] = []
         self.tendons: list[Tendon] = []
+        self.actuators: list[Actuator] = []
         self.frames = FrameTable()
         self.custom_attributes: dict[str, CustomAttribute] = {}
         self.custom_frequencies: dict[str, CustomFrequency] = {}
@@ -418,6 +423,21 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
         tendon.check(self.joint_count, self.shape_count)
         self.tendons.append(dataclasses.replace(tendon, world=self.current_world))
         return len(self.tendons) - 1
+
+    def add_actuator(self, actuator: Actuator) -> int:
+        """Adds an actuator to the current world.
+
+        Returns:
+            Its index in ``actuators``.
+
+        Raises:
+            TypeError, ValueError, IndexError: not an :class:`Actuator`, or an invalid one; a target that does not exist.
+        """
+        if not isinstance(actuator, Actuator):
+            raise TypeError(f"{actuator!r} is not an Actuator")
+        actuator.check(self.joint_count, self.shape_count, len(self.tendons))
+        self.actuators.append(dataclasses.replace(actuator, world=self.current_world))
+        return len(self.actuators) - 1
 
     def collapse_fixed_joints(self, verbose: bool = False, joints_to_keep=None) -> dict:
         """Merges welded bodies; see :func:`newton_like.model.builder.collapse.collapse_fixed_joints`."""

@@ -199,6 +199,7 @@ def _remove(builder, *, bodies: set[int], joints: set[int]) -> dict[str, dict[in
         setattr(builder, column.name, values)
     joint, shape = remap["joint"].__getitem__, remap["shape"].__getitem__
     builder.tendons = [tendon.renumbered(joint, shape) for tendon in builder.tendons]
+    builder.actuators = [actuator.renumbered(joint, shape, lambda i: i) for actuator in builder.actuators]
     builder.frames.renumber(remap["body"], remap["articulation"])
     builder._forget_neighbours()
     return remap

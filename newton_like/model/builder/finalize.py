@@ -8,6 +8,8 @@ import warp as wp
 from newton_like.arrays import check_recorded
 from newton_like.coercion import as_device, as_flag, as_vector
 from newton_like.geometry.shapes import bounding_radius
+from newton_like.model.actuators import NUMBERS as ACTUATOR_NUMBERS
+from newton_like.model.actuators import actuator_numbers
 from newton_like.model.builder.checks import Report, check_values, read_columns
 from newton_like.model.builder.checks_mass import check_masses
 from newton_like.model.builder.checks_tree import check_mimics, check_trees, check_worlds
@@ -30,6 +32,7 @@ _CONSTANT = (
     "hull_points",
     "_hull_scale",
     *(f"tendon_{name}" for name in TENDON_ARRAYS),
+    *(f"actuator_{name}" for name in ACTUATOR_NUMBERS),
 )
 """Real arrays that never require gradients."""
 
@@ -78,6 +81,7 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     layout.set("tendon_world", [tendon.world for tendon in model.tendons], "int")
     for name, numbers in tendon_numbers(builder).items():
         layout.set(f"tendon_{name}", numbers, "real")
+    _actuators(model, layout, builder)
     builder.frames.check(builder.body_count, builder.articulation_count)
     model.frames = builder.frames.copy()
     model.shape_collision_filter_pairs = PairSet(builder.shape_collision_filter_pairs)
@@ -143,6 +147,17 @@ class _Layout:
     def _cure(self) -> str:
         wider = ", or finalize with dtype=wp.float64" if self._real == np.float32 else ""
         return f"; give a number nearer to one{wider}"
+
+
+def _actuators(model: Model, layout: _Layout, builder) -> None:
+    for actuator in builder.actuators:
+        actuator.check(builder.joint_count, builder.shape_count, len(builder.tendons))
+    model.actuators = list(builder.actuators)
+    model.actuator_count = len(model.actuators)
+    model.actuator_label = [actuator.label for actuator in model.actuators]
+    layout.set("actuator_world", [actuator.world for actuator in model.actuators], "int")
+    for name, numbers in actuator_numbers(model.actuators).items():
+        layout.set(f"actuator_{name}", numbers, "real")
 
 
 def _articulations(model: Model, layout: _Layout, columns: dict) -> None:

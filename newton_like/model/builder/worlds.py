@@ -218,6 +218,17 @@ class WorldMethods:
                 )
                 for tendon in source.tendons
             ]
+            pulled = len(self.tendons) - len(source.tendons)
+            self.actuators += [
+                actuator.renumbered(
+                    lambda i, n=joint: i + n,
+                    lambda i, n=shape: i + n,
+                    lambda i, n=pulled: i + n,
+                    world=world,
+                    label=_prefixed([actuator.label], [prefix])[0],
+                )
+                for actuator in source.actuators
+            ]
         offsets = {kind: first[kind] + size[kind] * np.arange(copies) for kind in ("body", "articulation")}
         labels = _prefixed(source.frames.label, prefixes)
         self.frames.append_copies(source.frames, labels, offsets["body"], offsets["articulation"], poses)

@@ -40,6 +40,11 @@ OF_TENDONS = tuple(
     for name in ("tendon_f", "tendon_target_q", "tendon_target_qd")
 )
 """Further inputs of models with tendons."""
+OF_ACTUATORS = (
+    Port("control", "actuator_ctrl", Field("actuator_ctrl", "actuators"), needed=False),
+    Port("state_in", "actuator_act", Field("actuator_act", "actuators")),
+)
+"""Further inputs of models with actuators."""
 
 OUTPUTS = (
     Port("state_out", "joint_q", Field("q", "coords")),
@@ -47,6 +52,8 @@ OUTPUTS = (
     Port("state_out", "body_q", Field("body_q", "bodies", 7)),
     Port("state_out", "body_qd", Field("body_qd", "bodies", 6)),
 )
+ACTIVATIONS = (Port("state_out", "actuator_act", Field("actuator_act", "actuators")),)
+"""Further outputs of models with actuators."""
 
 
 class Ports:
@@ -115,4 +122,5 @@ class Ports:
 
 
 PLAIN, WITH_TENDONS = Ports(INPUTS), Ports((*INPUTS, *OF_TENDONS))
-"""The ports of models without tendons, and with some."""
+WITH_ACTUATORS = Ports((*INPUTS, *OF_TENDONS, *OF_ACTUATORS), (*OUTPUTS, *ACTIVATIONS))
+"""The ports of models without tendons and actuators, with tendons, and with actuators."""

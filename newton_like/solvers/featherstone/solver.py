@@ -15,7 +15,7 @@ from newton_like.collision.pairs import cluster_kinds, find_clusters, resolved
 from newton_like.collision.pipeline import check_contacts
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
-from newton_like.model.contact_settings import declare_contact_settings
+from newton_like.model.contact_settings import declare_body_settings, declare_contact_settings
 from newton_like.model.edits import checked_names
 from newton_like.model.equality_settings import declare_equality_settings
 from newton_like.model.graphs import Graphs, add_capture
@@ -27,7 +27,8 @@ from newton_like.programs.recording import Recording, Recordings
 from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
 from newton_like.solvers.base import SolverBase
-from newton_like.solvers.featherstone.arrays import PLAIN, WITH_TENDONS
+from newton_like.solvers.featherstone.actuators import ActuatorWatch
+from newton_like.solvers.featherstone.arrays import PLAIN, WITH_ACTUATORS, WITH_TENDONS
 from newton_like.solvers.featherstone.closures import LoopWatch
 from newton_like.solvers.featherstone.contradictions import warn_of_contradictions
 from newton_like.solvers.featherstone.report import ContactReport
@@ -145,7 +146,7 @@ class SolverFeatherstone(SolverBase):
     settings cannot be changed.
     """
 
-    supports = frozenset({"kinematic bodies", "loop joints", "tendons"})
+    supports = frozenset({"kinematic bodies", "loop joints", "tendons", "actuators"})
 
     iterations = Setting(as_count)
     substeps = Setting(as_count)
@@ -202,7 +203,8 @@ class SolverFeatherstone(SolverBase):
         self._loops = LoopWatch(model)
         warn_of_contradictions(model, self._loops.rows, "SolverFeatherstone", stacklevel=3)
         self._tendons = TendonWatch(model)
-        self.ports = WITH_TENDONS if model.tendon_count else PLAIN
+        self._actuators = ActuatorWatch(model)
+        self.ports = WITH_ACTUATORS if model.actuator_count else WITH_TENDONS if model.tendon_count else PLAIN
         self.changes = Changes(model, prescribed=True)
         self._steppers, self._given = self._make_steppers(), None
         self._watch, self._broken = ShapeWatch(model), False
@@ -229,7 +231,8 @@ class SolverFeatherstone(SolverBase):
         ``mujoco:equality_constraint``: ``equality_constraint_target``, the loop joint or the mimic joint that is the constraint; or
         ``equality_constraint_joint1``, ``equality_constraint_joint2`` (-1: none) and ``equality_constraint_polycoef``, five coefficients of
         the polynomial that gives the coordinate of the first joint; ``eq_rules`` (1: soft), ``eq_solref``, ``eq_solimp`` (the width in
-        [m] or [rad]), ``equality_constraint_enabled``.
+        [m] or [rad]), ``equality_constraint_enabled``. Of bodies: ``gravcomp``, the share of their weight that is taken away; notify
+        ``BODY_INERTIAL_PROPERTIES`` after editing it.
 
         In a contact of two shapes, a shape that states no rules has no share in the softness, and the priority 0. The solver reads the
         settings when it is made, and after ``notify_model_changed(ModelFlags.SHAPE_PROPERTIES)`` or ``JOINT_DOF_PROPERTIES``. Contacts that
@@ -240,6 +243,7 @@ class SolverFeatherstone(SolverBase):
         """
         declare_contact_settings(builder)
         declare_equality_settings(builder)
+        declare_body_settings(builder)
 
     def _settings_changed(self) -> None:
         # the next step passes the options to its recording again
@@ -258,7 +262,12 @@ class SolverFeatherstone(SolverBase):
     @compiling
     def _make_steppers(self, given: bool = False) -> list[Stepper]:
         clusters, count = find_clusters(self.model), self.model.articulation_count
-        parts = shape_kinds(self.model), self._loops.kinds(count), self._tendons.kinds(count)
+        parts = (
+            shape_kinds(self.model),
+            self._loops.kinds(count),
+            self._tendons.kinds(count),
+            self._actuators.kinds(count),
+        )
         kinds = [b"".join(found) for found in zip(*parts, strict=True)]
         kinds = cluster_kinds(kinds, clusters)
         return [Stepper(self, batch, given) for batch in find_batches(self.model, kinds, clusters)]
@@ -269,6 +278,7 @@ class SolverFeatherstone(SolverBase):
                 self._refuse_contacts()
             self._loops.accept(self.model)
             self._tendons.accept(self.model)
+            self._actuators.accept(self.model)
             self._steppers, self._given = self._make_steppers(), None
             self._outdate(moved=True)
             self._watch.accept(self.model)
@@ -284,7 +294,7 @@ class SolverFeatherstone(SolverBase):
         self._broken = False
 
     def _bonds_changed(self) -> bool:
-        found = [watch.changed(self.model) for watch in (self._loops, self._tendons)]
+        found = [watch.changed(self.model) for watch in (self._loops, self._tendons, self._actuators)]
         return any(found)
 
     def _outdate(self, names=(), moved: bool = False) -> None:
@@ -303,6 +313,11 @@ class SolverFeatherstone(SolverBase):
     def tendons(self):
         """The tendons of the model; None: there are none."""
         return self._tendons.tendons
+
+    @property
+    def actuators(self) -> ActuatorWatch:
+        """The actuators of the model."""
+        return self._actuators
 
     def graphs(self) -> list:
         """The graphs that repeat steps, and resets."""

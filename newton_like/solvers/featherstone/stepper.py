@@ -35,6 +35,7 @@ from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.robot import namespace
 from newton_like.programs.workspace import Workspace, row_sizes
+from newton_like.solvers.featherstone.actuators import ActuatorRows
 from newton_like.solvers.featherstone.closures import Closures
 from newton_like.solvers.featherstone.report import ReportTables, wants_report
 from newton_like.solvers.featherstone.specialise import BUDGET, Specialiser
@@ -45,11 +46,18 @@ log = logging.getLogger("newton_like")
 
 @cache
 def general_step(
-    width: int, real, given: bool, paired: bool, surfaces: bool = False, closed: bool = False, tensed: bool = False
+    width: int,
+    real,
+    given: bool,
+    paired: bool,
+    surfaces: bool = False,
+    closed: bool = False,
+    tensed: bool = False,
+    actuated: bool = False,
 ):
     """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`; for clusters in which bodies
     may touch each other, if `paired`; and height fields or meshes, if `surfaces`; for loop joints, if `closed`; for tendons,
-    if `tensed`."""
+    if `tensed`; for actuators, if `actuated`."""
     m = namespace(width, real, STEP_ROWS)
     return step_kernel(
         m,
@@ -59,6 +67,7 @@ def general_step(
         surfaces=surfaces,
         closed=closed,
         tensed=tensed,
+        actuated=actuated,
     )
 
 
@@ -119,6 +128,9 @@ class Stepper:
         tables.arrays.update(self.tendons.arrays)
         if self.tendons.numbers["tendons"]:
             add_tendon_laws(tables, self.tendons.laws(model), batch.count)
+        self.actuators = ActuatorRows(batch, solver.actuators, solver.tendons)
+        tables.numbers.update(self.actuators.numbers)
+        tables.arrays.update(self.actuators.arrays)
         # of the shapes and planes of candidates, once contact forces are asked for
         self._index = self._report_tables = None
         parameters = Parameters(solver.m, model, batch, tables, prescribed=True, changes=solver.changes)
@@ -128,6 +140,8 @@ class Stepper:
         self.closures.fill(work, solver.loops)
         work.tendon_index = self.tendons.index
         self.tendons.fill(work, model, solver.tendons)
+        work.actuator_index = self.actuators.index
+        self.actuators.fill(work, model)
         self._choose_kernel()
         self.kept = work.block_lanes(kept)
         # per block: how many contacts are remembered, which, and whether limits are
@@ -181,7 +195,8 @@ class Stepper:
         solver = self.solver
         paired, surfaces = self.tables.numbers["pairs"] > 0, self.tables.numbers["surface_pairs"] > 0
         closed, tensed = self.tables.numbers["loop_rows"] > 0, self.tables.numbers["tendons"] > 0
-        general = general_step(solver.width, solver.model.dtype, self.given, paired, surfaces, closed, tensed)
+        actuated = self.actuators.acts
+        general = general_step(solver.width, solver.model.dtype, self.given, paired, surfaces, closed, tensed, actuated)
         if self.given or solver.evaluator == "general" or not self.batch.template.dofs:
             return general
         special = Specialiser(self.work)
@@ -202,6 +217,7 @@ class Stepper:
             surfaces=surfaces,
             closed=closed,
             tensed=tensed,
+            actuated=actuated,
         )
 
     def refresh(self) -> bool:
@@ -211,6 +227,7 @@ class Stepper:
             stale, _ = parameters.refresh(self.solver.model)
             stale |= self.closures.fill(self.work, self.solver.loops)
             stale |= self.tendons.fill(self.work, self.solver.model, self.solver.tendons)
+            stale |= self.actuators.fill(self.work, self.solver.model)
             if self.hand_over is not None:
                 self.hand_over.read()
         except TablesChanged:

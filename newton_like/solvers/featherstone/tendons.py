@@ -8,13 +8,16 @@ import warp as wp
 from newton_like.arrays import as_numbers
 from newton_like.collision.laws import soft_table
 from newton_like.dynamics.tendons import Tendons, tree_tables
-from newton_like.kernels.dynamics.tendons import TENDON
+from newton_like.kernels.dynamics.tendons import LIMIT_LOWER, LIMIT_UPPER, REST_LOWER, REST_UPPER, TENDON
 from newton_like.kernels.solvers.tendons import tendon_force_kernel
+from newton_like.model.contact_settings import SOLIMP, SOLREF
 from newton_like.model.edits import OTHERS, SHAPES, edits_of
+from newton_like.solvers.featherstone.actuators import add_lines
+from newton_like.types import MAXVAL
 
 
 class TendonWatch:
-    """The tendons of a model, as a solver knows them.
+    """The tendons of a model, as a solver knows them, and the rows of actuators that pull no tendon.
 
     Args:
         model: the model.
@@ -32,7 +35,7 @@ class TendonWatch:
 
     def accept(self, model) -> None:
         """Records the tendons as the known ones."""
-        self.tendons = checked_tendons(model) if model.tendons else None
+        self.tendons = checked_tendons(model) if model.tendons or model.actuators else None
         self._count, self._since = len(model.tendons), edits_of(model).version
 
     def changed(self, model) -> bool:
@@ -52,7 +55,7 @@ class TendonWatch:
         """What the tendons of each articulation have in common with those of others that can share a batch with it."""
         if self.tendons is None:
             return [b""] * articulations
-        known = {items: repr(items.tendons).encode() for items in dict.fromkeys(self.tendons.items)}
+        known = {items: repr((items.tendons, items.lines)).encode() for items in dict.fromkeys(self.tendons.items)}
         return [known[items] for items in self.tendons.items]
 
 
@@ -63,6 +66,7 @@ def checked_tendons(model) -> Tendons:
         ValueError: see :class:`TendonWatch`.
     """
     tendons = Tendons(model)
+    add_lines(model, tendons)
     for name in ("stiffness", "damping", "armature", "target_ke", "target_kd", "effort_limit", "friction"):
         numbers = getattr(model, f"tendon_{name}").numpy()
         wrong = ~(np.isfinite(numbers) & (numbers >= 0.0))
@@ -124,19 +128,19 @@ class TendonRows:
         ]
         records = [x[:, : size * TENDON] for x, size in zip(found, sizes, strict=True)]
         items = [x[:, size * TENDON :] for x, size in zip(found, sizes, strict=True)]
-        return np.concatenate([*records, *items], axis=1)
+        line = np.zeros(TENDON)
+        line[[REST_UPPER, LIMIT_UPPER]], line[[REST_LOWER, LIMIT_LOWER]] = MAXVAL, -MAXVAL
+        lines = np.tile(line, (len(self.index), self.numbers["tendons"] - self.index.shape[1]))
+        of_lines = [tendons.line_numbers(self.batch.articulations + i) for i in range(self.batch.template.trees)]
+        return np.concatenate([*records, lines, *items, *of_lines], axis=1)
 
     def laws(self, model) -> np.ndarray:
         """The laws of the limits, ``[count or 1, tendons, LAW_TABLE]``."""
-        ours = [[model.tendons[n] for n in own] for own in self.index]
-        same = all([_law(t) for t in own] == [_law(t) for t in ours[0]] for own in ours[1:])
-        ours = ours[:1] if same else ours
-        flat = [tendon for own in ours for tendon in own]
-        table = soft_table(
-            np.array([t.solref_limit for t in flat]),
-            np.array([t.solimp_limit for t in flat]),
-            np.array([t.margin for t in flat]),
-        )
+        lines = [_LAW_OF_LINES] * (self.numbers["tendons"] - self.index.shape[1])
+        ours = [[_law(model.tendons[n]) for n in own] + lines for own in self.index]
+        ours = ours[:1] if all(own == ours[0] for own in ours[1:]) else ours
+        solref, solimp, margin = zip(*(law for own in ours for law in own), strict=True)
+        table = soft_table(np.array(solref), np.array(solimp), np.array(margin))
         return table.reshape(len(ours), -1, table.shape[-1])
 
     def fill(self, work, model, tendons: Tendons | None) -> bool:
@@ -165,7 +169,7 @@ class TendonRows:
             kept: its memory that outlives a step.
             force: the array.
         """
-        if not self.numbers["tendons"]:
+        if not self.index.size:
             return
         if self._index is None:
             self._index = wp.array(self.index, dtype=wp.int32, device=work.device)
@@ -176,6 +180,10 @@ class TendonRows:
             outputs=[force],
             device=work.device,
         )
+
+
+_LAW_OF_LINES = SOLREF, SOLIMP, 0.0
+"""Rows of actuators have no limits."""
 
 
 def _law(tendon) -> tuple:

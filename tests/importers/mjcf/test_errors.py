@@ -164,6 +164,26 @@ WRONG_FILES = {
         model("", after='<actuator><motor joint="k"/></actuator>'),
         ["line 5", "<motor>", "joint 'k'", ": j"],
     ),
+    "actuator relative to an unknown site": (
+        model(
+            "",
+            after='<actuator><motor site="s" refsite="r"/></actuator>',
+        ),
+        ["line 5", "<motor>", "site 'r'", "refsite"],
+    ),
+    "crank of an unknown site": (
+        model("", after='<actuator><motor slidersite="s" cranksite="r"/></actuator>'),
+        ["line 5", "<motor>", "cranksite 'r'"],
+    ),
+    "negative time constant of a filter": (
+        model("", after='<actuator><general joint="j" dyntype="filter" dynprm="-1"/></actuator>'),
+        ["line 5", "<general>", "time constant -1"],
+    ),
+    "negative time constant of a muscle": (
+        model("", after='<actuator><muscle joint="j" timeconst=".01 -.04"/></actuator>'),
+        ["line 5", "<muscle>", "time constant -0.04"],
+    ),
+    "muscle of nothing": (model("", after="<actuator><muscle/></actuator>"), ["line 5", "<muscle>", "joint='...'"]),
     "same actuator twice": (
         model("", after='<actuator><motor name="x" joint="j"/><motor name="x" joint="j"/></actuator>'),
         ["line 5", "<motor name='x'>", "actuator 'x'"],

@@ -233,14 +233,13 @@ def test_defaults_of_actuators_are_shared_by_all_kinds(rng):
 @pytest.mark.parametrize(
     "xml",
     [
-        '<damper joint="j" kv="2" ctrlrange="0 1"/>',
-        '<muscle joint="j" lengthrange="-1 1"/>',
-        '<general joint="j" biastype="affine" biasprm="0 5 0"/>',
-        '<motor site="s" gear="0 0 1 0 0 0"/>',
+        '<muscle site="s" lengthrange="-1 1"/>',
+        '<general joint="j" gaintype="user"/>',
+        '<motor slidersite="s" cranksite="s" cranklength="1"/>',
         '<adhesion body="a" gain="3" ctrlrange="0 1"/>',
     ],
 )
-def test_actuators_that_no_drive_can_do_are_kept_and_named(xml):
+def test_actuators_that_are_not_simulated_are_kept_and_named(xml):
     with pytest.warns(MjcfWarning, match=rf"actuator.*\(1\): actuator_0 \({xml[1:].split()[0]}\)"):
         report = ModelBuilder().add_mjcf(hinge('<site name="s"/>', f"<actuator>{xml}</actuator>"))
     (made,) = report.actuators

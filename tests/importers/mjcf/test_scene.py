@@ -19,7 +19,7 @@ from newton_like.importers.mjcf import MjcfWarning
 from newton_like.importers.xml_source import MissingFileError
 from newton_like.model.builder.builder import ModelBuilder
 from newton_like.solvers import SolverFeatherstone
-from newton_like.types import GeoType, JointType, ShapeFlags
+from newton_like.types import BodyFlags, GeoType, JointType, ShapeFlags
 from tests.support.mjcf_peer import MjcfPeer
 from tests.support.mjcf_texts import BOX, U_FACES, U_MESH, U_POINTS, load, model
 from tests.support.random_mjcf import text
@@ -413,11 +413,11 @@ def test_a_clean_file_warns_of_nothing():
     assert not report.remarks and not report.not_understood and not report.unused
 
 
-def test_mocap_bodies_are_welded_and_named():
-    with pytest.warns(MjcfWarning, match=r"mocap.*\(1\): body_1"):
-        builder = ModelBuilder()
-        builder.add_mjcf(model(f'<body mocap="true" pos="1 2 3">{BOX}</body>'))
-    assert builder.joint_type == [JointType.FIXED]
+def test_mocap_bodies_are_kinematic():
+    builder = ModelBuilder()
+    report = builder.add_mjcf(model(f'<body name="hand" mocap="true" pos="1 2 3">{BOX}</body>'))
+    assert report.mocaps == {"hand": 0} and builder.joint_type == [JointType.FREE]
+    assert builder.body_flags == [BodyFlags.KINEMATIC] and builder.joint_q == [1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize("name", ["nv_ant.xml", "humanoid.xml"])

@@ -1,0 +1,387 @@
+"""Actuators of a batch in the solver: the rows that they pull, and the numbers that kernels read of them."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import warp as wp
+
+from newton_like.arrays import as_numbers
+from newton_like.dynamics.matrices import mass_matrix
+from newton_like.dynamics.names import names_of
+from newton_like.dynamics.tendons import Tendons, tendon_jacobian, tendons_of
+from newton_like.geometry.transforms import quat_rotate
+from newton_like.kernels.dynamics.tendons import CENTER, END, ITEM_NUMBERS, JOINT, SCALE, SIDE, START
+from newton_like.kernels.solvers.actuators import ACC0, GAIN_PRM, PEAK
+from newton_like.kernels.tree import WRENCH
+from newton_like.model.actuators import BIASES, DRIVES, DYNAMICS, GAINS
+from newton_like.model.edits import BODIES, OTHERS, edits_of
+from newton_like.model.joint_types import JOINT_TYPES
+
+_WORLD = -1
+_ORDER = (
+    "gear", "gainprm", "biasprm", "dynprm", "ctrlrange", "forcerange", "actrange", "lengthrange", "acc0", "factor", "offset",
+)  # fmt: skip
+"""The arrays ``actuator_*`` in the order of a record of `kernels.solvers.actuators`. Of the gears it has the first one."""
+
+
+class ActuatorTable:
+    """The actuators of a model, by articulations, for one version of the model.
+
+    Attributes:
+        index: for each articulation, indices of its actuators in the model, in their order there.
+        integers: types of gain, bias and dynamics, and whether it is early, for each of them.
+        tendons: the index in the model of the tendon that each of them pulls; -1: none.
+        lines: items of the row of each of them, see :class:`newton_like.dynamics.tendons.TendonItems`; None: no row of its own.
+        numbers: ``ITEM_NUMBERS`` numbers of each item.
+        entries: entry of a drive and the coordinate or dof of it, counted from the first one of the articulation.
+
+    Raises:
+        ValueError: an actuator pulls several articulations or none; its joint has no such coordinate; its gain or bias depends on a
+            length that is not supported.
+    """
+
+    def __init__(self, model):
+        count = model.articulation_count
+        self.index: list[list[int]] = [[] for _ in range(count)]
+        self.integers, self.tendons, self.lines, self.numbers, self.entries = (
+            [[] for _ in range(count)] for _ in range(5)
+        )
+        if not model.actuators:
+            return
+        self._names, self._labels, self._pulled = names_of(model), model.joint_label, model.tendons
+        names = ("joint_type", "joint_articulation", "joint_q_start", "joint_qd_start", "joint_parent", "joint_child")
+        self._joints = {name.removeprefix("joint_"): getattr(model, name).numpy().tolist() for name in names}
+        self._anchors = [getattr(model, name).numpy().astype(np.float64) for name in ("joint_X_p", "joint_X_c")]
+        self._shapes = model.shape_body.numpy().tolist(), model.shape_transform.numpy().astype(np.float64)
+        self._gears = model.actuator_gear.numpy().astype(np.float64)
+        for n, actuator in enumerate(model.actuators):
+            self._add(n, actuator)
+
+    def _add(self, n: int, actuator) -> None:
+        what = f"actuator '{actuator.label}' (index {n})"
+        tendon, line, numbers, entry = -1, None, None, (0, 0)
+        if actuator.transmission == "tendon":
+            tendon = actuator.target
+            if tendon >= len(self._pulled):
+                raise ValueError(
+                    f"{what} pulls the tendon {tendon}, but the model has {len(self._pulled)}; remove it from model.actuators"
+                )
+            a = None
+        elif actuator.transmission == "site":
+            a, line, numbers = self._site(what, n, actuator)
+        else:
+            a, line, numbers, entry = self._joint(what, n, actuator)
+        if a is None:
+            a = self._owner(tendon)
+        if a < 0:
+            raise ValueError(f"{what} pulls nothing that is in an articulation; name a target of a robot")
+        if line is not None and not numbers[0][SCALE] and line[0][0] == WRENCH and self._has_length(actuator):
+            raise ValueError(
+                f"{what}: the force of an actuator on a site without reference, or on a ball or free joint, cannot depend on a length;"
+                " give it a bias of type 'none', or affine in the velocity alone"
+            )
+        self.index[a].append(n)
+        types = GAINS.index(actuator.gain), BIASES.index(actuator.bias), DYNAMICS.index(actuator.dynamics)
+        self.integers[a].append((*types, int(actuator.actearly)))
+        self.tendons[a].append(tendon)
+        self.lines[a].append(line)
+        self.numbers[a].append(numbers)
+        self.entries[a].append(entry)
+
+    def _owner(self, tendon: int) -> int:
+        """The articulation of a tendon; its other parts are checked by `Tendons`."""
+        tendon = self._pulled[tendon]
+        if tendon.joints:
+            return self._joints["articulation"][tendon.joints[0][0]]
+        bodies = [self._shapes[0][entry[1]] for entry in tendon.path if entry[0] != "pulley" and entry[1] >= 0]
+        owners = [int(self._names.articulation[body]) for body in bodies if body >= 0]
+        return owners[0] if owners else -1
+
+    @staticmethod
+    def _has_length(actuator) -> bool:
+        slopes = [
+            prm[1]
+            for kind, prm in ((actuator.gain, actuator.gainprm), (actuator.bias, actuator.biasprm))
+            if kind == "affine"
+        ]
+        return actuator.is_muscle or any(slopes)
+
+    def _link(self, body: int) -> int:
+        return _WORLD if body < 0 else int(self._names.link[body])
+
+    def _joint(self, what: str, n: int, actuator) -> tuple:
+        joints, j = self._joints, actuator.target
+        a, kind = joints["articulation"][j], JOINT_TYPES[joints["type"][j]]
+        if a < 0:
+            raise ValueError(f"{what}: joint '{self._labels[j]}' closes a loop; name a joint of an articulation")
+        first = int(self._names.start[a])
+        dofs = joints["qd_start"][j + 1] - joints["qd_start"][j]
+        if kind.has_quaternion != (actuator.dof < 0) or actuator.dof >= dofs or kind.limits_distance:
+            raise ValueError(
+                f"{what}: joint '{self._labels[j]}' (index {j}) has no dof {actuator.dof} that is a length or an angle; give"
+                " dof=-1 for a whole BALL or FREE joint, or another joint"
+            )
+        if actuator.dof >= 0:
+            dof = joints["qd_start"][j] - joints["qd_start"][first] + actuator.dof
+            coord = joints["q_start"][j] - joints["q_start"][first] + actuator.dof
+            if actuator.drive is not None:
+                entry = 1 + DRIVES.index(actuator.drive)
+                return a, None, None, (entry, coord if entry == 1 else dof)
+            numbers = np.zeros(ITEM_NUMBERS)
+            numbers[SCALE] = 1.0
+            return a, ((JOINT, dof, coord, -2, -2),), [numbers], (0, 0)
+        parent, child = (self._link(joints[name][j]) for name in ("parent", "child"))
+        gear, inside = self._gears[n], actuator.transmission == "jointinparent"
+        torque = np.zeros(ITEM_NUMBERS)
+        if kind.turns_only:
+            # in the frame of the parent's anchor or of the child's
+            torque[SIDE : SIDE + 3] = quat_rotate(self._anchors[0 if inside else 1][j, 3:], gear[:3])
+            return a, ((WRENCH, child, parent, parent if inside else child, -2),), [torque], (0, 0)
+        force = np.zeros(ITEM_NUMBERS)
+        force[CENTER : CENTER + 3], torque[SIDE : SIDE + 3] = gear[:3], gear[3:]
+        items = (WRENCH, child, parent, parent, -2), (WRENCH, child, parent, parent if inside else child, -2)
+        return a, items, [force, torque], (0, 0)
+
+    def _site(self, what: str, n: int, actuator) -> tuple:
+        bodies, poses = self._shapes
+        own, reference = actuator.target, actuator.reference
+        gear, numbers = self._gears[n], np.zeros(ITEM_NUMBERS)
+        axes = own if reference < 0 else reference
+        numbers[START : START + 3] = poses[own, :3]
+        numbers[CENTER : CENTER + 3] = quat_rotate(poses[axes, 3:], gear[:3])
+        numbers[SIDE : SIDE + 3] = quat_rotate(poses[axes, 3:], gear[3:])
+        if reference >= 0:
+            numbers[END : END + 3] = poses[reference, :3]
+            numbers[SCALE] = float(not gear[3:].any())
+        owners = {int(self._names.articulation[bodies[s]]) for s in (own, axes) if bodies[s] >= 0}
+        if len(owners) != 1:
+            raise ValueError(f"{what} acts on {len(owners)} articulations; name sites of one")
+        ends = self._link(bodies[own]), _WORLD if reference < 0 else self._link(bodies[reference])
+        return owners.pop(), ((WRENCH, *ends, self._link(bodies[axes]), -2),), [numbers]
+
+
+_tables: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def table_of(model) -> ActuatorTable:
+    """The actuators of a model; found again after :meth:`Model.notify_changed`.
+
+    Raises:
+        ValueError: see :class:`ActuatorTable`.
+    """
+    known = _tables.get(model)
+    if known is None or known[0] != (model.version, len(model.actuators)):
+        known = _tables[model] = (model.version, len(model.actuators)), ActuatorTable(model)
+    return known[1]
+
+
+def add_lines(model, tendons: Tendons) -> None:
+    """Adds the rows of actuators that pull no tendon."""
+    if model.actuators:
+        table = table_of(model)
+        items = [[line for line in x if line is not None] for x in table.lines]
+        tendons.add_lines(items, [[y for line in x if line is not None for y in line] for x in table.numbers])
+
+
+class ActuatorWatch:
+    """The actuators of a model, and its bodies that are relieved of weight, as a solver knows them.
+
+    Attributes:
+        table: the :class:`ActuatorTable`; None: the model has none.
+        relieved: whether a body is relieved of weight.
+    """
+
+    def __init__(self, model):
+        self.accept(model)
+
+    def accept(self, model) -> None:
+        """Records the actuators as the known ones."""
+        self.table = table_of(model) if model.actuators else None
+        self.relieved = is_relieved(model)
+        self._count, self._since = len(model.actuators), edits_of(model).version
+        self._check(model)
+
+    def _check(self, model) -> None:
+        times = {"filter": 1, "filterexact": 1, "muscle": 2}
+        if not model.actuators:
+            return
+        numbers = model.actuator_dynprm.numpy()
+        for n, actuator in enumerate(model.actuators):
+            for time in numbers[n, : times.get(actuator.dynamics, 0)]:
+                if not time >= 0.0:
+                    raise ValueError(
+                        f"actuator '{actuator.label}' (index {n}): the time constant {time:g} in actuator_dynprm must be at least 0"
+                    )
+
+    def changed(self, model) -> bool:
+        """Whether actuators came or went since :meth:`accept`, or pull something else."""
+        if len(model.actuators) != self._count:
+            return True
+        edits = edits_of(model)
+        if max(edits.last[OTHERS], edits.last[BODIES]) <= self._since:
+            return False
+        self._check(model)
+        self._since = edits.version
+        if self.relieved != is_relieved(model):
+            return True
+        if self.table is None:
+            return False
+        return any(
+            (a.gain, a.bias, a.dynamics) != (GAINS[x], BIASES[y], DYNAMICS[z])
+            for own, known in zip(self.table.index, self.table.integers, strict=True)
+            for a, (x, y, z, _) in zip((model.actuators[n] for n in own), known, strict=True)
+        )
+
+    def kinds(self, articulations: int) -> list[bytes]:
+        """What the actuators of each articulation have in common with those of others that can share a batch with it."""
+        if self.table is None:
+            return [b""] * articulations
+        t = self.table
+        parts = zip(
+            t.integers,
+            t.entries,
+            (_local(x) for x in t.tendons),
+            ([y is None for y in x] for x in t.lines),
+            strict=True,
+        )
+        return [repr(x).encode() for x in parts]
+
+
+def _local(tendons: list[int]) -> list[int]:
+    """Indices of tendons relative to the first one."""
+    first = min((n for n in tendons if n >= 0), default=0)
+    return [n - first if n >= 0 else -1 for n in tendons]
+
+
+def weights(model) -> np.ndarray | None:
+    """Shares of the weight of bodies that are taken away, ``[body_count]``; None: nobody said."""
+    if "mujoco:gravcomp" not in model.custom_attributes:
+        return None
+    return model.mujoco.gravcomp.numpy().astype(np.float64)
+
+
+def is_relieved(model) -> bool:
+    """Whether some body is relieved of weight."""
+    shares = weights(model)
+    return shares is not None and bool(shares.any())
+
+
+class ActuatorRows:
+    """The actuators of a batch.
+
+    Args:
+        batch: a :class:`newton_like.programs.template.Batch`, whose clusters have the same actuators.
+        watch: the actuators of its model.
+        tendons: the :class:`newton_like.dynamics.tendons.Tendons` of the model; None: there are none.
+
+    Attributes:
+        numbers, arrays: fields of the kernels' ``Tree``.
+        index: the actuators of each cluster in the model, ``[count, actuators]``.
+    """
+
+    def __init__(self, batch, watch: ActuatorWatch, tendons: Tendons | None):
+        self.batch, self._known = batch, None
+        self.index = np.zeros((batch.count, 0), dtype=int)
+        self.numbers, self.arrays = {"actuators": 0, "relieved": int(watch.relieved)}, {}
+        table, template = watch.table, batch.template
+        if table is None:
+            return
+        own = [[n for i in range(template.trees) for n in table.index[a + i]] for a in batch.articulations]
+        self.index = np.array(own, dtype=int).reshape(batch.count, len(own[0]))
+        self.numbers["actuators"] = self.index.shape[1]
+        if not self.index.size:
+            return
+        start = int(batch.articulations[0])
+        pulled = [n for i in range(template.trees) for n in tendons.index[start + i]]
+        rows, line = [], len(pulled)
+        for i in range(template.trees):
+            a, first = start + i, int(template.tree_at[i])
+            for k, integers in enumerate(table.integers[a]):
+                entry, place = table.entries[a][k]
+                place += int(template.q_at[first] if entry == 1 else template.dof_at[first]) if entry else 0
+                row = -1
+                if table.tendons[a][k] >= 0:
+                    row = pulled.index(table.tendons[a][k])
+                elif table.lines[a][k] is not None:
+                    row, line = line, line + 1
+                rows.append((*integers, row, entry, place))
+        self.arrays = {"actuator_table": np.array(rows, dtype=int).reshape(-1)}
+
+    @property
+    def acts(self) -> bool:
+        """Whether there is anything to do in a step."""
+        return self.numbers["actuators"] > 0 or self.numbers["relieved"] > 0
+
+    def vectors(self, model) -> np.ndarray:
+        """The numbers of the actuators of each cluster and then of its bodies, ``[count, ...]``."""
+        columns = []
+        for name in _ORDER:
+            numbers = getattr(model, f"actuator_{name}").numpy().astype(np.float64)
+            numbers = numbers[:, :1] if name == "gear" else numbers[:, None] if numbers.ndim == 1 else numbers
+            columns.append(numbers[self.index])
+        records = np.concatenate(columns, axis=2)
+        for k, actuator in enumerate(self._first(model)):
+            # the gear of a wrench is in the wrench
+            if actuator.transmission == "site" or (actuator.transmission != "tendon" and actuator.dof < 0):
+                records[:, k, 0] = 1.0
+        self._fill_acc0(model, records)
+        found = records.reshape(len(records), -1)
+        if not self.numbers["relieved"]:
+            return found
+        slots = np.asarray(self.batch.template.body_slot, dtype=int)
+        bodies = np.asarray(self.batch.body_start, dtype=int)[:, None] + slots
+        return np.concatenate([found, weights(model)[bodies]], axis=1)
+
+    def _fill_acc0(self, model, records: np.ndarray) -> None:
+        """The accelerations by a unit force, of muscles that need them and do not state them."""
+        peaks, known = records[..., GAIN_PRM + PEAK], records[..., ACC0]
+        muscles = [
+            (k, actuator)
+            for k, actuator in enumerate(self._first(model))
+            if actuator.is_muscle and ((peaks[:, k] < 0.0) & (known[:, k] == 0.0)).any()
+        ]
+        if not muscles:
+            return
+        state = model.state(requires_grad=False)
+        inertia = mass_matrix(model, state).numpy().astype(np.float64)
+        jacobian = tendon_jacobian(model, state).numpy().astype(np.float64) if model.tendons else None
+        starts, first = model.joint_qd_start.numpy(), model.joint_qd_start.numpy()[names_of(model).start]
+        owner, gears = model.joint_articulation.numpy(), model.actuator_gear.numpy()[:, 0]
+        places = {n: (a, i) for a, own in enumerate(tendons_of(model).index) for i, n in enumerate(own)}
+        for k, _ in muscles:
+            for c in np.flatnonzero((peaks[:, k] < 0.0) & (known[:, k] == 0.0)):
+                actuator = model.actuators[self.index[c, k]]
+                if actuator.transmission == "tendon":
+                    a, at = places[actuator.target]
+                    row = jacobian[a, at]
+                else:
+                    a = int(owner[actuator.target])
+                    row = np.zeros(inertia.shape[1])
+                    row[starts[actuator.target] - first[a] + actuator.dof] = 1.0
+                moved = np.flatnonzero(np.diag(inertia[a]) > 0.0)
+                found = np.linalg.solve(inertia[a][np.ix_(moved, moved)], gears[self.index[c, k]] * row[moved])
+                known[c, k] = np.linalg.norm(found)
+
+    def _first(self, model) -> list:
+        """The actuators of the first cluster, whose kinds are those of all."""
+        return [model.actuators[n] for n in self.index[0]] if self.index.size else []
+
+    def fill(self, work, model) -> bool:
+        """Brings the numbers into the struct ``Tree`` of a workspace. Returns whether launches have to be recorded again."""
+        if not self.acts:
+            return False
+        vectors = self.vectors(model)
+        if self._known is not None and np.array_equal(self._known, vectors):
+            return False
+        self._known = vectors
+        T, real, width = work.T, work.m.real, work.m.width
+        T.actuators_vary = int((vectors != vectors[:1]).any())
+        T.actuator_uniform = wp.array(vectors[0], dtype=real, device=work.device)
+        T.actuator_varying = work.block_lanes(vectors.shape[1] if T.actuators_vary else 0)
+        if T.actuators_vary:
+            filled = np.concatenate([vectors, np.repeat(vectors[-1:], work.blocks * width - len(vectors), axis=0)])
+            filled = filled.reshape(work.blocks, width, -1).transpose(0, 2, 1)
+            wp.copy(as_numbers(T.actuator_varying, real, width), wp.array(filled, dtype=real, device=work.device))
+        return True

@@ -10,7 +10,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
-from newton_like.kernels.simd import C_NAME, FUSE, simd_types
+from newton_like.kernels.simd import C_NAME, FUSE, shrink_code, simd_types
 from newton_like.kernels.solvers.contact_rows import (
     CONTACT,
     MU_ROLL,
@@ -178,9 +178,8 @@ def _visit_code(width: int, real, listed: bool) -> str:
     def disc(x: str, y: str, bound: str, at: int) -> str:
         """Statements: the impulses at p + at, p + at + 1 <- (x, y) in the disc of radius `bound`; d_x, d_y <- their changes."""
         return f"""simd d_{x}, d_{y}; {{
-            const simd square = {x} * {x} + ({y} * {y} + real_t(1.0e-30));
-            const simd length = __builtin_elementwise_sqrt(square), most = {bound};
-            const simd shrink = most < length ? most / length : simd(1);
+            const simd square = {x} * {x} + ({y} * {y} + real_t(1.0e-30)), bound = {bound};
+            simd shrink; {shrink_code(width, real, "shrink")}
             const simd one = p[{at}], two = p[{at + 1}], short_one = {x} * shrink, short_two = {y} * shrink;
             const simd new_one = on * (short_one - one) + one, new_two = on * (short_two - two) + two;
             p[{at}] = new_one; p[{at + 1}] = new_two; d_{x} = new_one - one; d_{y} = new_two - two; }}"""

@@ -326,7 +326,7 @@ class Emitter:
         if name == "shrink":
             bound, square = arguments
             if width == 1:
-                return f"[&] {{ const real_t length = wp::sqrt({square}); return {bound} < length ? {bound} / length : real_t(1); }}()"
+                return f"({bound} < wp::sqrt({square}) ? {bound} / wp::sqrt({square}) : real_t(1))"
             code = shrink_code(width, self.real)
             return f"[&] {{ {FUSE}const simd bound = {bound}, square = {square}; simd out; {code} return out; }}()"
         if width == 1:

@@ -15,7 +15,7 @@ import types
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.simd import C_NAME, FUSE, atan2_code, simd_types, sincos_code, valid_code
+from newton_like.kernels.simd import C_NAME, FUSE, atan2_code, shrink_code, simd_types, sincos_code, valid_code
 
 
 def _native(width: int, real, statements: str, *names: str) -> str:
@@ -120,6 +120,11 @@ def _scalar_math(real) -> types.SimpleNamespace:
     @wp.func
     def sqrt(a: lane) -> lane:
         return wp.sqrt(a)
+
+    @wp.func
+    def shrink(bound: lane, square: lane) -> lane:
+        length = wp.sqrt(square)
+        return wp.where(bound < length, bound / length, real(1.0))
 
     @wp.func
     def floor(a: lane) -> lane:
@@ -264,6 +269,9 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
 
     @wp.func_native(code("out = __builtin_elementwise_sqrt(a);", "a"))
     def sqrt(a_: lane) -> lane: ...
+
+    @wp.func_native(code(shrink_code(width, real), "bound", "square"))
+    def shrink(bound_: lane, square_: lane) -> lane: ...
 
     @wp.func_native(code("out = __builtin_elementwise_floor(a);", "a"))
     def floor(a_: lane) -> lane: ...

@@ -133,7 +133,7 @@ STEP = (
     Row("packed_impulse", "their impulses", lambda n: n.packed * n.contact_rows * n.candidates, "kernel"),
     Row("packed_swept", "these after the last sweep", lambda n: n.packed * n.contact_rows * n.candidates, "kernel"),
     Row("packed_start", "these with which the next sweep starts", lambda n: n.packed * n.contact_rows * n.candidates, "kernel"),
-    Row("packed_worlds", "one for worlds whose contacts are in slots", _one, "kernel"),
+    Row("packed_worlds", "one more than the slots of a world whose contacts are in slots, else zero", _one, "kernel"),
     Row("material", "material of a contact", lambda n: 6, "pairs"),
     # a pair of shapes that is looked at
     Row("tree_mass", "masses of trees", lambda n: n.trees if n.pairs else 0, "pairs"),

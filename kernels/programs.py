@@ -18,6 +18,7 @@ from newton_like.kernels.collision.pairs.patches import patch_program
 from newton_like.kernels.collision.pairs.polytope import polytope_program
 from newton_like.kernels.collision.pairs.round import round_pairs
 from newton_like.kernels.collision.pairs.shapes import pair_shape_program
+from newton_like.kernels.collision.pairs.spheres import sphere_bounds
 from newton_like.kernels.collision.pairs.support import support_program
 from newton_like.kernels.collision.plane import plane_collision
 from newton_like.kernels.collision.segments import segment_program
@@ -132,6 +133,7 @@ LAYERS = (
     box_pairs,
     pair_dispatch,
     box_bounds,
+    sphere_bounds,
     pair_detection,
     found_points,
     field_program,

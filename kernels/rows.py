@@ -170,8 +170,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def disc(t, p: int, x: m.lane, y: m.lane, bound: m.lane, on: m.lane, mem):
         """Sets the impulses at p and p + 1 to (x, y) projected onto the disc of radius `bound`, in lanes where `on` is one."""
-        length = m.sqrt(m.fma(x, x, m.fma(y, y, m.fill(real(1.0e-30)))))
-        shrink = m.where_lt(bound, length, m.div(bound, length), m.fill(real(1.0)))
+        shrink = m.shrink(bound, m.fma(x, x, m.fma(y, y, m.fill(real(1.0e-30)))))
         old = m.get(mem, p, t)
         m.put(mem, p, t, m.fma(on, m.sub(m.mul(x, shrink), old), old))
         old2 = m.get(mem, p + 1, t)

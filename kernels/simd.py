@@ -144,6 +144,17 @@ if (__builtin_reduce_or((simdi)!(big > {smallest}) | (simdi)!(big < {largest})))
 """
 
 
+def shrink_code(width: int, real, out: str = "out") -> str:
+    """C++ statements that set the register `out` from the registers ``bound`` and ``square``: bound / sqrt(square), but at most one. A root
+    and a quotient take longer than all else of a contact's visit; most contacts stick, or carry nothing."""
+    within = "0.999999f" if real is wp.float32 else "0.999999999999999"
+    return f"""
+const simdi sticks = (simdi)(bound > 0) & (simdi)(square < (bound * bound) * {within}), bare = (simdi)(bound == 0) & (simdi)(square > 0);
+if (__builtin_reduce_and(sticks | bare)) {out} = bound == 0 ? simd(0) : simd(1);
+else {{ const simd length = __builtin_elementwise_sqrt(square); {out} = bound < length ? bound / length : simd(1); }}
+"""
+
+
 def _transpose(size: int, lane: int) -> tuple[str, list[str]]:
     """C++ statements that transpose the square matrix with the rows ``r0, r1, ...``, and the names of the rows of the result.
 

@@ -10,7 +10,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
-from newton_like.kernels.simd import C_NAME, FUSE, simd_types
+from newton_like.kernels.simd import C_NAME, FUSE, shrink_code, simd_types
 from newton_like.kernels.solvers.contact_rows import (
     CONTACT,
     MU_ROLL,
@@ -45,7 +45,7 @@ def _pack_code(width: int, real) -> str:
         for (int l = 0; l < {width}; ++l) {{
             count[l] = 0;
             chosen[l] = !(F[(size_t)L.settled * {width} + l] > 0);
-            F[(size_t)L.packed_worlds * {width} + l] = chosen[l] ? 1 : 0;
+            F[(size_t)L.packed_worlds * {width} + l] = 0;
         }}
         for (int a = 0; a < contacts; ++a) {{
             const {number}* const on = F + (size_t)(L.contact + {CONTACT} * a + {ON}) * {width};
@@ -79,6 +79,27 @@ def _pack_code(width: int, real) -> str:
                 }}
             }}
         }}
+        for (int l = 0; l < {width}; ++l) if (chosen[l]) F[(size_t)L.packed_worlds * {width} + l] = 1 + count[l];
+        return slots; }}"""
+
+
+def _drop_code(width: int, real) -> str:
+    """C++ body of ``drop_settled``."""
+    number = C_NAME[real]
+    return f"""{{ {number}* const F = ({number}*)mem.data; {number}* const worlds = F + (size_t)L.packed_worlds * {width};
+        const {number}* const settled = F + (size_t)L.settled * {width}; const int rows = T.contact_rows;
+        bool goes[{width}], some = false; int count[{width}], slots = 0;
+        for (int l = 0; l < {width}; ++l) {{
+            count[l] = 0; goes[l] = worlds[l] > 0 && settled[l] > 0; some |= goes[l];
+            if (!goes[l] && worlds[l] > slots + 1) slots = (int)worlds[l] - 1;
+        }}
+        if (some) for (int a = 0; a < contacts; ++a) for (int l = 0; l < {width}; ++l)
+            if (goes[l] && F[(size_t)(L.contact + {CONTACT} * a + {ON}) * {width} + l] > 0) {{
+                const int s = count[l]++;
+                for (int r = 0; r < rows; ++r) F[(size_t)(L.impulse + rows * active.data[a] + r) * {width} + l] =
+                    F[(size_t)(L.packed_impulse + rows * s + r) * {width} + l];
+            }}
+        for (int l = 0; l < {width}; ++l) if (goes[l]) worlds[l] = 0;
         return slots; }}"""
 
 
@@ -178,9 +199,8 @@ def _visit_code(width: int, real, listed: bool) -> str:
     def disc(x: str, y: str, bound: str, at: int) -> str:
         """Statements: the impulses at p + at, p + at + 1 <- (x, y) in the disc of radius `bound`; d_x, d_y <- their changes."""
         return f"""simd d_{x}, d_{y}; {{
-            const simd square = {x} * {x} + ({y} * {y} + real_t(1.0e-30));
-            const simd length = __builtin_elementwise_sqrt(square), most = {bound};
-            const simd shrink = most < length ? most / length : simd(1);
+            const simd square = {x} * {x} + ({y} * {y} + real_t(1.0e-30)), bound = {bound};
+            simd shrink; {shrink_code(width, real, "shrink")}
             const simd one = p[{at}], two = p[{at + 1}], short_one = {x} * shrink, short_two = {y} * shrink;
             const simd new_one = on * (short_one - one) + one, new_two = on * (short_two - two) + two;
             p[{at}] = new_one; p[{at + 1}] = new_two; d_{x} = new_one - one; d_{y} = new_two - two; }}"""
@@ -221,10 +241,13 @@ def _visit_code(width: int, real, listed: bool) -> str:
 
 
 def packed_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``pack_contacts``, ``packed_sweep``, ``unpack_impulses`` and ``listed_visit``, for lanes of several worlds."""
+    """For the namespace `m`: ``pack_contacts``, ``drop_settled``, ``packed_sweep``, ``unpack_impulses``, ``extrapolate_impulses`` and
+    ``listed_visit``, for lanes of several worlds."""
     if not hasattr(m, "width") or m.width == 1:
         # numbers of a trace, or one world
-        names = ("pack_contacts", "packed_sweep", "unpack_impulses", "listed_visit", "extrapolate_impulses")
+        names = (
+            "pack_contacts", "drop_settled", "packed_sweep", "unpack_impulses", "listed_visit", "extrapolate_impulses",
+        )  # fmt: skip
         return dict.fromkeys(names)
 
     @wp.func_native(_pack_code(m.width, m.real))
@@ -233,6 +256,13 @@ def packed_program(m: types.SimpleNamespace) -> dict:
     ) -> int:
         """Copies the rows, coefficients and impulses of the active contacts of worlds that have not settled to slots. Returns the number of
         slots."""
+
+    @wp.func_native(_drop_code(m.width, m.real))
+    def drop_settled(
+        t: int, contacts: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
+    ) -> int:
+        """The impulses of active contacts of worlds that have settled since their contacts were packed <- those of the slots, which do not
+        count any more. Returns how many slots the other worlds have."""
 
     @wp.func_native(_visit_code(m.width, m.real, listed=False))
     def packed_sweep(t: int, a: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]):
@@ -257,6 +287,7 @@ def packed_program(m: types.SimpleNamespace) -> dict:
         """``extrapolate`` of `kernels.solvers.sweeps`; the impulses of contacts are those of `visited` slots, if `packed`."""
 
     return {
-        "pack_contacts": pack_contacts, "packed_sweep": packed_sweep, "unpack_impulses": unpack_impulses, "listed_visit": listed_visit,
+        "pack_contacts": pack_contacts, "drop_settled": drop_settled, "packed_sweep": packed_sweep,
+        "unpack_impulses": unpack_impulses, "listed_visit": listed_visit,
         "extrapolate_impulses": extrapolate_impulses,
     }  # fmt: skip

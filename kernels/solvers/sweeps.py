@@ -17,6 +17,12 @@ FORWARDS = 64
 ROUNDS = 3
 """Rounds of further sweeps, each with as many sweeps as there were before it."""
 
+LONGEST = 2**ROUNDS
+"""All sweeps, at most, in units of ``iterations``."""
+
+EARLY = 0.1
+"""A world is done after half of ``iterations`` if these sweeps changed its velocities by less than this part of `tolerance`."""
+
 
 def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, paired: bool):
     """The function that sweeps over the rows of a step.
@@ -227,69 +233,97 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         pass
 
     pack = m.pack_contacts if can_pack else no_slots
+    drop = m.drop_settled if can_pack else no_slots
     unpack = m.unpack_impulses if can_pack else no_impulses
 
     @m.func
-    def settle(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
-        """Sweeps on until a round of sweeps changed the velocities of every world of the block by no more than `tolerance`, in the norm of
-        the kinetic energy, of the change by all impulses, but at most 2^ROUNDS times as often as before. The first round begins with the
-        impulses of the step before. A world keeps the result of the first round for which that holds. With ``T.packed``, rounds
-        sweep over the contacts of worlds that have not settled, alone; those of the others stay as they are."""
+    def keep_settled(t, now: m.lane, first: int, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
+        """The results of worlds that settle `now`: their z, and the impulses of active rows from number `first` on."""
+        zero = m.fill(real(0.0))
+        for i in range(T.dofs):
+            kept = m.get(mem, L.settled_z + i, t)
+            m.put(mem, L.settled_z + i, t, m.where_lt(zero, now, m.get(mem, L.z + i, t), kept))
+        for n in range(first, T.contact_rows * contacts + DOF_IMPULSES * limits + T.bonds):
+            p = m.get(mem, impulse_at(n, contacts, limits, t, T, L, active), t)
+            kept = m.get(mem, L.settled_impulse + n, t)
+            m.put(mem, L.settled_impulse + n, t, m.where_lt(zero, now, p, kept))
+
+    @m.func
+    def take_settled(t, old: m.lane, first: int, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
+        """Gives worlds that have settled, where `old` is positive, their results."""
+        zero = m.fill(real(0.0))
+        for i in range(T.dofs):
+            kept = m.get(mem, L.settled_z + i, t)
+            m.put(mem, L.z + i, t, m.where_lt(zero, old, kept, m.get(mem, L.z + i, t)))
+        for n in range(first, T.contact_rows * contacts + DOF_IMPULSES * limits + T.bonds):
+            at = impulse_at(n, contacts, limits, t, T, L, active)
+            kept = m.get(mem, L.settled_impulse + n, t)
+            m.put(mem, at, t, m.where_lt(zero, old, kept, m.get(mem, at, t)))
+
+    @m.func
+    def moving_worlds(t, early: bool, o, T, L, mem) -> m.lane:
+        """One for worlds whose velocities have not settled. Unless this is the `early` look, the next round begins here."""
+        change = m.fill(real(0.0))
+        whole = change
+        for i in range(T.dofs):
+            z = m.get(mem, L.z + i, t)
+            d = m.sub(z, m.get(mem, L.round_z + i, t))
+            if not early:
+                m.put(mem, L.round_z + i, t, z)
+            change = m.fma(d, d, change)
+            gain = m.sub(z, m.get(mem, L.free_z + i, t))
+            whole = m.fma(gain, gain, whole)
+        bound = m.fill(o.tolerance * o.tolerance)
+        if early:
+            bound = m.mul(bound, m.fill(real(EARLY * EARLY)))
+        return m.where_lt(m.mul(bound, whole), change, m.fill(real(1.0)), m.fill(real(0.0)))
+
+    @m.func
+    def settle(b, t, done: int, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
+        """Sweeps on, after those that are `done`, until a round of sweeps changed the velocities of every world of the block by no more
+        than `tolerance`, in the norm of the kinetic energy, of the change by all impulses, but at most LONGEST times as often as
+        ``iterations`` says. The first round begins with the impulses of the step before; after half of it there is an early look, see
+        `EARLY`. A world keeps the result of the first look for which that holds. With ``T.packed``, sweeps after the early look are over
+        the contacts of worlds that have not settled, alone; those of the others stay as they are."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        rows = T.contact_rows * contacts
-        count = rows + DOF_IMPULSES * limits + T.bonds
         packed = int(0)
         visited = int(contacts)
         first = int(0)
         if T.packed != 0:
             # impulses of contacts of worlds that have settled do not change
-            first = rows
+            first = T.contact_rows * contacts
         m.put(mem, L.settled, t, zero)
-        more = int(o.iterations)
-        for _round in range(ROUNDS):
-            change = zero
-            whole = zero
-            for i in range(T.dofs):
-                z = m.get(mem, L.z + i, t)
-                d = m.sub(z, m.get(mem, L.round_z + i, t))
-                m.put(mem, L.round_z + i, t, z)
-                change = m.fma(d, d, change)
-                gain = m.sub(z, m.get(mem, L.free_z + i, t))
-                whole = m.fma(gain, gain, whole)
-            bound = m.mul(m.fill(o.tolerance * o.tolerance), whole)
-            moving = m.where_lt(bound, change, one, zero)
+        all_done = bool(False)
+        while done < o.iterations * LONGEST and not all_done:
+            early = done < o.iterations
+            moving = moving_worlds(t, early, o, T, L, mem)
             old = m.get(mem, L.settled, t)
-            if not m.any_lt(old, moving):
-                break
-            # 1 for a world that settles now
-            now = m.mul(m.sub(one, old), m.sub(one, moving))
-            if packed != 0:
-                unpack(t, contacts, T, L, mem, active)
-            for i in range(T.dofs):
-                kept = m.get(mem, L.settled_z + i, t)
-                m.put(mem, L.settled_z + i, t, m.where_lt(zero, now, m.get(mem, L.z + i, t), kept))
-            for n in range(first, count):
-                p = m.get(mem, impulse_at(n, contacts, limits, t, T, L, active), t)
-                kept = m.get(mem, L.settled_impulse + n, t)
-                m.put(mem, L.settled_impulse + n, t, m.where_lt(zero, now, p, kept))
-            m.put(mem, L.settled, t, m.add(old, now))
-            if T.packed != 0:
-                visited = pack(t, contacts, T, L, mem, active)
-                packed = 1
-            sweep_on(b, t, more, more, contacts, visited, packed, limits, plain, o, T, P, L, mem, active)
-            more = more + more
+            if m.any_lt(old, moving):
+                # 1 for a world that settles now
+                now = m.mul(m.sub(one, old), m.sub(one, moving))
+                some = m.any_lt(zero, now)
+                if some:
+                    keep_settled(t, now, first, contacts, limits, T, L, mem, active)
+                    m.put(mem, L.settled, t, m.add(old, now))
+                if packed != 0:
+                    # contact n of each world stays in slot n
+                    visited = drop(t, contacts, T, L, mem, active)
+                elif T.packed != 0:
+                    visited = pack(t, contacts, T, L, mem, active)
+                    packed = 1
+                more = int(done)
+                if early:
+                    more = o.iterations - done
+                sweep_on(b, t, done, more, contacts, visited, packed, limits, plain, o, T, P, L, mem, active)
+                done = done + more
+            else:
+                all_done = bool(True)
         if packed != 0:
             unpack(t, contacts, T, L, mem, active)
         old = m.get(mem, L.settled, t)
         if m.any_lt(zero, old):
-            for i in range(T.dofs):
-                kept = m.get(mem, L.settled_z + i, t)
-                m.put(mem, L.z + i, t, m.where_lt(zero, old, kept, m.get(mem, L.z + i, t)))
-            for n in range(first, count):
-                at = impulse_at(n, contacts, limits, t, T, L, active)
-                kept = m.get(mem, L.settled_impulse + n, t)
-                m.put(mem, at, t, m.where_lt(zero, old, kept, m.get(mem, at, t)))
+            take_settled(t, old, first, contacts, limits, T, L, mem, active)
 
     @m.func
     def sweep_piles(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
@@ -298,10 +332,12 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
         packed = int(0)
         sweep_forwards(b, t, contacts, packed, limits, plain, o, T, P, L, mem, active)
-        more = o.iterations - 1
-        sweep_on(b, t, 1, more, contacts, contacts, packed, limits, plain, o, T, P, L, mem, active)
+        done = int(o.iterations)
+        if o.iterations > 3:
+            done = o.iterations // 2
+        sweep_on(b, t, 1, done - 1, contacts, contacts, packed, limits, plain, o, T, P, L, mem, active)
         # also without contacts, so that a world does not depend on those of its block
-        settle(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+        settle(b, t, done, contacts, limits, plain, o, T, P, L, mem, active)
 
     return sweep_piles
 

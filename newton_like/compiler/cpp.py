@@ -9,7 +9,7 @@ import warp as wp
 
 from newton_like.compiler.order import LEAVES, needed, operands, ordered, parts
 from newton_like.compiler.trace import Index, Trace
-from newton_like.kernels.simd import FUSE, atan2_code, simd_types, sincos_code
+from newton_like.kernels.simd import FUSE, atan2_code, shrink_code, simd_types, sincos_code
 
 FLAGS = "-march=native -ffp-contract=off -fno-slp-vectorize -fno-vectorize"
 """Compiler flags of emitted code on a CPU. The code is vectorised already, and only the fused operations of programs are fused."""
@@ -323,6 +323,12 @@ class Emitter:
             y, x = arguments
             code = atan2_code(width, self.real)
             return f"[&] {{ {FUSE}const simd y = {y}, x = {x}; simd out; {code} return out; }}()"
+        if name == "shrink":
+            bound, square = arguments
+            if width == 1:
+                return f"({bound} < wp::sqrt({square}) ? {bound} / wp::sqrt({square}) : real_t(1))"
+            code = shrink_code(width, self.real)
+            return f"[&] {{ {FUSE}const simd bound = {bound}, square = {square}; simd out; {code} return out; }}()"
         if width == 1:
             return f"wp::{name}({', '.join(arguments)})"
         each = ", ".join(f"({a})[i]" for a in arguments)

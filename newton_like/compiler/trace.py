@@ -235,6 +235,12 @@ def tracing_math(trace: Trace, parameter, real=np.float32, varied: bool = False)
             return x
         return plain["where_lt"](a, b, x, y)
 
+    def shrink(bound, square):
+        if bound.constant is not None and square.constant is not None:
+            length = plain["sqrt"](square)
+            return where_lt(bound, length, plain["div"](bound, length), constant(1.0))
+        return emit("shrink", _key(bound), _key(square))
+
     def any_lt(a, b):
         """Whether a < b may hold in some lane."""
         return a.constant is None or b.constant is None or a.constant < b.constant

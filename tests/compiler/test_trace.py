@@ -41,6 +41,7 @@ NUMPY = {
     "neg": lambda a: -a,
     "rcp": lambda a: type(a)(1.0) / a,
     "sqrt": np.sqrt,
+    "shrink": lambda a, b: a / np.sqrt(b) if a < np.sqrt(b) else type(a)(1.0),
     "min": lambda a, b: a if a < b else b,
     "max": lambda a, b: a if a > b else b,
     "where_lt": lambda a, b, x, y: x if a < b else y,
@@ -183,7 +184,7 @@ def test_random_programs(rng, real):
 def _fine(name, picked) -> bool:
     """Fractions hold finite numbers only, and roots real ones."""
     values = [x for _, x in picked]
-    return all(np.isfinite(values)) and not (name == "sqrt" and values[0] < 0)
+    return all(np.isfinite(values)) and not (name in ("sqrt", "shrink") and values[-1] <= 0)
 
 
 def test_folding_rules():

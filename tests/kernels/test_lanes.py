@@ -18,7 +18,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e38, -
 
 OPERATIONS = (
     "add", "sub", "mul", "div", "neg", "fma", "fnma", "rcp", "sqrt", "smaller", "larger", "where_lt", "sin", "cos", "atan2",
-    "exp", "log", "fill",
+    "exp", "log", "fill", "shrink",
 )  # fmt: skip
 
 
@@ -102,6 +102,7 @@ def arithmetic_kernel(m):
         out[15, i] = m.exp(a)
         out[16, i] = m.log(a)
         out[17, i] = m.fill(tenth)
+        out[18, i] = m.shrink(a, b)
         if m.any_lt(a, b):
             found[i] = 1
 
@@ -131,6 +132,20 @@ def test_arithmetic_is_correctly_rounded(rng, lanes):
     same_bits(got["where_lt"], np.where(a < b, c, a))
     same_bits(got["fill"], np.full_like(a, 0.1))
     np.testing.assert_array_equal(found, (a < b).reshape(-1, lanes.width).any(axis=1))
+    np.testing.assert_array_equal(got["shrink"], np.where(a < np.sqrt(b), a / np.sqrt(b), lanes.real(1.0)))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_shrink_is_a_quotient_but_at_most_one(rng, lanes):
+    """Also in blocks of lanes without a quotient below one, and where bound and root are neighbours."""
+    square = (10.0 ** rng.uniform(-30, 6, COUNT)).astype(lanes.real)
+    root = np.sqrt(square)
+    near = root * (1.0 + np.finfo(lanes.real).eps * rng.integers(-3, 4, COUNT)).astype(lanes.real)
+    bounds = [near, 2.0 * root, np.where(rng.random(COUNT) < 0.5, 0.0, 2.0 * root), np.zeros(COUNT), 0.5 * root]
+    block = np.arange(COUNT) // 16
+    bound = np.choose(block % len(bounds), bounds).astype(lanes.real)
+    got, _ = lanes(bound, square, square)
+    same_bits(got["shrink"], np.where(bound < root, bound / root, lanes.real(1.0)))
 
 
 def test_products_and_sums_round_once_or_twice(rng, lanes):

@@ -375,11 +375,14 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         if T.pairs > 0:
             weigh_trees(t, T, L, mem)
             place_shapes(b, t, dt, T, P, L, mem)
-        for p in range(T.pairs - T.surface_pairs):
+        end = T.pairs - T.surface_pairs
+        p = m.next_close_pair(t, 0, end, T, L, mem)
+        while p < end:
             if pair_is_near(b, t, p, dt, T, P, L, mem):
                 detect_pair(b, t, p, dt, T, P, L, mem)
                 recall_pair(t, p, T, L, mem)
                 n = list_near(t, p, n, T, L, mem, active)
+            p = m.next_close_pair(t, p + 1, end, T, L, mem)
         return n
 
     @m.func

@@ -72,6 +72,7 @@ def fingerprint_kernels() -> types.SimpleNamespace:
     # words go into chains by the round of XXH64 (Y. Collet, xxHash), which is one to one in the word and in the chain: a change of one
     # word is always found, and a random change is missed with a probability of 2^-64. A register has eight chains. With fewer than four
     # registers a round waits for the last one
+    masks = ", ".join(["0u"] * 64 + ["~0u"] * 64)
     fold = """
         typedef unsigned long long Word;
         const Word odd = 11400714785074694791ull, other = 14029467366897019727ull;
@@ -82,8 +83,7 @@ def fingerprint_kernels() -> types.SimpleNamespace:
         Chains a = odd * numbers, b = odd * (numbers + 8), c = odd * (numbers + 16), d = odd * (numbers + 24);
         auto mix = [&](auto& x, auto word) { x += word * other; x = (x << 31) | (x >> 33); x *= odd; };
         auto read = [](const unsigned* from) { Chains x; __builtin_memcpy(&x, from, 64); return x; };
-        unsigned masks[128];
-        for (int i = 0; i < 128; ++i) masks[i] = i < 64 ? 0u : ~0u;
+        static const unsigned masks[128] = {MASKS};
     #else
         Word chain[16];
         auto mix = [&](Word& x, Word word) { x += word * other; x = (x << 31) | (x >> 33); x *= odd; };
@@ -95,8 +95,8 @@ def fingerprint_kernels() -> types.SimpleNamespace:
             const int* starts = (const int*)row[1];
             size_t at = FIRST, end = END;
     #ifdef __clang__
-            // the next block's words come while the other arrays of this one are read
-            const size_t next = end - at;
+            // the next block's words come while the other arrays of this one are read; of a long block its own
+            const size_t next = end - at < 1024 ? end - at : 1024;
             for (; at + 64 <= end; at += 64) {
                 for (int i = 0; i < 64; i += 16) __builtin_prefetch(words + at + next + i);
                 mix(a, read(words + at)); mix(b, read(words + at + 16));
@@ -121,7 +121,7 @@ def fingerprint_kernels() -> types.SimpleNamespace:
         for (int i = 0; i < 16; ++i) mix(all, chain[i]);
     #endif
         return all;
-    """
+    """.replace("MASKS", masks)
 
     @wp.func_native(fold.replace("FIRST", "row[2] * starts[begin]").replace("END", "row[2] * starts[behind]"))
     def fold_worlds(table: wp.array[wp.int64], count: int, begin: int, behind: int) -> wp.uint64: ...

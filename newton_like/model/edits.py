@@ -41,6 +41,7 @@ _FLAGS = {
 
 _FLAGS = {group: int(flags) for group, flags in _FLAGS.items()}
 _TYPES, _KINDS = int(ModelFlags.SHAPE_TYPE_AND_SOURCE), int(ModelFlags.BODY_PROPERTIES)
+_ALL = int(ModelFlags.ALL)
 _ACCOUNTED = _FLAGS[BODIES] | _FLAGS[SHAPES] | _FLAGS[GRAVITY]
 
 MATERIALS = tuple(
@@ -102,9 +103,11 @@ def checked_flags(flags) -> int:
     """
     if isinstance(flags, bool) or not isinstance(flags, int | np.integer):
         raise TypeError(f"flags must be ModelFlags or their number, not {type(flags).__name__}")
-    if not 0 <= flags <= ModelFlags.ALL:
-        raise ValueError(f"flags {int(flags)} are unknown; ModelFlags has those from 0 to {int(ModelFlags.ALL)}")
-    return int(flags)
+    # operators of enumerations take a microsecond each
+    flags = int(flags)
+    if not 0 <= flags <= _ALL:
+        raise ValueError(f"flags {flags} are unknown; ModelFlags has those from 0 to {_ALL}")
+    return flags
 
 
 class Edits:
@@ -130,6 +133,8 @@ class Edits:
         self.masses = wp.full(3, -1, dtype=wp.int32, device=device)
         self.when = wp.zeros((len(GROUPS), world_count + 1), dtype=wp.int32, device=device)
         self.rows = [self.when[g] for g in GROUPS]
+        # a view of memory, for CPUs
+        self._seen = self.when.numpy() if self.when.device.is_cpu else None
         self._recorded: tuple | None = None
         # the inertial numbers that were read last
         self._prints: Fingerprints | None = None
@@ -137,7 +142,6 @@ class Edits:
     def note(self, flags: int, mask: wp.array | None) -> None:
         """Notes that the groups of `flags` were edited in the worlds that the mask selects, ``[world_count]`` bool; None: everywhere."""
         self.version += 1
-        flags = int(flags)
         groups = [g for g in GROUPS if flags & _FLAGS[g]]
         if flags & _TYPES:
             self.last[TYPES] = self.version
@@ -147,7 +151,9 @@ class Edits:
             self.last[OTHERS] = self.version
         for g in groups:
             self.last[g] = self.version
-            if mask is None:
+            if mask is None and self._seen is not None:
+                self._seen[g] = self.version
+            elif mask is None:
                 self.rows[g].fill_(self.version)
         if mask is not None and groups:
             wp.launch(

@@ -14,7 +14,7 @@ from newton_like.kernels.edits import DEGENERATE, NEGLIGIBLE
 from newton_like.model.columns import KIND_OF
 from newton_like.model.contacts import Contacts, checked_attributes
 from newton_like.model.custom import FREQUENCY_OF, AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
-from newton_like.model.edits import checked_flags, checked_names, edits_of
+from newton_like.model.edits import BODIES, checked_flags, checked_names, edits_of
 from newton_like.model.fields import Fields
 from newton_like.model.frames import FrameTable
 from newton_like.model.graphs import follow_edits
@@ -149,7 +149,7 @@ class Model(Fields):
     _complete = False  # until finalize has set all arrays
     _edits = _graph_readers = _graph_numbers = _surfaces = None
     # scales of shapes as of finalize, where there are hulls; and what the structure was, see newton_like.model.structure
-    _hull_scale = _structure = _digests = None
+    _hull_scale = _structure = _accepted = None
 
     @property
     def rigid_contact_max(self) -> int | None:
@@ -408,7 +408,7 @@ class Model(Fields):
         edits = edits_of(self)
         edits.note(flags, mask)
         self.version = edits.version
-        if flags & ModelFlags.BODY_INERTIAL_PROPERTIES and self.body_count:
+        if edits.last[BODIES] == edits.version and self.body_count:
             edits.read_masses(self)
         edits.at_once = True
         try:

@@ -15,6 +15,7 @@ from newton_like.kinematics import move_bodies
 from newton_like.model.arguments import arrays_of_state, check_model, check_row
 from newton_like.model.edit_checks import check_masses, check_shape_types
 from newton_like.model.edits import BODIES, GAINS, JOINTS, KINDS, OTHERS, edits_of
+from newton_like.model.fingerprints import Accepted
 from newton_like.model.joint_types import look_up
 from newton_like.model.model import resting_body
 from newton_like.model.singular import armature_matters, refuse_singular
@@ -134,7 +135,7 @@ class SolverBase:
         check_shape_types(model)
         refuse_singular(model, type(self).__name__)
         warn_near_singular(model, type(self).__name__, stacklevel=4)
-        self._version = model.version
+        self._version, self._enabled = model.version, Accepted()
         self._chosen = self._sick = self._control = self._armature_matters = None
         # whether the copy of the initial control is older than an edit
         self._stale = False
@@ -219,7 +220,11 @@ class SolverBase:
     def _check_version(self) -> None:
         """Takes over what was edited since the last step."""
         model = self.model
-        if self._version != model.version:
+        if self._version == model.version:
+            return
+        if not model.device.is_capturing:
+            self._take_over()
+        else:
             with unrecorded(model.device, f"{type(self).__name__} of an edited model"):
                 self._take_over()
 
@@ -229,8 +234,9 @@ class SolverBase:
         if edits.last[KINDS] > seen:
             self._check_kinds()
         self._check_inertia(edits, seen)
-        if edits.last[JOINTS] > seen:
+        if edits.last[JOINTS] > seen and not self._enabled.known([model.joint_enabled]):
             self._check_features("disabled joints")
+            self._enabled.accept()
         if self._control is not None and max(edits.last[g] for g in (JOINTS, GAINS, OTHERS)) > seen:
             self._stale = True
             if model.device.is_cuda or any(self.graphs()):

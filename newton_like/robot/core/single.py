@@ -68,14 +68,16 @@ class Patterns:
 
     def lanes(self) -> wp.array:
         """New memory for one configuration."""
-        with self._machine.lock:
-            known = self._one().work.memory[0]
+        known = self._one().work.memory[0]
         return wp.zeros(known.shape, dtype=known.dtype, device="cpu")
 
     def _one(self) -> Calls:
-        if self._calls is None:
-            self._calls = Calls(self._machine, 1, self._order, "general")
-        return self._calls
+        """What launches are recorded with. Its memory is not used."""
+        calls = self._calls
+        if calls is None:
+            # several threads may make one
+            self._calls = calls = Calls(self._machine, 1, self._order, "general")
+        return calls
 
     def launch(self, task: Task, fresh: bool, memory: Memory, out: np.ndarray | None = None) -> Callable[[], object]:
         """A function that computes a task in the memory of a state.
@@ -86,10 +88,7 @@ class Patterns:
             memory: of the state.
             out: for the result.
         """
-        pattern = self._made.get((task, fresh))
-        if pattern is None:
-            with self._machine.lock:
-                pattern = self._made.get((task, fresh)) or self._record(task, fresh, memory, out)
+        pattern = self._made.get((task, fresh)) or self._record(task, fresh, memory, out)
         found = pattern.places.get(memory.order) or self._places(task, pattern, memory)
         results = [] if out is None else [out]
         given = self._told(pattern.inputs, [memory.read[name] for name in pattern.fields], found[0])

@@ -20,7 +20,7 @@ from newton_like.robot.structure.link import collision_versions
 _BATCHES = 8
 """Batch sizes whose launches stay recorded."""
 
-_ORDERS = 16
+_ORDERS = 64
 """Orders of links and joints whose capsules a robot keeps."""
 
 _AT_ONCE = 512

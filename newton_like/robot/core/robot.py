@@ -54,10 +54,11 @@ class RobotCore:
         self.edges = edges_of(self.links, every)
         self.joints: list[Joint] = [joint for joint in every if not joint.is_fixed()]
         self.link_names, self.joint_names = [link.name for link in self.links], [joint.name for joint in self.joints]
+        model = machine_model(self.links, self.edges)
         self.scale = np.array([axis_of(joint.S).scale for joint in self.joints], dtype=float)
         self.unit = bool((self.scale == 1.0).all())
         self.masses = np.array([link.mass for link in self.links])
-        self.machine = Machine(machine_model(self.links, self.edges))
+        self.machine = Machine(model)
         self.patterns = Patterns(self.machine, len(self.joints))
         self.capsules: OrderedDict = OrderedDict()
         self._batches = Shelf(_BATCHES)

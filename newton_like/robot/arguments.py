@@ -55,8 +55,8 @@ def as_array(value, shape: tuple[int, ...], what: str) -> np.ndarray:
     """
     array = _converted(value, shape, what)
     flat = array.ravel()
-    # a sum of squares is faster than a test of each number
-    if not flat.dot(flat) < LARGE and not np.isfinite(array).all():
+    # a sum of squares is faster than a test of each number; large numbers have infinite squares, of which np.dot warns
+    if not math.hypot(*flat.tolist()) < LARGE and not np.isfinite(array).all():
         raise RobotError(f"{what} has a number that is not finite: {array.tolist()}")
     return array
 

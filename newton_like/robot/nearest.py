@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from newton_like.kernels.robot.capsules import PAIR
 from newton_like.robot.core.calls import Calls
+from newton_like.robot.core.shelf import Shelf
 from newton_like.robot.core.state import StateCore
 from newton_like.robot.core.tasks import NEAREST_POINTS, POINT, Task, distance_tasks, gaps_task
 from newton_like.robot.errors import RobotIndexError
@@ -18,7 +20,7 @@ from newton_like.robot.structure.link import collision_versions
 _BATCHES = 8
 """Batch sizes whose launches stay recorded."""
 
-_ORDERS = 16
+_ORDERS = 64
 """Orders of links and joints whose capsules a robot keeps."""
 
 _AT_ONCE = 512
@@ -87,10 +89,8 @@ class Capsules:
         self._pair_radii = self.radii[self.pairs]
         self._flat = self.numbers.ravel()
         self._reference = core.bodies[0]
-        self._made: dict = {}
+        self._made, self._nearest = Shelf(_BATCHES), Shelf(1)
         self._known: dict = {}
-        self._gaps: Task | None = None
-        self._nearest: tuple | None = None
         self.bounds: dict = {}
         self.slides: np.ndarray | None = None
         self.highest: dict = {}
@@ -109,12 +109,7 @@ class Capsules:
         else:
             arrays = {"q": q, "capsules": self._flat}
             shapes = [(PAIR, len(pairs)), (len(pairs), n)][: 1 + jacobian]
-            with self._robot.machine.lock:
-                calls = self._calls(count, len(pairs))
-                first = 3 + len(self.numbers)
-                calls.links[first:] = pairs.ravel()
-                task = self._tasks(len(pairs))[jacobian]
-                results = calls.evaluate(task, arrays, shapes, (0, self._reference, 0))
+            results = self._evaluate(self._tasks(len(pairs))[jacobian], count, pairs, arrays, shapes)
             if not count:
                 results = [x[0] for x in results]
         found, rows = results[0], results[1] if jacobian else None
@@ -154,12 +149,7 @@ class Capsules:
         farthest, near, axes = 0.0, np.zeros((len(q), 0)), np.zeros((len(q), 6 * capsules))
         if pairs:
             arrays, shapes = {"q": q, "capsules": self._flat}, [(pairs,), (6 * capsules,)]
-            with self._robot.machine.lock:
-                if self._gaps is None:
-                    self._gaps = gaps_task(pairs, capsules)
-                calls = self._calls(q.shape[:-1], pairs)
-                calls.links[3 + capsules :] = self.pairs.ravel()
-                near, axes = calls.evaluate(self._gaps, arrays, shapes, (0, self._reference, 0))
+            near, axes = self._evaluate(self._tasks(pairs)[2], q.shape[:-1], self.pairs, arrays, shapes)
         if far:
             # a partition copies all distances
             nearest = np.partition(near, far - 1, axis=1)[:, far - 1] if far > 1 else near.min(axis=1)
@@ -176,20 +166,22 @@ class Capsules:
         """Nearest points of pairs of axes and unit vectors between them, ``[rows, POINT]``, from the start and the direction of both axes,
         ``[rows, 12]``."""
         found = np.empty((len(axes), POINT))
-        with self._robot.machine.lock:
-            if self._nearest is None:
-                rows = {"capsule_axes": 12, "pairs": POINT}
-                calls = Calls(self._robot.machine, _AT_ONCE, self._order, "general", rows)
-                given, out = np.zeros((_AT_ONCE, 12)), np.zeros((_AT_ONCE, POINT))
-                run = calls.record(NEAREST_POINTS, {"capsule_axes": given}, [out], False)
-                self._nearest = given, out, run, calls
-            given, out, run, _ = self._nearest
-            for first in range(0, len(axes), _AT_ONCE):
-                some = axes[first : first + _AT_ONCE]
-                given[: len(some)] = some
-                run.run()
-                found[first : first + _AT_ONCE] = out[: len(some)]
+        recorded = self._nearest.take(None) or self._record_nearest()
+        given, out, run, _ = recorded
+        for first in range(0, len(axes), _AT_ONCE):
+            some = axes[first : first + _AT_ONCE]
+            given[: len(some)] = some
+            run.run()
+            found[first : first + _AT_ONCE] = out[: len(some)]
+        self._nearest.give(None, recorded)
         return found
+
+    def _record_nearest(self) -> tuple:
+        """The arrays and the launch of :meth:`_points`, and its memory."""
+        rows = {"capsule_axes": 12, "pairs": POINT}
+        calls = Calls(self._robot.machine, _AT_ONCE, self._order, "general", rows)
+        given, out = np.zeros((_AT_ONCE, 12)), np.zeros((_AT_ONCE, POINT))
+        return given, out, calls.record(NEAREST_POINTS, {"capsule_axes": given}, [out], False), calls
 
     def _results_of_one(self, found: Distances, least: int) -> list[CollisionResult]:
         """As :meth:`results`, for one configuration."""
@@ -215,29 +207,37 @@ class Capsules:
         points = p, q, p + radii[:, :1] * n, q - radii[:, 1:] * n, n
         return ResultRows(links, columns, distance, points)
 
-    def _calls(self, count: tuple[int, ...], pairs: int) -> Calls:
-        key = (count, pairs)
-        if key not in self._made:
-            n, capsules = len(self._order), len(self.numbers)
-            rows = {
-                "capsules": 7 * capsules,
-                "capsule_axes": 6 * capsules,
-                "pairs": PAIR * pairs,
-                "distance_rows": n * pairs,
-            }
-            bodies = np.array([0, self._reference, 0, *self.bodies, *[0] * (2 * pairs)], dtype=np.int32)
-            tree = {"points": capsules, "result_size": pairs, "point_body": bodies}
-            if len(self._made) >= _BATCHES:
-                self._made.pop(next(iter(self._made)))
-            self._made[key] = Calls(
-                self._robot.machine, count[0] if count else 1, self._order, self._robot.evaluator, rows, tree
-            )
-        return self._made[key]
+    def _evaluate(
+        self, task: Task, count: tuple[int, ...], pairs: np.ndarray, arrays: dict, shapes
+    ) -> list[np.ndarray]:
+        """The results of a task for some pairs, ``[pairs, 2]``; see :meth:`Calls.evaluate`."""
+        key = (count, len(pairs))
+        calls = self._made.take(key) or self._calls(*key)
+        calls.links[3 + len(self.numbers) :] = pairs.ravel()
+        results = calls.evaluate(task, arrays, shapes, (0, self._reference, 0))
+        self._made.give(key, calls)
+        return results
 
-    def _tasks(self, pairs: int) -> tuple[Task, Task]:
-        if pairs not in self._known:
-            self._known[pairs] = distance_tasks(pairs, len(self._order))
-        return self._known[pairs]
+    def _calls(self, count: tuple[int, ...], pairs: int) -> Calls:
+        n, capsules = len(self._order), len(self.numbers)
+        rows = {
+            "capsules": 7 * capsules,
+            "capsule_axes": 6 * capsules,
+            "pairs": PAIR * pairs,
+            "distance_rows": n * pairs,
+        }
+        bodies = np.array([0, self._reference, 0, *self.bodies, *[0] * (2 * pairs)], dtype=np.int32)
+        tree = {"points": capsules, "result_size": pairs, "point_body": bodies}
+        size = count[0] if count else 1
+        return Calls(self._robot.machine, size, self._order, self._robot.evaluator, rows, tree)
+
+    def _tasks(self, pairs: int) -> tuple[Task, Task, Task]:
+        """Distances, distances with their derivatives, and distances with axes."""
+        found = self._known.get(pairs)
+        if found is None:
+            made = *distance_tasks(pairs, len(self._order)), gaps_task(pairs, len(self.numbers))
+            found = self._known.setdefault(pairs, made)
+        return found
 
 
 def chosen_pairs(capsules: Capsules, pairs) -> np.ndarray | None:
@@ -267,12 +267,14 @@ def capsules_of(core: StateCore) -> Capsules:
     versions = collision_versions(core.robot.core.links)
     if found is None or found.versions != versions:
         robot, key = core.robot.core, (tuple(core.bodies), core.order.tobytes())
-        with robot.machine.lock:
-            found = robot.capsules.pop(key, None)
-            if found is None or found.versions != versions:
-                found = Capsules(core)
-            robot.capsules[key] = found
-            if len(robot.capsules) > _ORDERS:
+        found = robot.capsules.get(key)
+        if found is None or found.versions != versions:
+            # several threads may make them
+            robot.capsules[key] = found = Capsules(core)
+        # others may have removed them meanwhile
+        with suppress(KeyError):
+            robot.capsules.move_to_end(key)
+            while len(robot.capsules) > _ORDERS:
                 robot.capsules.popitem(last=False)
         core.capsules = found
     return found

@@ -186,9 +186,13 @@ class Robot:
         joints = core_of(self, state).joints
         found = [getter(joint) for joint in joints]
         for joint, x in zip(joints, found, strict=True):
-            if not isinstance(x, int | float | np.number | np.bool_) or isinstance(x, np.complexfloating):
+            if (type(x) not in _PLAIN and not isinstance(x, int | float | np.number | np.bool_)) or isinstance(
+                x, np.complexfloating
+            ):
                 raise RobotError(f"getter returns {x!r} for joint {joint.name!r}; return a number")
-        return np.array(found, dtype=float)
+        # scalars of NumPy are faster as floats of Python
+        plain = found and type(found[0]) is float
+        return np.array(found if plain else [*map(float, found)], dtype=float)
 
     def get_limit_q_lower(self, state: State) -> np.ndarray:
         """Lower limits of positions in the order of a state [rad or m], ``[n]``."""
@@ -557,6 +561,10 @@ class Robot:
         poses = [core.evaluate(tasks.POSE, (4, 4), k) for k in range(len(core.bodies))]
         flags = as_flag(floating, "floating"), as_flag(self_collisions, "self_collisions")
         return robot_builder(self.core.links, self.core.edges, self.configuration.name or "robot", *flags, q, poses)
+
+
+_PLAIN = frozenset((float, int, np.float64, np.int64))
+"""Kinds of numbers that a fast test finds."""
 
 
 def _made_again(kind: type[Robot], configuration: RobotConfiguration, evaluator: str) -> Robot:

@@ -23,6 +23,9 @@ _PITCH = 1e-9
 """Pitch [m/rad], for an axis up to 1 m from the origin, below which a joint of a model is a rotation."""
 
 
+_LARGEST, _SMALLEST = 1e30, 1e-30
+"""Largest number of models, and least length of a screw's axis."""
+
 NAMESPACE, FILTER = "robot", ("coltype", "colaffinity")
 """Custom attributes of shapes: the groups of capsules, see :class:`Geom`."""
 
@@ -76,7 +79,12 @@ def joint_frames(edge: Edge) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def machine_model(links, edges: list[Edge]):
-    """A model of one articulation: the first link on a fixed joint, and a joint for each other link, which are in the same order."""
+    """A model of one articulation: the first link on a fixed joint, and a joint for each other link, which are in the same order.
+
+    Raises:
+        RobotError: a number that is too large, or a screw that is too long or too short.
+    """
+    _check_sizes(links, edges)
     builder = ModelBuilder(gravity=0.0)
     bodies = _add_links(builder, links)
     root = builder.add_joint_fixed(-1, bodies[0], label="base")
@@ -88,6 +96,42 @@ def machine_model(links, edges: list[Edge]):
     model.body_inertia.assign(inertias)
     model.joint_max_distance.assign([0.0, *(0.0 if e.joint.is_fixed() else axis_of(e.S).pitch for e in edges)])
     return model
+
+
+def _check_sizes(links, edges: list[Edge]) -> None:
+    """Names the first link or joint with a number that models cannot have."""
+    for link in links:
+        G = np.abs(link.inertia)
+        if not G.max() <= _LARGEST:
+            raise RobotError(
+                f"I of link {link.name!r} has the entry {G.max():g}, which is beyond {_LARGEST:g}; units are kg, m"
+            )
+        if link.mass > 0.0 and not G[:3, 3:].max() <= _LARGEST * link.mass:
+            raise RobotError(
+                f"I of link {link.name!r} has its centre of mass beyond {_LARGEST:g} m; its mass is {link.mass:g} kg"
+            )
+    for edge in edges:
+        name = edge.joint.name
+        for T, what in ((edge.T_pj, "T_pj"), (edge.T_jc, "T_jc")):
+            far = float(np.abs(T[:3, 3]).max())
+            if not far <= _LARGEST:
+                raise RobotError(
+                    f"{what} of joint {name!r} has the number {far:g}, which is beyond {_LARGEST:g}; units are m"
+                )
+        if edge.joint.is_fixed():
+            continue
+        w, v = float(np.abs(edge.S[:3]).max()), float(np.abs(edge.S[3:]).max())
+        size = w or v
+        if not _SMALLEST <= size <= _LARGEST:
+            raise RobotError(
+                f"the axis of joint {name!r} has a length of about {size:g}; give an S with a length of 1 rad or m for each unit of the "
+                f"coordinate, or at least from {_SMALLEST:g} to {_LARGEST:g}"
+            )
+        if w and not v <= _LARGEST * min(w, 1.0):
+            raise RobotError(
+                f"S of joint {name!r} is {edge.S.tolist()}: its axis is beyond {_LARGEST:g} m from the joint frame, or its pitch beyond "
+                f"{_LARGEST:g} m/rad; units are rad and m"
+            )
 
 
 def robot_builder(

@@ -7,6 +7,7 @@ the argument in silence, the error here is a RuntimeError or a TypeError, too.
 import copy
 import itertools
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -414,3 +415,29 @@ def test_arrays_of_objects_are_numbers():
     for wrong in (np.full((6, 6), "1", dtype=object), np.full((6, 6), None), np.full((6, 6), 1j, dtype=object)):
         with pytest.raises(TypeError):
             rd.Link("l", wrong)
+
+
+FAR = np.eye(4)
+FAR[0, 3] = 1e40
+# 1e-62 kg at 1e31 m
+LIGHT = np.diag([10.0, 10, 10, 1e-62, 1e-62, 1e-62])
+LIGHT[[1, 5, 2, 4], [5, 1, 4, 2]] = [-1e-31, -1e-31, 1e-31, 1e-31]
+HUGE = {
+    "I of link 'child'": dict(I=np.diag([1.0, 1, 1, 1, 1, 1]) * 1e31),
+    "I of link 'child' has its": dict(I=LIGHT),
+    "T_pj of joint 'hinge'": dict(T=FAR),
+    "axis of joint 'hinge' has a length of about 1e-200": dict(S=[0, 0, 1e-200, 0, 0, 0]),
+    "axis of joint 'hinge' has a length of about 1e\\+200": dict(S=[0, 0, 1e200, 0, 0, 0]),
+    "S of joint 'hinge' is .* beyond": dict(S=[0, 0, 1, 1e200, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("message", HUGE)
+def test_numbers_that_no_model_has_are_named_without_warnings(message):
+    """As in the SDK, errors are RuntimeErrors."""
+    given = HUGE[message]
+    with warnings.catch_warnings(), pytest.raises(RuntimeError, match=message):
+        warnings.simplefilter("error")
+        links = [rd.Link("base"), rd.Link("child", given.get("I"))]
+        rd.Joint.make("hinge", given.get("S", [0, 0, 1, 0, 0, 0])).connect_links(*links, given.get("T", np.eye(4)))
+        rd.Robot(rd.RobotConfiguration("case", links[0]), evaluator="general")

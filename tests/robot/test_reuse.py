@@ -101,6 +101,42 @@ def test_memory_that_is_kept_is_bounded(rng, monkeypatch):
     assert [*other._idle] == [bytes([2]), bytes([3])]
 
 
+def test_memory_is_counted(rng, monkeypatch):
+    """The count of memory that is kept follows all that is taken, given and forgotten."""
+    robot, store = made(int(rng.integers(1 << 30))), Store()
+    memories = [Memory(bytes([i % 5]), 1, 1, False) for i in range(12)]
+    for memory in memories:
+        memory.prepare(robot.core.patterns)
+    monkeypatch.setattr(single, "_IDLE", 6 * memories[0].lanes.capacity)
+    monkeypatch.setattr(single, "_ORDERS", 4)
+    for _ in range(200):
+        i = int(rng.integers(len(memories) + 3))
+        if i < len(memories):
+            store.give(memories.pop(i))
+        else:
+            found = store.take(bytes([int(rng.integers(5))]))
+            memories += [] if found is None else [found]
+        if not memories:
+            memories = [store.take(order) for order in [*store._idle] if store._idle[order]]
+        kept = sum(map(len, store._idle.values()))
+        assert kept <= min(store._given, 6)
+
+
+def test_many_orders_of_links_keep_their_capsules(rng):
+    robot = made(int(rng.integers(1 << 30)))
+    orders_of_links = [rng.permutation(robot.link_names).tolist() for _ in range(40)]
+
+    def capsules() -> list:
+        found = []
+        for names in orders_of_links:
+            state = robot.make_state(names)
+            robot.compute_distances(state)
+            found.append(state.core.capsules)
+        return found
+
+    assert all(a is b for a, b in zip(capsules(), capsules(), strict=True))
+
+
 @pytest.mark.parametrize("unit", [True, False])
 def test_a_state_goes_to_batches_and_back(rng, unit):
     """Launches of one configuration stay recorded, and read the right numbers."""

@@ -23,6 +23,7 @@ from newton_like.kernels.robot.ik import COST, COUNT, DAMPING, GOAL, POSITION_ER
 from newton_like.robot.control.arguments import as_poses, check_limits
 from newton_like.robot.core.calls import Calls
 from newton_like.robot.core.robot import RobotCore
+from newton_like.robot.core.shelf import Shelf
 from newton_like.robot.core.state import StateCore
 from newton_like.robot.core.tasks import POSE, Result, Task
 from newton_like.robot.errors import RobotError, ShapeError
@@ -136,9 +137,10 @@ def solve_ik(
     for i, T in enumerate(goals):
         poses[:, i] = _numbers(T)
     settings = (weights, tolerance, int(iterations), int(starts), seed)
-    # threads share solvers and their memory
-    with robot.core.machine.lock:
-        found = _solver(robot, tuple(targets), tuple(refs)).solve(poses, q[:, order], *settings)
+    solvers, key = _solvers(robot), (tuple(targets), tuple(refs))
+    solver = solvers.take(key) or _Solver(robot, *key)
+    found = solver.solve(poses, q[:, order], *settings)
+    solvers.give(key, solver)
     q = found.q[:, np.argsort(order)]
     if core.scale is not None:
         q /= core.scale
@@ -358,13 +360,9 @@ def _features(poses: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 _KNOWN: WeakKeyDictionary = WeakKeyDictionary()
-"""The solvers of robots, those used last at the end."""
+"""The solvers of robots that nobody uses at the moment."""
 
 
-def _solver(robot: Robot, targets: tuple[int, ...], refs: tuple[int, ...]) -> _Solver:
-    known = _KNOWN.setdefault(robot, OrderedDict())
-    solver = known.pop((targets, refs), None)
-    known[targets, refs] = solver = solver or _Solver(robot, targets, refs)
-    if len(known) > _SOLVERS:
-        known.popitem(last=False)
-    return solver
+def _solvers(robot: Robot) -> Shelf:
+    found = _KNOWN.get(robot)
+    return _KNOWN.setdefault(robot, Shelf(_SOLVERS)) if found is None else found

@@ -27,7 +27,8 @@ _KEPT = 2
 
 
 class Calls:
-    """Recorded launches of tasks over some configurations.
+    """Recorded launches of tasks over some configurations. One user at a time works with them; see
+    :class:`newton_like.robot.core.shelf.Shelf`.
 
     Args:
         machine: the robot.
@@ -59,19 +60,18 @@ class Calls:
 
     def evaluate(self, task: Task, arrays: dict[str, np.ndarray], shapes, links) -> list[np.ndarray]:
         """The results of a task for a batch, ``[count, *shape]`` for each of the shapes, for given bodies as links."""
-        with self.machine.lock:
-            names = ("q", *task.inputs)
-            given = [arrays[name] for name in names]
-            results = [self.results.get((self.count, *shape)) for shape in shapes]
-            kernel = None
-            if self.evaluator == "specialised":
-                kernel = self.machine.specialised(task, self.work, links, self.most)
-            key = (task, kernel, *[a.ndim for a in given])
-            if key not in self._recorded:
-                self._recorded[key] = self.record(task, arrays, results, True, kernel)
-            self.links[:3] = links
-            self._recorded[key].run_on([_Address(a) for a in (*given, *results)])
-            return results
+        names = ("q", *task.inputs)
+        given = [arrays[name] for name in names]
+        results = [self.results.get((self.count, *shape)) for shape in shapes]
+        kernel = None
+        if self.evaluator == "specialised":
+            kernel = self.machine.specialised(task, self.work, links, self.most)
+        key = (task, kernel, *[a.ndim for a in given])
+        if key not in self._recorded:
+            self._recorded[key] = self.record(task, arrays, results, True, kernel)
+        self.links[:3] = links
+        self._recorded[key].run_on([_Address(a) for a in (*given, *results)])
+        return results
 
     @compiling
     def record(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from threading import RLock
 
 import numpy as np
 import warp as wp
@@ -39,9 +38,6 @@ _ROWS = (*KINEMATICS, *(ROWS[name] for name in ("acceleration", "pivot")))
 class Machine:
     """The numbers of a robot on the device, and its kernels.
 
-    Attributes:
-        lock: for what states share: kernels, and the memory and the launches of batches.
-
     Args:
         model: a model of one articulation in double precision: the base link on a fixed joint, and the other links with their joints.
     """
@@ -58,7 +54,6 @@ class Machine:
         )
         self._sizes.update(matrix=max(36, 6 * dofs, dofs**2), vector=max(36, dofs), operational=38)
         self._kernels: dict = {}
-        self.lock = RLock()
 
     def workspace(
         self, count: int, threads: int | None = None, rows: dict | None = None, tree: dict | None = None
@@ -84,7 +79,7 @@ class Machine:
         """The kernel of a task for this robot: straight-line code, or, where many pairs of links are asked for, straight-line code for the
         frames and general code for the rest. Code of more than `most` operations is not compiled; the general kernel replaces it."""
         key = {"robot": task.number, "links": (task.number, *links), "frames": None, "loop": task.program}[task.traced]
-        pairs = sum(isinstance(known, tuple) and known[0] == task.number for known in self._kernels)
+        pairs = sum(isinstance(known, tuple) and known[0] == task.number for known in [*self._kernels])
         if task.traced == "links" and key not in self._kernels and pairs >= _PAIRS:
             key = None
         if key not in self._kernels:

@@ -12,7 +12,7 @@ from newton_like.robot.core.robot import RobotCore
 from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.tree import name_order
 
-_KEPT = 256
+_KEPT = 1024
 """Lists of names whose orders are kept. A script makes its states with few of them."""
 
 

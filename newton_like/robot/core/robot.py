@@ -8,7 +8,9 @@ import numpy as np
 
 from newton_like.robot.core.calls import Calls
 from newton_like.robot.core.machine import Machine
+from newton_like.robot.core.shelf import Shelf
 from newton_like.robot.core.single import Patterns
+from newton_like.robot.core.tasks import Task
 from newton_like.robot.screws import axis_of
 from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
@@ -52,13 +54,14 @@ class RobotCore:
         self.edges = edges_of(self.links, every)
         self.joints: list[Joint] = [joint for joint in every if not joint.is_fixed()]
         self.link_names, self.joint_names = [link.name for link in self.links], [joint.name for joint in self.joints]
+        model = machine_model(self.links, self.edges)
         self.scale = np.array([axis_of(joint.S).scale for joint in self.joints], dtype=float)
         self.unit = bool((self.scale == 1.0).all())
         self.masses = np.array([link.mass for link in self.links])
-        self.machine = Machine(machine_model(self.links, self.edges))
+        self.machine = Machine(model)
         self.patterns = Patterns(self.machine, len(self.joints))
         self.capsules: OrderedDict = OrderedDict()
-        self._batches: OrderedDict = OrderedDict()
+        self._batches = Shelf(_BATCHES)
 
     def path(self, target: int, ref: int) -> tuple[list[int], list[int]]:
         """The dofs between two bodies: those that move the reference link only, from that link up; and those that move the target link
@@ -77,14 +80,10 @@ class RobotCore:
             body = int(tree.parent[body])
         return dofs
 
-    def calls(self, order: np.ndarray, count: int) -> Calls:
-        """The launches for batches of some size and order of joints."""
+    def evaluate(self, order: np.ndarray, count: int, task: Task, arrays: dict, shape, links) -> np.ndarray:
+        """The result of a task for a batch; see :meth:`Calls.evaluate`. `order`: of joints."""
         key = (order.tobytes(), count)
-        with self.machine.lock:
-            calls = self._batches.pop(key, None)
-            if calls is None:
-                calls = Calls(self.machine, count, order, self.evaluator)
-            self._batches[key] = calls
-            if len(self._batches) > _BATCHES:
-                self._batches.popitem(last=False)
-        return calls
+        calls = self._batches.take(key) or Calls(self.machine, count, order, self.evaluator)
+        (found,) = calls.evaluate(task, arrays, (shape,), links)
+        self._batches.give(key, calls)
+        return found

@@ -23,7 +23,7 @@ from newton_like.robot.core.tasks import Task
 _IDLE = 2**26
 """Bytes of the memory of states that are gone that a robot keeps for the next states."""
 
-_ORDERS = 256
+_ORDERS = 1024
 """Orders of joints for which such memory is kept."""
 
 
@@ -68,14 +68,16 @@ class Patterns:
 
     def lanes(self) -> wp.array:
         """New memory for one configuration."""
-        with self._machine.lock:
-            known = self._one().work.memory[0]
+        known = self._one().work.memory[0]
         return wp.zeros(known.shape, dtype=known.dtype, device="cpu")
 
     def _one(self) -> Calls:
-        if self._calls is None:
-            self._calls = Calls(self._machine, 1, self._order, "general")
-        return self._calls
+        """What launches are recorded with. Its memory is not used."""
+        calls = self._calls
+        if calls is None:
+            # several threads may make one
+            self._calls = calls = Calls(self._machine, 1, self._order, "general")
+        return calls
 
     def launch(self, task: Task, fresh: bool, memory: Memory, out: np.ndarray | None = None) -> Callable[[], object]:
         """A function that computes a task in the memory of a state.
@@ -86,10 +88,7 @@ class Patterns:
             memory: of the state.
             out: for the result.
         """
-        pattern = self._made.get((task, fresh))
-        if pattern is None:
-            with self._machine.lock:
-                pattern = self._made.get((task, fresh)) or self._record(task, fresh, memory, out)
+        pattern = self._made.get((task, fresh)) or self._record(task, fresh, memory, out)
         found = pattern.places.get(memory.order) or self._places(task, pattern, memory)
         results = [] if out is None else [out]
         given = self._told(pattern.inputs, [memory.read[name] for name in pattern.fields], found[0])
@@ -184,10 +183,12 @@ class Memory:
 class Store:
     """Memory of states that are gone, for the next states of a robot. Threads may use it at the same time."""
 
-    __slots__ = ("__weakref__", "_idle")
+    __slots__ = ("__weakref__", "_given", "_idle")
 
     def __init__(self):
         self._idle: dict[bytes, list[Memory]] = {}
+        # about how many
+        self._given = 0
 
     def take(self, order: bytes) -> Memory | None:
         """Memory for an order of joints, which nobody else has; None if there is none."""
@@ -195,7 +196,9 @@ class Store:
         if idle:
             try:
                 # that of the last state may be in a cache of the processor
-                return idle.pop()
+                memory = idle.pop()
+                self._given -= 1
+                return memory
             except IndexError:
                 # another thread took it
                 pass
@@ -211,11 +214,16 @@ class Store:
                     self._idle.pop(oldest, None)
             idle = self._idle.setdefault(memory.order, [])
         idle.append(memory)
-        known = list(self._idle.values())
-        if sum(map(len, known)) * memory.lanes.capacity > _IDLE:
-            # the oldest one of the order that has most
-            with suppress(IndexError):
-                max(known, key=len).pop(0)
+        self._given += 1
+        if self._given * memory.lanes.capacity > _IDLE:
+            known = list(self._idle.values())
+            # exact again: memory may have gone with its order
+            self._given = sum(map(len, known))
+            if self._given * memory.lanes.capacity > _IDLE:
+                # the oldest one of the order that has most
+                with suppress(IndexError):
+                    max(known, key=len).pop(0)
+                    self._given -= 1
 
 
 class Loan:

@@ -197,8 +197,7 @@ class StateCore:
             self._memory.links[:] = links
             run()
             return out.copy()
-        (found,) = self.robot.core.calls(self.order, count).evaluate(task, self.read, (shape,), links)
-        return found
+        return self.robot.core.evaluate(self.order, count, task, self.read, shape, links)
 
 
 def _as_doubles(value: list | tuple):

@@ -20,7 +20,7 @@ ROUNDS = 3
 LONGEST = 2**ROUNDS
 """All sweeps, at most, in units of ``iterations``."""
 
-EARLY = 0.1
+EARLY = 0.01
 """A world is done after half of ``iterations`` if these sweeps changed its velocities by less than this part of `tolerance`."""
 
 

@@ -101,7 +101,8 @@ def test_long_adjoints_are_interpreted(rng, monkeypatch):
     model = forest(rng, worlds=18, robots=1, joints=5).finalize("cpu", dtype=wp.float64, requires_grad=True)
     q, qd = random_state(model, rng)
     seed = rng.normal(size=model.articulation_count * model.max_dofs_per_articulation)
-    monkeypatch.setattr("newton_like.programs.robot.BUDGET", 100)
+    # robots whose axes are all slides have adjoints of a few operations
+    monkeypatch.setattr("newton_like.programs.robot.BUDGET", -1)
     long = gradients(model, q, qd, seed)
     assert all(k.code is not None for robot in _numbers_of(model).robots for k in robot.kernels.values())
     model.evaluator = "general"

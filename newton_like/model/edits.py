@@ -6,6 +6,7 @@ Caches of parameters use the record to find stale entries.
 from __future__ import annotations
 
 import difflib
+from functools import cache
 
 import numpy as np
 import warp as wp
@@ -110,6 +111,13 @@ def checked_flags(flags) -> int:
     return flags
 
 
+@cache
+def _groups_of(flags: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The groups of some flags, and those of types, others and kinds that are among them."""
+    others = {TYPES: flags & _TYPES, KINDS: flags & _KINDS, OTHERS: flags & ~_ACCOUNTED}
+    return tuple(g for g in GROUPS if flags & _FLAGS[g]), tuple(each for each, told in others.items() if told)
+
+
 class Edits:
     """The edits of a model.
 
@@ -142,19 +150,15 @@ class Edits:
     def note(self, flags: int, mask: wp.array | None) -> None:
         """Notes that the groups of `flags` were edited in the worlds that the mask selects, ``[world_count]`` bool; None: everywhere."""
         self.version += 1
-        groups = [g for g in GROUPS if flags & _FLAGS[g]]
-        if flags & _TYPES:
-            self.last[TYPES] = self.version
-        if flags & _KINDS:
-            self.last[KINDS] = self.version
-        if flags & ~_ACCOUNTED:
-            self.last[OTHERS] = self.version
-        for g in groups:
-            self.last[g] = self.version
-            if mask is None and self._seen is not None:
-                self._seen[g] = self.version
-            elif mask is None:
-                self.rows[g].fill_(self.version)
+        groups, others = _groups_of(flags)
+        for each in groups + others:
+            self.last[each] = self.version
+        if mask is None:
+            for g in groups:
+                if self._seen is not None:
+                    self._seen[g] = self.version
+                else:
+                    self.rows[g].fill_(self.version)
         if mask is not None and groups:
             wp.launch(
                 edit_kernels().mark,

@@ -62,6 +62,7 @@ def random_numbers(rng) -> dict:
     }
 
 
+@pytest.mark.slow
 def test_tendons_come_back(rng, tmp_path):
     one = ModelBuilder()
     one.add_mjcf(chain(rng))

@@ -147,6 +147,7 @@ def test_stiff_servos_of_any_size_are_stable(stiffness):
     assert pair.state.joint_q.numpy()[0] == pytest.approx(-0.5, abs=0.05)
 
 
+@pytest.mark.slow
 def test_weight_is_taken_away(rng):
     shares = rng.uniform(0.0, 1.5, 2)
     xml = '<mujoco><option><flag contact="disable"/></option><worldbody>' + "".join(

@@ -62,6 +62,7 @@ def test_sums_over_a_list_are_the_forces_on_shapes_and_of_sensors(rng):
     np.testing.assert_allclose(sensor.total_force.numpy(), felt, atol=atol)
 
 
+@pytest.mark.slow
 def test_contacts_that_are_not_used_have_no_force(rng):
     """Those beyond the places of a shape, and those of shapes that a filter keeps apart."""
     builder = ModelBuilder()
@@ -83,6 +84,7 @@ def test_contacts_that_are_not_used_have_no_force(rng):
     np.testing.assert_allclose(listed.force.sum(axis=0), [0, 0, -mass * GRAVITY], atol=1.0e-3 * mass * GRAVITY)
 
 
+@pytest.mark.slow
 def test_only_the_list_of_the_last_step_gets_forces(rng):
     simulation = handed(rng, worlds=1)
     simulation.step()

@@ -71,6 +71,7 @@ def test_a_damper_loses_the_work_of_its_force(rng):
     assert work < -0.02 and lost == pytest.approx(work, abs=2e-3 * abs(work) + 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stiffness", [1.0e5, 1.0e9])
 def test_stiff_springs_and_dampers_of_any_size_come_to_rest(rng, stiffness):
     spring = f'<spatial name="s" stiffness="{stiffness}" damping="{stiffness}" springlength=".25">'

@@ -145,8 +145,11 @@ if (__builtin_reduce_or((simdi)!(big > {smallest}) | (simdi)!(big < {largest})))
 
 
 def shrink_code(width: int, real, out: str = "out") -> str:
-    """C++ statements that set the register `out` from the registers ``bound`` and ``square``: bound / sqrt(square), but at most one. A root
-    and a quotient take longer than all else of a contact's visit; most contacts stick, or carry nothing."""
+    """C++ statements that set the register `out` from the registers ``bound`` and ``square``: bound / sqrt(square), but at most one.
+
+    A root and a quotient take longer than the rest of a contact's visit, and most contacts stick or carry nothing. The fast way is for
+    squares that are below that of the bound by more than the rounding errors of product and root, so that both ways give the same bits.
+    """
     within = "0.999999f" if real is wp.float32 else "0.999999999999999"
     return f"""
 const simdi sticks = (simdi)(bound > 0) & (simdi)(square < (bound * bound) * {within}), bare = (simdi)(bound == 0) & (simdi)(square > 0);

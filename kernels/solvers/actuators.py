@@ -160,37 +160,33 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
         found = m.where_lt(x, left, rising, m.where_lt(x, one, before, m.where_lt(x, right, behind, falling)))
         return m.where_lt(x, low, zero, m.where_lt(high, x, zero, found))
 
-    @m.func
-    def muscle_gain(b, n: int, length: m.lane, speed: m.lane, T) -> m.lane:
-        prm = ACTUATOR * n + GAIN_PRM
-        one = m.fill(real(1.0))
-        zero = m.fill(real(0.0))
-        x = relative_length(b, n, prm, length, T)
-        v = m.div(speed, m.mul(optimal_length(b, n, prm, T), actuator_number(b, prm + V_MAX, T)))
-        y = m.sub(actuator_number(b, prm + F_V_MAX, T), one)
-        back = m.add(v, one)
-        gap = m.sub(y, v)
-        ahead = m.sub(m.add(y, one), m.div(m.mul(gap, gap), m.larger(y, m.fill(real(LEAST)))))
-        fast = m.where_lt(v, zero, m.mul(back, back), m.where_lt(v, y, ahead, m.add(y, one)))
-        fast = m.where_lt(v, m.fill(real(-1.0)), zero, fast)
-        return m.neg(m.mul(peak_force(b, n, prm, T), m.mul(pull_at_length(b, prm, x, T), fast)))
+    @m.struct
+    class Gain:
+        """Gain of a muscle, and how it falls with its speed."""
+
+        here: m.lane
+        damping: m.lane
 
     @m.func
-    def muscle_damping(b, n: int, length: m.lane, speed: m.lane, T) -> m.lane:
-        """How the gain of a muscle falls with its speed."""
+    def muscle_gain(b, n: int, length: m.lane, speed: m.lane, T) -> Gain:
         prm = ACTUATOR * n + GAIN_PRM
         one = m.fill(real(1.0))
+        two = m.fill(real(2.0))
         zero = m.fill(real(0.0))
         x = relative_length(b, n, prm, length, T)
         unit_speed = m.mul(optimal_length(b, n, prm, T), actuator_number(b, prm + V_MAX, T))
         v = m.div(speed, unit_speed)
         y = m.sub(actuator_number(b, prm + F_V_MAX, T), one)
-        two = m.fill(real(2.0))
-        ahead = m.div(m.mul(two, m.sub(y, v)), m.larger(y, m.fill(real(LEAST))))
-        slope = m.where_lt(v, zero, m.mul(two, m.add(v, one)), m.where_lt(v, y, ahead, zero))
-        slope = m.where_lt(v, m.fill(real(-1.0)), zero, slope)
+        back = m.add(v, one)
+        gap = m.sub(y, v)
+        least = m.larger(y, m.fill(real(LEAST)))
+        ahead = m.sub(m.add(y, one), m.div(m.mul(gap, gap), least))
+        fast = m.where_lt(v, zero, m.mul(back, back), m.where_lt(v, y, ahead, m.add(y, one)))
+        fast = m.where_lt(back, zero, zero, fast)
+        slope = m.where_lt(v, zero, m.mul(two, back), m.where_lt(v, y, m.div(m.mul(two, gap), least), zero))
+        slope = m.where_lt(back, zero, zero, slope)
         pull = m.mul(peak_force(b, n, prm, T), pull_at_length(b, prm, x, T))
-        return m.div(m.mul(pull, slope), unit_speed)
+        return Gain(m.neg(m.mul(pull, fast)), m.div(m.mul(pull, slope), unit_speed))
 
     @m.func
     def muscle_bias(b, n: int, length: m.lane, T) -> m.lane:
@@ -231,8 +227,9 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
             stiffness = m.neg(m.mul(by_length, strength))
             damping = m.neg(m.mul(by_speed, strength))
         elif gain_of == OF_MUSCLE:
-            gain_here = muscle_gain(b, n, length, speed, T)
-            damping = m.mul(strength, muscle_damping(b, n, length, speed, T))
+            pulled = muscle_gain(b, n, length, speed, T)
+            gain_here = pulled.here
+            damping = m.mul(strength, pulled.damping)
         force = m.mul(gain_here, strength)
         if bias_of == AFFINE:
             by_length = actuator_number(b, at + BIAS_PRM + 1, T)

@@ -302,8 +302,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             if m.any_lt(old, moving):
                 # 1 for a world that settles now
                 now = m.mul(m.sub(one, old), m.sub(one, moving))
-                some = m.any_lt(zero, now)
-                if some:
+                if m.any_lt(zero, now):
                     keep_settled(t, now, first, contacts, limits, T, L, mem, active)
                     m.put(mem, L.settled, t, m.add(old, now))
                 if packed != 0:

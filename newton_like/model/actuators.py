@@ -13,6 +13,9 @@ TRANSMISSIONS = ("joint", "jointinparent", "tendon", "site")
 GAINS = ("fixed", "affine", "muscle")
 BIASES = ("none", "affine", "muscle")
 DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle")
+TIME_CONSTANTS = {"filter": 1, "filterexact": 1, "muscle": 2}
+"""Numbers of time constants, the first of ``dynprm``. Types of dynamics that are not here have none."""
+
 DRIVES = ("joint_target_q", "joint_target_qd", "joint_f")
 """Entries of a drive that an actuator may set instead of a force."""
 
@@ -130,8 +133,7 @@ class Actuator:
             pair = getattr(self, name)
             if pair is not None and not as_number(pair[0], f"{what}: {name}") <= as_number(pair[1], f"{what}: {name}"):
                 raise ValueError(f"{what}: {name} {tuple(pair)} must be the smaller number and the larger one")
-        times = {"filter": 1, "filterexact": 1, "muscle": 2}.get(self.dynamics, 0)
-        for time in self.dynprm[:times]:
+        for time in self.dynprm[: TIME_CONSTANTS.get(self.dynamics, 0)]:
             if time < 0.0:
                 raise ValueError(f"{what}: the time constant {time:g} must be at least 0")
         if self.is_muscle and not (self.lengthrange and self.lengthrange[0] < self.lengthrange[1]):

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import as_numbers
 from newton_like.compiler.cpp import Emitter
 from newton_like.kernels.layout import ROWS, sizes, stack
 from newton_like.kernels.tree import PRESCRIBED
@@ -124,6 +125,29 @@ class Workspace:
         if interleaved(self.device):
             return wp.zeros((n, self.blocks), dtype=dtype, device=self.device).transpose((1, 0))
         return wp.zeros((self.blocks, n), dtype=dtype, device=self.device)
+
+    def spread(self, vectors: np.ndarray) -> tuple[int, wp.array, wp.array]:
+        """Numbers of clusters, as `m.param` of the kernels reads them.
+
+        Args:
+            vectors: ``[count, n]``.
+
+        Returns:
+            1 if clusters differ, or 0; the numbers of the first cluster, ``[n]``; those of all clusters if they differ,
+            ``[blocks, n]`` lanes.
+        """
+        vary = int((vectors != vectors[:1]).any())
+        varying = self.block_lanes(vectors.shape[1] if vary else 0)
+        if vary:
+            self.fill_lanes(varying, vectors)
+        return vary, wp.array(vectors[0], dtype=self.m.real, device=self.device), varying
+
+    def fill_lanes(self, lanes: wp.array, vectors: np.ndarray) -> None:
+        """Copies numbers of clusters, ``[count, n]``, into lanes, ``[blocks, n]``. The last cluster fills the last block."""
+        width = self.m.width
+        filled = np.concatenate([vectors, np.repeat(vectors[-1:], self.blocks * width - len(vectors), axis=0)])
+        filled = filled.reshape(self.blocks, width, -1).transpose(0, 2, 1)
+        wp.copy(as_numbers(lanes, self.m.real, width), wp.array(filled, dtype=self.m.real, device=self.device))
 
     @compiling
     def record(self, kernel, inputs, threads: int | None = None, loops: bool = False) -> list[list]:

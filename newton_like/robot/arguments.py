@@ -25,6 +25,9 @@ RIGID_TOLERANCE = 1.0e-6
 LARGE = 1e300
 """Sum of squares of numbers below which none of them is infinite or NaN."""
 
+SHORT = 64
+"""Number of numbers up to which Python's functions are faster than those of NumPy."""
+
 MAX_BITS = 2**32 - 1
 """Largest value of ``coltype`` and ``colaffinity``, which have 32 bits."""
 
@@ -54,9 +57,9 @@ def as_array(value, shape: tuple[int, ...], what: str) -> np.ndarray:
         RobotError: a number is not finite.
     """
     array = _converted(value, shape, what)
-    flat = array.ravel()
-    # a sum of squares is faster than a test of each number; large numbers have infinite squares, of which np.dot warns
-    if not math.hypot(*flat.tolist()) < LARGE and not np.isfinite(array).all():
+    # few numbers are tested faster in Python; squares of large numbers overflow, of which np.dot warns
+    short = array.size <= SHORT and math.hypot(*array.ravel().tolist()) < LARGE
+    if not short and not np.isfinite(array).all():
         raise RobotError(f"{what} has a number that is not finite: {array.tolist()}")
     return array
 

@@ -22,8 +22,6 @@ DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle", "user", "dc
 _TARGETS = ("joint", "jointinparent", "tendon", "site", "body", "slidersite")
 _DATA_ONLY = ("adhesion", "dcmotor", "pid", "orientation", "plugin")
 _LEAST = 1.0e-15
-_TIMES = {"filter": 1, "filterexact": 1, "muscle": 2}
-"""Numbers of time constants."""
 
 
 @dataclass
@@ -331,7 +329,7 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
         raise element.error(f"is relative to the unknown site {reference!r}; correct refsite")
     if transmission == "slidersite" and attributes.get("cranksite", "") not in names["site"]:
         raise element.error(f"has the unknown cranksite {attributes.get('cranksite', '')!r}; name a site")
-    for time in state.gains.dynprm[: _TIMES.get(state.gains.dynamics, 0)]:
+    for time in state.gains.dynprm[: modelled.TIME_CONSTANTS.get(state.gains.dynamics, 0)]:
         if time < 0.0:
             raise element.error(f"has the time constant {time:g}; give a number of at least 0")
     gear = floats(merged, "gear", 6, (1.0,))

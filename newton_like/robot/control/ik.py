@@ -360,7 +360,7 @@ def _features(poses: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 _KNOWN: WeakKeyDictionary = WeakKeyDictionary()
-"""The solvers of robots that nobody uses at the moment."""
+"""For each robot, its solvers that no thread uses now."""
 
 
 def _solvers(robot: Robot) -> Shelf:

@@ -15,7 +15,7 @@ from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.tendons import CENTER, END, ITEM_NUMBERS, JOINT, SCALE, SIDE, START
 from newton_like.kernels.solvers.actuators import ACC0, GAIN_PRM, PEAK
 from newton_like.kernels.tree import WRENCH
-from newton_like.model.actuators import BIASES, DRIVES, DYNAMICS, GAINS
+from newton_like.model.actuators import BIASES, DRIVES, DYNAMIC_NUMBERS, DYNAMICS, GAINS, TIME_CONSTANTS
 from newton_like.model.edits import BODIES, OTHERS, edits_of
 from newton_like.model.joint_types import JOINT_TYPES
 
@@ -200,39 +200,40 @@ class ActuatorWatch:
         """Records the actuators as the known ones."""
         self.table = table_of(model) if model.actuators else None
         self.relieved = is_relieved(model)
-        self._count, self._since = len(model.actuators), edits_of(model).version
-        self._check(model)
+        self._known, self._since = list(model.actuators), edits_of(model).version
+        counts = [TIME_CONSTANTS.get(actuator.dynamics, 0) for actuator in self._known]
+        self._are_times = np.array(counts, dtype=int)[:, None] > np.arange(DYNAMIC_NUMBERS)
+        self._check_times(model)
 
-    def _check(self, model) -> None:
-        times = {"filter": 1, "filterexact": 1, "muscle": 2}
-        if not model.actuators:
+    def _check_times(self, model) -> None:
+        if not self._known:
             return
         numbers = model.actuator_dynprm.numpy()
-        for n, actuator in enumerate(model.actuators):
-            for time in numbers[n, : times.get(actuator.dynamics, 0)]:
-                if not time >= 0.0:
-                    raise ValueError(
-                        f"actuator '{actuator.label}' (index {n}): the time constant {time:g} in actuator_dynprm must be at least 0"
-                    )
+        wrong = np.argwhere(self._are_times & ~(numbers >= 0.0))
+        if len(wrong):
+            n, k = wrong[0]
+            raise ValueError(
+                f"actuator '{self._known[n].label}' (index {n}): the time constant {numbers[n, k]:g} in actuator_dynprm must be at"
+                " least 0"
+            )
 
     def changed(self, model) -> bool:
-        """Whether actuators came or went since :meth:`accept`, or pull something else."""
-        if len(model.actuators) != self._count:
+        """Whether actuators came or went since :meth:`accept`, or were replaced.
+
+        Raises:
+            ValueError: a time constant is below zero.
+        """
+        if len(model.actuators) != len(self._known):
             return True
         edits = edits_of(model)
         if max(edits.last[OTHERS], edits.last[BODIES]) <= self._since:
             return False
-        self._check(model)
-        self._since = edits.version
-        if self.relieved != is_relieved(model):
+        # the comparison of lists begins with the identity of objects
+        if self.relieved != is_relieved(model) or list(model.actuators) != self._known:
             return True
-        if self.table is None:
-            return False
-        return any(
-            (a.gain, a.bias, a.dynamics) != (GAINS[x], BIASES[y], DYNAMICS[z])
-            for own, known in zip(self.table.index, self.table.integers, strict=True)
-            for a, (x, y, z, _) in zip((model.actuators[n] for n in own), known, strict=True)
-        )
+        self._check_times(model)
+        self._since = edits.version
+        return False
 
     def kinds(self, articulations: int) -> list[bytes]:
         """What the actuators of each articulation have in common with those of others that can share a batch with it."""
@@ -376,12 +377,6 @@ class ActuatorRows:
         if self._known is not None and np.array_equal(self._known, vectors):
             return False
         self._known = vectors
-        T, real, width = work.T, work.m.real, work.m.width
-        T.actuators_vary = int((vectors != vectors[:1]).any())
-        T.actuator_uniform = wp.array(vectors[0], dtype=real, device=work.device)
-        T.actuator_varying = work.block_lanes(vectors.shape[1] if T.actuators_vary else 0)
-        if T.actuators_vary:
-            filled = np.concatenate([vectors, np.repeat(vectors[-1:], work.blocks * width - len(vectors), axis=0)])
-            filled = filled.reshape(work.blocks, width, -1).transpose(0, 2, 1)
-            wp.copy(as_numbers(T.actuator_varying, real, width), wp.array(filled, dtype=real, device=work.device))
+        T = work.T
+        T.actuators_vary, T.actuator_uniform, T.actuator_varying = work.spread(vectors)
         return True

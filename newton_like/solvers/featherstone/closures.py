@@ -115,7 +115,7 @@ class Closures:
         vectors = self.vectors(loops)
         if self._known is not None and np.array_equal(self._known, vectors):
             return False
-        T, real, width = work.T, work.m.real, work.m.width
+        T, real = work.T, work.m.real
         self._targets = None
         # targets of drives may differ
         driven = (loops.targets[self.batch.articulations] >= 0).any()
@@ -131,9 +131,7 @@ class Closures:
         else:
             T.loop_uniform.assign(vectors[0])
         if vary:
-            filled = np.concatenate([vectors, np.repeat(vectors[-1:], work.blocks * width - len(vectors), axis=0)])
-            filled = filled.reshape(work.blocks, width, -1).transpose(0, 2, 1)
-            wp.copy(as_numbers(T.loop_varying, real, width), wp.array(filled, dtype=real, device=work.device))
+            work.fill_lanes(T.loop_varying, vectors)
         return moves
 
     def take_forces(self, work, kept: wp.array, force: wp.array) -> None:

@@ -151,14 +151,8 @@ class TendonRows:
         if self._known is not None and np.array_equal(self._known, vectors):
             return False
         self._known = vectors
-        T, real, width = work.T, work.m.real, work.m.width
-        T.tendons_vary = int((vectors != vectors[:1]).any())
-        T.tendon_uniform = wp.array(vectors[0], dtype=real, device=work.device)
-        T.tendon_varying = work.block_lanes(vectors.shape[1] if T.tendons_vary else 0)
-        if T.tendons_vary:
-            filled = np.concatenate([vectors, np.repeat(vectors[-1:], work.blocks * width - len(vectors), axis=0)])
-            filled = filled.reshape(work.blocks, width, -1).transpose(0, 2, 1)
-            wp.copy(as_numbers(T.tendon_varying, real, width), wp.array(filled, dtype=real, device=work.device))
+        T = work.T
+        T.tendons_vary, T.tendon_uniform, T.tendon_varying = work.spread(vectors)
         return True
 
     def take_forces(self, work, kept: wp.array, force: wp.array) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import warp as wp
 
-from newton_like.arrays import as_numbers
 from newton_like.dynamics.matrices import mass_matrix
 from newton_like.dynamics.names import names_of
 from newton_like.dynamics.tendons import Tendons, tendon_jacobian, tendons_of

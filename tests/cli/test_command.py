@@ -312,6 +312,7 @@ def test_the_ground_is_at_zero_and_robots_start_on_it(rng):
     assert free.remarks == []
 
 
+@pytest.mark.slow
 def test_shapes_that_touch_have_no_remark(capsys, tmp_path):
     """A ball over a fixed mesh; two balls."""
     file = tmp_path / "scene.xml"

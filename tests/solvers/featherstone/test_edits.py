@@ -97,7 +97,7 @@ def test_code_for_what_varies_gives_the_bits_of_the_general_kernel(rng):
     assert len(set(paths["general"])) == 3
 
 
-@pytest.mark.parametrize("handed", [False, True])
+@pytest.mark.parametrize("handed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_shapes_that_stop_colliding_fall_through(handed):
     """Flags of shapes, world by world; then all collide again, and stay on the ground that they are on."""
     one = ModelBuilder()
@@ -131,6 +131,7 @@ def test_shapes_that_stop_colliding_fall_through(handed):
     np.testing.assert_allclose(after[2], 0.1, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_bodies_touch_after_their_groups_were_edited():
     builder = ModelBuilder(gravity=0.0)
     for i in range(2):

@@ -423,6 +423,7 @@ def two_balls(**kinds) -> ModelBuilder:
     return builder
 
 
+@pytest.mark.slow
 def test_kinematic_bodies_push_bodies_that_become_dynamic():
     simulation = Simulation(two_balls(paddle=True, other=True), dtype=wp.float64)
     model = simulation.model

@@ -126,6 +126,7 @@ def test_joints_without_settings_keep_their_limits(rng):
     np.testing.assert_array_equal(*found)
 
 
+@pytest.mark.slow
 def test_steps_with_lists_of_contacts_have_the_same_limits(rng):
     model = built([single(rng, "hinge", False)])
     found = []

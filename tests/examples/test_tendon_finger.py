@@ -7,6 +7,7 @@ from examples import tendon_finger
 from examples.blocks import simulate
 
 
+@pytest.mark.slow
 def test_fingers_bend_and_flexors_only_pull():
     scene = tendon_finger.build(3, 1.0 / 240.0, "cpu", 2)
     simulate(scene, round(tendon_finger.TEST_TIME / scene.frame_time), "bend", True)

@@ -47,10 +47,14 @@ ROBOT = """
     <spatial name="t3"><site site="w2"/><site site="s3"/></spatial>
   </tendon>
   <actuator>
+    <general site="s0" gainprm="0"/> <general site="sf" gainprm="0"/>
 {actuators}
   </actuator>
 </mujoco>
 """
+"""Both trees have an actuator without force, so that one kernel serves all sets of actuators."""
+
+IDLE = 2
 
 KINDS = {
     "damper": '<damper joint="a" kv="2" ctrlrange="0 1"/>',
@@ -193,7 +197,7 @@ class Pair:
         actuators, `base`."""
         self.mj.opt.timestep = dt
         self.set(qpos, qvel, act, ctrl)
-        base.set(qpos, qvel, [], [])
+        base.set(qpos, qvel, [], np.zeros(base.mj.nu))
         theirs = np.zeros((1, self.mj.nv))
         mujoco.mj_solveM(self.mj, self.data, theirs, self.data.qfrc_actuator.reshape(1, -1))
         for pair in (self, base):

@@ -10,7 +10,7 @@ import warp as wp
 from newton_like import ModelBuilder, ModelFlags, dynamics
 from newton_like.model.actuators import Actuator
 from newton_like.solvers import SolverFeatherstone
-from tests.support.actuators import KINDS, Pair, robot
+from tests.support.actuators import IDLE, KINDS, Pair, robot
 from tests.support.tendons import two_bars
 
 ACTIVATED = (
@@ -43,7 +43,7 @@ def test_accelerations_are_those_of_mujoco(kind, base, rng):
 
 def test_accelerations_of_all_actuators_together(base, rng):
     pair = Pair(robot())
-    assert pair.model.actuator_count == len(KINDS) - 1
+    assert pair.model.actuator_count == len(KINDS) - 1 + IDLE
     for _ in range(3):
         theirs, ours = pair.actuated(base, *pair.random(rng))
         np.testing.assert_allclose(ours, theirs, atol=1e-3 * np.abs(theirs).max())
@@ -221,10 +221,11 @@ def test_worlds_have_their_own_parameters_and_resets(rng):
     solver, state, control = SolverFeatherstone(model, evaluator="general", width=1), model.state(), model.control()
     solver.step(state, state, control, dt=0.002)
     gears, prm = rng.uniform(0.5, 2.0, 3), model.actuator_gainprm.numpy()
-    prm[0::2, 2] *= gears
+    count = IDLE + 2
+    prm[IDLE::count, 2] *= gears
     model.actuator_gainprm.assign(prm)
     solver.notify_model_changed(ModelFlags.ACTUATOR_PROPERTIES)
-    control.actuator_ctrl = [1.0, 0.5] * 3
+    control.actuator_ctrl = [0.0, 0.0, 1.0, 0.5] * 3
     solver.reset(state)
     for _ in range(20):
         solver.step(state, state, control, dt=0.002)
@@ -233,25 +234,25 @@ def test_worlds_have_their_own_parameters_and_resets(rng):
     for world, gear in enumerate(gears):
         alone = ModelBuilder()
         alone.add_builder(one)
-        prm = list(alone.actuators[0].gainprm)
+        prm = list(alone.actuators[IDLE].gainprm)
         prm[2] *= gear
-        alone.actuators[0] = dataclasses.replace(alone.actuators[0], gainprm=tuple(prm))
+        alone.actuators[IDLE] = dataclasses.replace(alone.actuators[IDLE], gainprm=tuple(prm))
         single = alone.finalize("cpu", dtype=wp.float64)
         own, its = single.state(), single.control()
-        its.actuator_ctrl = [1.0, 0.5]
+        its.actuator_ctrl = [0.0, 0.0, 1.0, 0.5]
         other = SolverFeatherstone(single, evaluator="general", width=1)
         for _ in range(20):
             other.step(own, own, its, dt=0.002)
         np.testing.assert_allclose(state.joint_qd.numpy().reshape(3, -1)[world], own.joint_qd.numpy(), atol=1e-9)
-    acts = state.actuator_act.numpy().reshape(3, 2)
-    assert (acts > 0.05).all()
+    acts = state.actuator_act.numpy().reshape(3, count)
+    assert (acts[:, IDLE:] > 0.05).all()
     solver.reset(state, world_mask=[1])
     expected = acts * np.array([1.0, 0.0, 1.0])[:, None]
-    np.testing.assert_array_equal(state.actuator_act.numpy().reshape(3, 2), expected)
+    np.testing.assert_array_equal(state.actuator_act.numpy().reshape(3, count), expected)
     twin = state.clone()
     state.actuator_act.zero_()
     state.assign(twin)
-    np.testing.assert_array_equal(state.actuator_act.numpy().reshape(3, 2), expected)
+    np.testing.assert_array_equal(state.actuator_act.numpy().reshape(3, count), expected)
 
 
 def test_substeps_are_steps(rng):
@@ -304,6 +305,8 @@ def test_wrong_dofs_are_refused(settings, told):
 def test_edits_to_negative_times_are_refused():
     model = built(dynamics="filter", dynprm=(0.1, 0.0, 0.0)).finalize("cpu")
     solver = SolverFeatherstone(model)
-    model.actuator_dynprm.assign([[-1.0, 0.0, 0.0]])
-    with pytest.raises(ValueError, match=r"actuator 'x' \(index 0\): the time constant -1"):
+    numbers = model.actuator_dynprm.numpy()
+    numbers[IDLE] = -1.0, 0.0, 0.0
+    model.actuator_dynprm.assign(numbers)
+    with pytest.raises(ValueError, match=r"actuator 'x' \(index 2\): the time constant -1"):
         solver.notify_model_changed(ModelFlags.ACTUATOR_PROPERTIES)

@@ -38,8 +38,11 @@ def test_every_operation_against_central_differences(rng):
 
         step = 1e-6
         expected = (value(x + step * way) - value(x - step * way)) / (2 * step)
-        # truncation and cancellation; a comparison may change sides between the two points in a few of the 600 programs
-        wrong = ~np.isclose(actual, expected, rtol=1e-6, atol=1e-6 * (1.0 + np.abs(expected).max()))
+        # truncation and cancellation; a comparison may change sides between the two points in a few of the 600 programs, and a program
+        # may divide zero by zero
+        finite = np.isfinite(expected)
+        size = 1.0 + np.abs(expected[finite]).max(initial=0.0)
+        wrong = finite & ~np.isclose(actual, expected, rtol=1e-6, atol=1e-6 * size)
         assert wrong.mean() < 0.1
     assert used >= {*_RULES} - {"variation"}
 

@@ -269,9 +269,10 @@ def test_a_tumbling_body_keeps_energy_and_momentum_at_the_order_of_the_method(rn
                 np.testing.assert_allclose(p[:3], momentum[:3], rtol=1e-12, atol=1e-12)
                 worst = np.maximum(worst, [abs(e - energy), np.linalg.norm(p[3:] - momentum[3:])])
             errors.append(worst)
-        # the order or better (energy may have one more), unless nothing but rounding is left; the next order is a part of the
-        # error, and a method of another order is off by 1
-        assert np.all((errors[1] <= errors[0] / 2.0 ** (order - 0.7)) | (errors[1] < 1e-12)), (method, errors)
+        # the order or better (energy may have one more), unless nothing but rounding is left, or the first term of one error happens
+        # to be far smaller than that of the other; the next order is a part of the error, and a method of another order is off by 1
+        small = errors[1] < np.maximum(1e-12, 0.01 * errors[1].max())
+        assert np.all((errors[1] <= errors[0] / 2.0 ** (order - 0.7)) | small), (method, errors)
 
 
 def test_forces_may_depend_on_the_state(rng):

@@ -29,20 +29,22 @@ def test_every_operation_against_central_differences(rng):
         adjoint = adjoint_trace(trace, outputs, inputs, {}, lambda i: None, np.float64)
         x, seed, way = rng.normal(size=(5, 30)), rng.normal(size=(2, 30)), rng.normal(size=(5, 30))
         memory = {**dict(enumerate(x)), 110: seed[0], 111: seed[1]}
-        gradient = evaluate(adjoint, memory, np.zeros((30, 0)))
-        actual = sum(gradient.get(100 + i, 0.0) * way[i] for i in range(5))
 
         def value(y, trace=trace, seed=seed):
             out = evaluate(trace, dict(enumerate(y)), np.zeros((30, 0)))
             return seed[0] * out[10] + seed[1] * out[11]
 
         step = 1e-6
-        expected = (value(x + step * way) - value(x - step * way)) / (2 * step)
-        # truncation and cancellation; a comparison may change sides between the two points in a few of the 600 programs, and a program
-        # may divide zero by zero
-        finite = np.isfinite(expected)
-        size = 1.0 + np.abs(expected[finite]).max(initial=0.0)
-        wrong = finite & ~np.isclose(actual, expected, rtol=1e-6, atol=1e-6 * size)
+        try:
+            with np.errstate(divide="raise", invalid="raise"):
+                gradient = evaluate(adjoint, memory, np.zeros((30, 0)))
+                expected = (value(x + step * way) - value(x - step * way)) / (2 * step)
+        except FloatingPointError:
+            # a program with a difference of equal numbers may divide zero by zero, and has no gradient then
+            continue
+        actual = sum(gradient.get(100 + i, 0.0) * way[i] for i in range(5))
+        # truncation and cancellation; a comparison may change sides between the two points in a few of the 600 programs
+        wrong = ~np.isclose(actual, expected, rtol=1e-6, atol=1e-6 * (1.0 + np.abs(expected).max()))
         assert wrong.mean() < 0.1
     assert used >= {*_RULES} - {"variation"}
 

@@ -11,8 +11,8 @@ REGULAR = 1.0e10
 
 
 def robot_inertia_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``weighted_centre``, ``weighted_centre_jacobian``, ``total_inertia``, ``holding_forces``, ``lifting_forces``,
-    ``robot_inverse_dynamics`` and ``operational_inertia``."""
+    """For the namespace `m`: ``place_masses``, ``weighted_centre``, ``weighted_centre_jacobian``, ``total_inertia``, ``holding_forces``,
+    ``lifting_forces``, ``robot_inverse_dynamics`` and ``operational_inertia``."""
     real = m.real
 
     @m.func
@@ -63,6 +63,13 @@ def robot_inertia_program(m: types.SimpleNamespace) -> dict:
                 m.put(mem, at, t, m.sub(m.get(mem, at, t), v.x))
                 m.put(mem, at + T.columns, t, m.sub(m.get(mem, at + T.columns, t), v.y))
                 m.put(mem, at + 2 * T.columns, t, m.sub(m.get(mem, at + 2 * T.columns, t), v.z))
+
+    @m.func
+    def place_masses(b, t, T, P, L, mem):
+        """com <- the centres of mass of all links, from their frames."""
+        for k in range(T.bodies):
+            r = m.get9(mem, L.rot + 9 * k, t)
+            m.put3(mem, L.com + 3 * k, t, m.apply_plus(r, m.body_com(P, b, k), m.get3(mem, L.pos + 3 * k, t)))
 
     @m.func
     def put_cross(mem: m.memory, i: int, stride: int, t: int, a: m.Vec3):

@@ -8,6 +8,8 @@ import types
 ) = range(16)  # fmt: skip
 FRESH = 64
 """Added to a task: the frames are computed first. Otherwise those in the memory are used."""
+MERGED = 128
+"""Added to a task that reads masses: the centres of mass are computed first. Tasks of a robot with merged masses read different ones."""
 
 
 def robot_task_program(m: types.SimpleNamespace) -> dict:
@@ -16,6 +18,8 @@ def robot_task_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def run_task(b, t, task: int, T, P, L, mem):
         """The result of a task, from the frames in the memory."""
+        if (T.quantity & MERGED) != 0:
+            m.place_masses(b, t, T, P, L, mem)
         if task == POSE:
             m.relative_pose(t, T, L, mem)
         if task == JACOBIAN:
@@ -50,13 +54,13 @@ def robot_task_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def robot_task(b, t, T, P, L, mem):
-        """The task ``T.quantity`` without its FRESH, from the frames in the memory."""
+        """The task ``T.quantity``, from the frames in the memory."""
         run_task(b, t, T.quantity % FRESH, T, P, L, mem)
 
     @m.func
     def eval_robot(b, t, T, P, L, mem):
         """The task ``T.quantity``."""
-        if T.quantity >= FRESH or T.quantity == FRAMES:
+        if (T.quantity & FRESH) != 0 or T.quantity == FRAMES:
             m.robot_frames(b, t, T, P, L, mem)
         run_task(b, t, T.quantity % FRESH, T, P, L, mem)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import warnings
 from typing import NamedTuple
@@ -53,9 +54,9 @@ def edges_of(links, joints) -> list[Edge]:
     return [Edge(j, index[id(j.parent_link)], i + 1, j.S, j.T_pj, j.T_jc) for i, j in enumerate(joints)]
 
 
-def body_numbers(link) -> dict:
-    """Mass, centre of mass and inertia about it [kg, m, kg m^2] of a link's 6 x 6 inertia, as arguments of ``add_link``."""
-    G = np.asarray(link.inertia, dtype=float)
+def body_numbers(inertia) -> dict:
+    """Mass, centre of mass and inertia about it [kg, m, kg m^2] of a 6 x 6 inertia, as arguments of ``add_link``."""
+    G = np.asarray(inertia, dtype=float)
     mass = float(G[3, 3])
     moment = np.array([G[2, 4], G[0, 5], G[1, 3]])
     com = moment / mass if mass > 0.0 else np.zeros(3)
@@ -78,17 +79,55 @@ def joint_frames(edge: Edge) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
     return axis.rotates, axis.direction, edge.T_pj @ to_anchor, inverse(edge.T_jc) @ to_anchor
 
 
+def merged_inertias(links, edges: list[Edge]) -> list[np.ndarray] | None:
+    """The 6 x 6 inertias of links if links on fixed joints have given theirs to the link that carries them; None: no such link has one."""
+    found, merged = [np.array(link.inertia, dtype=float) for link in links], False
+    for edge in reversed(edges):
+        G = found[edge.child]
+        if edge.joint.is_fixed() and G.any():
+            X = inverse(edge.T_pj @ edge.T_jc)
+            A = np.zeros((6, 6))
+            A[:3, :3] = A[3:, 3:] = X[:3, :3]
+            A[3:, :3] = cross_matrix(X[:3, 3]) @ X[:3, :3]
+            found[edge.parent], found[edge.child], merged = found[edge.parent] + A.T @ G @ A, np.zeros((6, 6)), True
+    return found if merged else None
+
+
+def with_inertias(model, inertias):
+    """A model like that of :func:`machine_model` with other 6 x 6 inertias of links."""
+    twin, numbers = copy.copy(model), [body_numbers(G) for G in inertias]
+    for name in ("mass", "com", "inertia"):
+        known = getattr(model, f"body_{name}")
+        vars(twin)[f"body_{name}"] = wp.array([x[name] for x in numbers], dtype=known.dtype, device="cpu")
+    return twin
+
+
+def _flattened(edges: list[Edge]) -> list[Edge]:
+    """The joints of a tree, with parents that are no links on fixed joints: each joint connects its child to the link that carries it."""
+    carriers, found = {}, []
+    for edge in edges:
+        if edge.parent in carriers:
+            parent, X = carriers[edge.parent]
+            edge = edge._replace(parent=parent, T_pj=X @ edge.T_pj)
+        if edge.joint.is_fixed():
+            carriers[edge.child] = edge.parent, edge.T_pj @ edge.T_jc
+        found.append(edge)
+    return found
+
+
 def machine_model(links, edges: list[Edge]):
-    """A model of one articulation: the first link on a fixed joint, and a joint for each other link, which are in the same order.
+    """A model of one articulation: the first link on a fixed joint, and a joint for each other link, which are in the same order. Its
+    parents are the links that move on their own.
 
     Raises:
         RobotError: a number that is too large, or a screw that is too long or too short.
     """
     _check_sizes(links, edges)
     builder = ModelBuilder(gravity=0.0)
-    bodies = _add_links(builder, links)
+    bodies = [builder.add_link(label=link.name, **body_numbers(link.inertia)) for link in links]
     root = builder.add_joint_fixed(-1, bodies[0], label="base")
-    builder.add_articulation([root, *_add_joints(builder, edges, bodies, lambda edge: {"armature": 0.0})])
+    flat = _flattened(edges)
+    builder.add_articulation([root, *_add_joints(builder, flat, bodies, lambda edge: {"armature": 0.0})])
     # inertias of files are used as they are, also those that no body can have
     inertias = np.array(builder.body_inertia)
     builder.body_inertia = [np.zeros((3, 3))] * len(links)
@@ -176,17 +215,12 @@ def _unused(label: str, used: set[str]) -> str:
     return label if label not in used else next(each for each in numbered if each not in used)
 
 
-def _add_links(builder: ModelBuilder, links) -> list[int]:
-    """Adds links. Returns the bodies."""
-    return [builder.add_link(label=link.name, **body_numbers(link)) for link in links]
-
-
 def _add_possible_links(builder: ModelBuilder, links, poses) -> list[int]:
     """Adds links with poses. Inertias that no body can have are replaced by the nearest possible ones, with a warning. Returns the
     bodies."""
     bodies, replaced = [], {}
     for link, pose in zip(links, poses, strict=True):
-        numbers = body_numbers(link)
+        numbers = body_numbers(link.inertia)
         if numbers["mass"] > 0.0:
             numbers["inertia"] = possible_inertia(
                 numbers["mass"],

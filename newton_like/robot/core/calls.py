@@ -13,7 +13,6 @@ from functools import cache
 import numpy as np
 import warp as wp
 
-from newton_like.kernels.robot.tasks import FRESH
 from newton_like.programs.pieces import Pieces, batch_struct
 from newton_like.programs.recording import Recording
 from newton_like.programs.robot import BUDGET, WORTHWHILE
@@ -92,8 +91,8 @@ class Calls:
         given = [self._piece(name, arrays[name]) for name in names]
         taken = [self._taken(result, array) for result, array in zip(task.results, results, strict=True)]
         inputs, outputs = (Pieces(wp.array(p, dtype=m.Piece, device="cpu"), p, [True] * len(p)) for p in (given, taken))
-        tree = copied(m.Tree, work.T, quantity=task.number + (FRESH if fresh else 0))
-        before = [batch_struct(work), tree, work.P, work.L, _no_mask()]
+        tree = copied(m.Tree, work.T, quantity=self.machine.quantity(task, fresh))
+        before = [batch_struct(work), tree, self.machine.parameters_of(task).P, work.L, _no_mask()]
         after = [len(given), inputs.array, len(taken), outputs.array]
         launches = work.record(kernel, lambda i: [*before, work.memory[i], *after], work.workers, loops=True)
         told = [arrays[name] for name in names]

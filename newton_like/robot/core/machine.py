@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -40,10 +41,12 @@ class Machine:
 
     Args:
         model: a model of one articulation in double precision: the base link on a fixed joint, and the other links with their joints.
+        merged: returns the same model with masses on links that move on their own, for tasks whose results are the same with these: they
+            take less time. None: all masses are on such links.
     """
 
-    def __init__(self, model):
-        self.model = model
+    def __init__(self, model, merged: Callable | None = None):
+        self.model, self._merged_model, self._merged = model, merged, None
         (self.batch,) = find_batches(model)
         self.m = namespace(lane_width(model.device, model.dtype), model.dtype)
         self.parameters = Parameters(self.m, model, self.batch)
@@ -54,6 +57,20 @@ class Machine:
         )
         self._sizes.update(matrix=max(36, 6 * dofs, dofs**2), vector=max(36, dofs), operational=38)
         self._kernels: dict = {}
+
+    def quantity(self, task: Task, fresh: bool) -> int:
+        """What the kernels are told of a task; `fresh`: whether frames are computed."""
+        reads = self._merged_model is not None and task.masses
+        return task.number + (tasks.FRESH if fresh else 0) + (tasks.MERGED if reads else 0)
+
+    def parameters_of(self, task: Task) -> Parameters:
+        """The numbers that a task reads."""
+        if self._merged_model is None or task.masses != "merged":
+            return self.parameters
+        if self._merged is None:
+            # several threads may make them
+            self._merged = Parameters(self.m, self._merged_model(), self.batch)
+        return self._merged
 
     def workspace(
         self, count: int, threads: int | None = None, rows: dict | None = None, tree: dict | None = None
@@ -85,8 +102,9 @@ class Machine:
         if key not in self._kernels:
             whole = task.traced != "loop" and key is not None
             # rows that are added come after those that the code knows
-            fields = {"quantity": task.number + tasks.FRESH, "point_body": np.array(links, dtype=np.int32)}
+            fields = {"quantity": self.quantity(task, True), "point_body": np.array(links, dtype=np.int32)}
             work = work.with_memory(self._sizes, fields)
+            work.parameters = self.parameters_of(task)
             emitter = work.emitter()
             trace = trace_program("eval_robot" if whole else "robot_frames", work, emitter.parameter)
             rows = _LOOP_ROWS if task.traced == "loop" else _FRAME_ROWS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from newton_like.robot.screws import axis_of
 from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
 from newton_like.robot.structure.tree import survey
-from newton_like.robot.to_model import edges_of, machine_model
+from newton_like.robot.to_model import edges_of, machine_model, merged_inertias, with_inertias
 from newton_like.threads import compiling
 
 _BATCHES = 8
@@ -58,7 +59,8 @@ class RobotCore:
         self.scale = np.array([axis_of(joint.S).scale for joint in self.joints], dtype=float)
         self.unit = bool((self.scale == 1.0).all())
         self.masses = np.array([link.mass for link in self.links])
-        self.machine = Machine(model)
+        merged = merged_inertias(self.links, self.edges)
+        self.machine = Machine(model, None if merged is None else partial(with_inertias, model, merged))
         self.patterns = Patterns(self.machine, len(self.joints))
         self.capsules: OrderedDict = OrderedDict()
         self._batches = Shelf(_BATCHES)

@@ -46,6 +46,8 @@ class Task:
         traced: what specialised code has as straight-line code: ``"robot"``, the whole task for any links; ``"links"``, the whole task for
             given links; ``"frames"``, only the frames; ``"loop"``, the frames in a loop that computes them several times.
         program: what runs the task.
+        masses: ``"own"``: the task reads the masses of links; ``"merged"``: it has the same result if links on fixed joints are parts of
+            the link that carries them; ``""``: it reads no masses.
     """
 
     number: int
@@ -53,6 +55,7 @@ class Task:
     inputs: tuple[str, ...] = ()
     traced: str = "links"
     program: str = "eval_robot"
+    masses: str = ""
 
 
 def _matrix(size: int | Callable, columns: int = 0) -> tuple[Result, ...]:
@@ -63,18 +66,23 @@ FRAMES = Task(tasks.FRAMES)
 POSE = Task(tasks.POSE, _matrix(16))
 JACOBIAN = Task(tasks.JACOBIAN, _matrix(lambda model: 6 * _dofs(model), columns=1))
 VELOCITY = Task(tasks.VELOCITY, _matrix(6), ("v",))
-CENTRE = Task(tasks.CENTRE, _matrix(3), ("weights",))
-CENTRE_JACOBIAN = Task(tasks.CENTRE_JACOBIAN, _matrix(lambda model: 3 * _dofs(model), columns=1), ("weights",))
-TOTAL_INERTIA = Task(tasks.TOTAL_INERTIA, _matrix(36))
-OPERATIONAL = Task(tasks.OPERATIONAL, (Result("operational", 38),))
-MASS_MATRIX = Task(tasks.MASS_MATRIX, _matrix(lambda model: _dofs(model) ** 2, columns=2), traced="robot")
-HOLDING = Task(tasks.HOLDING, _matrix(_dofs, columns=1), ("base_acceleration",), traced="robot")
-LIFTING = Task(tasks.LIFTING, _matrix(_dofs, columns=1), ("base_acceleration",), traced="robot")
+CENTRE = Task(tasks.CENTRE, _matrix(3), ("weights",), masses="own")
+CENTRE_JACOBIAN = Task(
+    tasks.CENTRE_JACOBIAN, _matrix(lambda model: 3 * _dofs(model), columns=1), ("weights",), masses="own"
+)
+TOTAL_INERTIA = Task(tasks.TOTAL_INERTIA, _matrix(36), masses="own")
+OPERATIONAL = Task(tasks.OPERATIONAL, (Result("operational", 38),), masses="merged")
+MASS_MATRIX = Task(
+    tasks.MASS_MATRIX, _matrix(lambda model: _dofs(model) ** 2, columns=2), traced="robot", masses="merged"
+)
+HOLDING = Task(tasks.HOLDING, _matrix(_dofs, columns=1), ("base_acceleration",), traced="robot", masses="merged")
+LIFTING = Task(tasks.LIFTING, _matrix(_dofs, columns=1), ("base_acceleration",), traced="robot", masses="merged")
 INVERSE_DYNAMICS = Task(
     tasks.INVERSE_DYNAMICS,
     _matrix(_dofs, columns=1),
     ("v", "acceleration", "base_twist", "base_acceleration"),
     traced="robot",
+    masses="merged",
 )
 
 

@@ -164,9 +164,7 @@ def lee_program(m: types.SimpleNamespace) -> dict:
             d = m.quat_to_matrix(m.quat_normalize(m.get4(mem, F.command + 1, t)))
             rate = m.apply_t(m.apply(d, command3(t, 5, F, mem)), r)
         if F.kind == ANGLES:
-            d = tilted_by(
-                m.get(mem, F.command + 1, t), m.get(mem, F.command + 2, t), heading.x, heading.y
-            )
+            d = tilted_by(m.get(mem, F.command + 1, t), m.get(mem, F.command + 2, t), heading.x, heading.y)
             rate = m.apply_t(m.vec(zero, zero, m.get(mem, F.command + 3, t)), r)
         if F.kind == RATES:
             rate = command3(t, 1, F, mem)

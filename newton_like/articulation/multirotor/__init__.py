@@ -1,6 +1,7 @@
 """Multirotors: thrusters, control allocation, Lee controllers, drag, ground effect, and vehicles."""
 
 from newton_like.articulation.multirotor.config import BodyDrag, GroundEffect, MultirotorCfg, ThrusterCfg
+from newton_like.articulation.multirotor.data import MultirotorData
 from newton_like.articulation.multirotor.lee import (
     LeeAccelerationController,
     LeeAttitudeController,
@@ -22,6 +23,7 @@ __all__ = [
     "LeeVelocityController",
     "Multirotor",
     "MultirotorCfg",
+    "MultirotorData",
     "ThrusterCfg",
     "add_vehicle",
 ]

@@ -7,7 +7,16 @@ import warp as wp
 
 from newton_like.arrays import flat, unrecorded
 from newton_like.articulation.multirotor.parameters import Parameters
-from newton_like.kernels.articulation.multirotor.records import ALLOCATE, BOUND, CONTROL, FORCES, MOTORS, RESTART, ROTOR, VEHICLE
+from newton_like.kernels.articulation.multirotor.records import (
+    ALLOCATE,
+    BOUND,
+    CONTROL,
+    FORCES,
+    MOTORS,
+    RESTART,
+    ROTOR,
+    VEHICLE,
+)
 from newton_like.kernels.articulation.multirotor.step import flight_kernel, flight_namespace
 from newton_like.programs.device import interleaved, lane_width
 from newton_like.programs.recording import Recording, Recordings
@@ -49,7 +58,9 @@ class Flight:
         apart = np.asarray(bodies) - self._first[:, None]
         strides = np.diff(self._first)
         if (apart != apart[0]).any() or (strides != strides[:1]).any():
-            raise ValueError("the bodies of multirotors must be evenly spaced; make the worlds with ModelBuilder.replicate")
+            raise ValueError(
+                "the bodies of multirotors must be evenly spaced; make the worlds with ModelBuilder.replicate"
+            )
         self._apart, self._stride = apart[0], int(strides[0]) if len(strides) else 0
         n = self.rotors
         self.parameters = Parameters(self.m, self.count, parameter_count(n), self.device)
@@ -189,7 +200,17 @@ class Flight:
             launch = wp.launch(
                 flight_kernel(width, self.model.dtype),
                 dim=n if cuda else 1,
-                inputs=[first, 1 if cuda else n, columns, B, F, self.parameters.struct, chosen, self._memory[i], *after],
+                inputs=[
+                    first,
+                    1 if cuda else n,
+                    columns,
+                    B,
+                    F,
+                    self.parameters.struct,
+                    chosen,
+                    self._memory[i],
+                    *after,
+                ],
                 device=self.device,
                 record_cmd=True,
             )

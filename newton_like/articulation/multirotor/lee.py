@@ -77,7 +77,9 @@ class LeeController:
         if self._tilted:
             angle = _positive(max_tilt, "max_tilt")
             if angle >= math.pi / 2:
-                raise ValueError(f"max_tilt {angle:g} rad must be below a right angle ({math.pi / 2:.4f}); None: no limit")
+                raise ValueError(
+                    f"max_tilt {angle:g} rad must be below a right angle ({math.pi / 2:.4f}); None: no limit"
+                )
             self._gains[:, 13] = math.tan(angle)
         if allocation not in ALLOCATIONS:
             raise ValueError(f"allocation {allocation!r} must be one of {ALLOCATIONS}")
@@ -114,7 +116,9 @@ class LeeController:
         n = int(shape[-1]) if len(shape) else 0
         if n not in self.kinds:
             wanted = " or ".join(map(str, self.kinds))
-            raise ValueError(f"{type(self).__name__}: a command has {wanted} numbers ({self.meaning}); got shape {tuple(shape)}")
+            raise ValueError(
+                f"{type(self).__name__}: a command has {wanted} numbers ({self.meaning}); got shape {tuple(shape)}"
+            )
         rotors = self._rotors
         rows = choose(env_ids, rotors.count, rotors.model.device, "env_ids")
         if self.command is None or self.command.shape[1] != n:

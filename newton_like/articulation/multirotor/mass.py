@@ -47,7 +47,9 @@ class MassReader:
     def changed(self) -> Masses | None:
         """The masses, if they were edited since the last call."""
         model = self.model
-        numbers = [getattr(model, f"body_{name}").numpy()[self.bodies].astype(float) for name in ("mass", "com", "inertia")]
+        numbers = [
+            getattr(model, f"body_{name}").numpy()[self.bodies].astype(float) for name in ("mass", "com", "inertia")
+        ]
         if self._seen is not None and all(np.array_equal(a, b) for a, b in zip(numbers, self._seen, strict=True)):
             return None
         self._seen = numbers

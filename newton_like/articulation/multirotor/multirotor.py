@@ -6,8 +6,9 @@ import numpy as np
 import warp as wp
 
 from newton_like.articulation.articulation import Articulation
-from newton_like.articulation.chosen import Chosen, choose, write
+from newton_like.articulation.chosen import Chosen, write
 from newton_like.articulation.multirotor.config import MultirotorCfg
+from newton_like.articulation.multirotor.data import MultirotorData
 from newton_like.articulation.multirotor.rotors import Rotors
 
 
@@ -19,31 +20,37 @@ class Multirotor(Articulation):
     physics step, and adds their wrenches, at the poses of the moment, to the external wrenches on the bodies.
 
     Args:
-        sim: the :class:`newton_like.articulation.SimulationContext`, or a model.
+        model: a :class:`newton_like.Model` or a :class:`newton_like.articulation.SimulationContext`.
         pattern: pattern of the labels of articulations; one in each world.
         cfg: thrusters and forces of the air.
-        **options: further arguments of :class:`newton_like.articulation.Articulation`.
+        actuators: of the joints, as for :class:`newton_like.articulation.Articulation`.
+        **options: further arguments of that class.
 
     Attributes:
         rotors: the :class:`newton_like.articulation.multirotor.rotors.Rotors`.
         thrusters: indices of the thrusters of each group.
-        controller: a :class:`newton_like.articulation.multirotor.lee.LeeController` that sets the targets in every ``write_data_to_sim``;
-            None: none.
+        controller: a :class:`newton_like.articulation.multirotor.LeePositionController` or another one that sets the targets in every
+            ``write_data_to_sim``; None: none.
+        data: the :class:`newton_like.articulation.multirotor.MultirotorData`.
 
     Raises:
-        ValueError: thrusters on bodies that do not exist, numbers out of range, a matrix of another shape.
+        ValueError: thrusters on bodies that do not exist, numbers out of range, a matrix of another shape; see also ``Articulation``.
         TypeError: numbers of another type.
     """
 
-    def __init__(self, sim, pattern, cfg: MultirotorCfg, **options):
-        super().__init__(sim, pattern, **options)
-        self.rotors = Rotors(self.model, self.layout.bodies, self.body_names, cfg)
+    adds_wrenches = True
+
+    def __init__(self, model, pattern, cfg: MultirotorCfg, actuators: dict | None = None, **options):
+        if not isinstance(cfg, MultirotorCfg):
+            raise TypeError(f"cfg must be a MultirotorCfg, not {type(cfg).__name__}")
+        super().__init__(model, pattern, actuators, **options)
+        self.rotors = Rotors(self.model, self._layout.bodies, self.body_names, cfg)
         self.thrusters = self.rotors.groups
         self.controller = None
-        flight = self.rotors.flight
-        self.data.default_thruster_rps = self.rotors.default_speeds
-        self.data.thrust_target, self.data.computed_thrust = flight.target, flight.computed
-        self.data.applied_thrust, self.data.thruster_state = flight.applied, flight.speed
+        self.data.take_thrusters(self.rotors)
+
+    def _make_data(self) -> MultirotorData:
+        return MultirotorData(self.sim, self._layout, self._soft_factor)
 
     @property
     def state(self):
@@ -103,7 +110,7 @@ class Multirotor(Articulation):
             velocity: [m/s], ``[chosen instances, 3]`` or broadcast to it.
             env_ids: chosen instances; None: all.
         """
-        rows = choose(env_ids, self.num_instances, self.device, "env_ids")
+        rows = self._rows(env_ids)
         write(self.rotors.flight.wind, rows, Chosen(None, 3, self.device), velocity, "velocity")
 
     def thruster_parameter(self, name: str) -> np.ndarray:
@@ -131,12 +138,27 @@ class Multirotor(Articulation):
         """
         self.rotors.set_parameter(name, values, thruster_ids, env_ids)
 
-    def write_data_to_sim(self) -> None:
-        """Writes commands, external wrenches and those of the thrusters to the simulation, and advances the motors by a physics step."""
-        super().write_data_to_sim()
+    def add_wrenches(self) -> None:
+        """Runs the controller and the motors, and adds the wrenches of thrusters and of the air to ``sim.state.body_f``."""
         self.rotors.run(self.sim.state, self.sim.dt, self.controller)
 
-    def reset(self, env_ids=None, **options) -> None:
-        """Resets instances as an articulation, and their rotors to ``data.default_thruster_rps`` with the thrusts of these speeds."""
-        super().reset(env_ids, **options)
-        self.rotors.reset(env_ids)
+    def _apply_wrenches(self) -> None:
+        if self._pressed or self.permanent_wrench_composer.active or self.instantaneous_wrench_composer.active:
+            super()._apply_wrenches()
+        else:
+            # nothing to add to: one launch writes the forces
+            self.sim.forward()
+            self.rotors.run(self.sim.state, self.sim.dt, self.controller, added=False)
+
+    def reset(self, env_ids=None) -> None:
+        """Resets instances as an articulation, and their rotors to ``data.default_thruster_rps`` with the thrusts of these speeds.
+
+        Args:
+            env_ids: instances: None (all), a slice, indices, or a mask of bools.
+
+        Raises:
+            IndexError: an instance does not exist.
+        """
+        rows = self._rows(env_ids)
+        super().reset(rows)
+        self.rotors.reset(rows)

@@ -106,7 +106,9 @@ class Parameters:
         varying = self.struct.varying
         if not (self.struct.varies and self.device.is_cpu and width > 1 and varying.shape[0] == blocks):
             return False
-        varying.numpy().reshape(blocks, self.size, width)[instances // width, :, instances % width] = self.rows[instances]
+        varying.numpy().reshape(blocks, self.size, width)[instances // width, :, instances % width] = self.rows[
+            instances
+        ]
         return True
 
     def _copy(self, lanes: np.ndarray) -> None:

@@ -6,7 +6,12 @@ import numpy as np
 import warp as wp
 
 from newton_like.articulation.chosen import Chosen, choose, write
-from newton_like.articulation.multirotor.allocation import bounded_system, check_allocation, pseudo_inverse, rotor_columns
+from newton_like.articulation.multirotor.allocation import (
+    bounded_system,
+    check_allocation,
+    pseudo_inverse,
+    rotor_columns,
+)
 from newton_like.articulation.multirotor.config import SCHEMES, STATES, MultirotorCfg, shares
 from newton_like.articulation.multirotor.flight import Flight
 from newton_like.articulation.multirotor.mass import MassReader
@@ -158,13 +163,17 @@ class Rotors:
             self._values[parameter] = numbers
         directions = 1.0 if cfg.rotor_directions is None else cfg.rotor_directions
         if not isinstance(directions, dict) and np.ndim(directions) and len(directions) != n:
-            raise ValueError(f"rotor_directions has {len(directions)} entries; there are {n} thrusters: {', '.join(self.names)}")
+            raise ValueError(
+                f"rotor_directions has {len(directions)} entries; there are {n} thrusters: {', '.join(self.names)}"
+            )
         self.spins = by_name(directions, self.names, "thruster", 1.0, "rotor_directions")
         if not np.isin(self.spins, (-1.0, 1.0)).all():
             raise ValueError(f"rotor_directions {self.spins.tolist()} must be 1 (counter-clockwise) or -1 (clockwise)")
         axis = np.asarray(cfg.thruster_force_direction, dtype=float)
         if axis.shape != (3,) or not np.isfinite(axis).all() or np.linalg.norm(axis) < 1.0e-6:
-            raise ValueError(f"thruster_force_direction {cfg.thruster_force_direction!r} must be a direction of three numbers")
+            raise ValueError(
+                f"thruster_force_direction {cfg.thruster_force_direction!r} must be a direction of three numbers"
+            )
         poses = np.array(self._pose)
         self._hubs, self._axes = poses[:, :3], quat_rotate(poses[:, 3:], axis / np.linalg.norm(axis))
         speeds = by_name(cfg.rps, self.names, "thruster", 100.0, "rps")
@@ -432,7 +441,9 @@ def _range(values, group: str) -> tuple[float, float]:
     try:
         low, high = (as_number(v, f"thrust_range of '{group}'", finite=False) for v in values)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"thrust_range of '{group}' must be two numbers, the least and the largest thrust: {error}") from None
+        raise ValueError(
+            f"thrust_range of '{group}' must be two numbers, the least and the largest thrust: {error}"
+        ) from None
     if not low <= high:
         raise ValueError(f"thrust_range of '{group}': the least thrust {low:g} N is above the largest, {high:g} N")
     return max(low, -NEVER), min(high, NEVER)

@@ -15,7 +15,10 @@ def expected_matrix(one, vehicle, ratio: float, axis=(0.0, 0.0, 1.0)) -> np.ndar
     """The allocation about the centre of mass of the body, from hubs, axes and spins."""
     poses = one.frames.transform
     axes = quat_rotate(poses[:, 3:], np.asarray(axis) / np.linalg.norm(axis))
-    torque = np.cross(poses[:, :3] - np.asarray(one.body_com[0]), axes) - ratio * np.asarray(vehicle.rotor_directions)[:, None] * axes
+    torque = (
+        np.cross(poses[:, :3] - np.asarray(one.body_com[0]), axes)
+        - ratio * np.asarray(vehicle.rotor_directions)[:, None] * axes
+    )
     return np.concatenate([axes, torque], axis=1).T
 
 

@@ -175,7 +175,9 @@ def test_reset_gives_chosen_worlds_their_default_speeds_and_leaves_the_others(rn
         assert np.allclose(now[chosen], expected, rtol=1e-5)
     # rotors keep these speeds
     fly(drone, 1)
-    assert np.allclose(drone.data.thruster_state.numpy()[chosen], np.minimum(speeds[chosen], 838.0 / (2 * math.pi)), rtol=1e-5)
+    assert np.allclose(
+        drone.data.thruster_state.numpy()[chosen], np.minimum(speeds[chosen], 838.0 / (2 * math.pi)), rtol=1e-5
+    )
 
 
 def test_targets_of_chosen_worlds_and_thrusters_are_set(rng):

@@ -6,6 +6,8 @@
     tau = J (-K_R e_R - K_W e_W - W x (R^T R_d W_d)) + W x J W
 
 so that small errors of the attitude obey e'' + K_W e' + K_R e = 0. The third axis of R_d is along f, and its first one heads along the yaw.
+An error of the yaw near half a turn takes the strength from the errors of roll and pitch, because of the trace in the error function; the
+position controller therefore turns R_d no farther from the heading than the largest error of the yaw.
 """
 
 import types
@@ -25,6 +27,8 @@ from newton_like.kernels.articulation.multirotor.records import (
     POSITION,
     RATES,
     TILT_TANGENT,
+    TURN_COSINE,
+    TURN_SINE,
     MASS,
 )
 
@@ -118,6 +122,18 @@ def lee_program(m: types.SimpleNamespace) -> dict:
         return m.rows(m.vec(c, m.neg(s), zero), m.vec(s, c, zero), m.vec(zero, zero, m.fill(real(1.0))))
 
     @m.func
+    def turned_towards(b: int, heading: m.Vec3, goal: m.Vec3, V: m.Vehicle) -> m.Vec3:
+        """The goal, or where it is farther away than the largest error of the yaw, the heading turned towards it by this angle."""
+        c = m.number(V, b, TURN_COSINE)
+        side = m.fnma(heading.y, goal.x, m.mul(heading.x, goal.y))
+        s = m.number(V, b, TURN_SINE)
+        s = m.where_lt(side, m.fill(real(0.0)), m.neg(s), s)
+        near = m.fma(heading.x, goal.x, m.mul(heading.y, goal.y))
+        x = m.where_lt(near, c, m.fnma(heading.y, s, m.mul(heading.x, c)), goal.x)
+        y = m.where_lt(near, c, m.fma(heading.x, s, m.mul(heading.y, c)), goal.y)
+        return m.vec(x, y, goal.z)
+
+    @m.func
     def tilted_by(roll: lane, pitch: lane, yaw_x: lane, yaw_y: lane) -> m.Mat33:
         """The rotation Rz(yaw) Ry(pitch) Rx(roll), with the cosine and the sine of the yaw."""
         cr = m.cos(roll)
@@ -149,8 +165,7 @@ def lee_program(m: types.SimpleNamespace) -> dict:
             f = m.scale3(m.sub3(a, m.number3(V, b, GRAVITY)), m.number(V, b, MASS))
             turn = command_or_zero(t, 3, F, mem)
             if F.kind == POSITION:
-                level = yawed(turn)
-                heading = m.column(level, 0)
+                heading = turned_towards(b, heading, m.column(yawed(turn), 0), V)
                 turn = command_or_zero(t, 10, F, mem)
             rate = m.apply_t(m.vec(zero, zero, turn), r)
             if F.full == 1:

@@ -18,12 +18,12 @@ POSITION, VELOCITY, ACCELERATION, ATTITUDE, ANGLES, RATES = range(6)
 # Forces of the air, as bits: drag of the root, drag of the rotors, ground effect.
 BODY_DRAG, ROTOR_DRAG, GROUND_EFFECT = 1, 2, 4
 
-# Of the vehicle. The centre of mass and the inertia (xx yy zz xy xz yz) are those of all bodies, in the frame of the root.
-VEHICLE = 41
+# Of the vehicle, with the cosine and the sine of the largest error of the yaw. The centre of mass and the inertia (xx yy zz xy xz yz) are those of all bodies, in the frame of the root.
+VEHICLE = 43
 (
     MASS, GRAVITY, CENTRE, MOMENTS, GAIN_POSITION, GAIN_VELOCITY, GAIN_ATTITUDE, GAIN_RATE, MOST_ACCELERATION, TILT_TANGENT,
-    LINEAR_DRAG, QUADRATIC_DRAG, ANGULAR_DRAG, SPIN_DRAG, GROUND, GROUND_STRENGTH,
-) = (0, 1, 4, 7, 13, 16, 19, 22, 25, 26, 27, 30, 33, 36, 39, 40)  # fmt: skip
+    TURN_COSINE, TURN_SINE, LINEAR_DRAG, QUADRATIC_DRAG, ANGULAR_DRAG, SPIN_DRAG, GROUND, GROUND_STRENGTH,
+) = (0, 1, 4, 7, 13, 16, 19, 22, 25, 26, 27, 28, 29, 32, 35, 38, 41, 42)  # fmt: skip
 
 # Of a rotor: shares of the way to the target in a time step, T = k n |n|, limits of the thrust, largest change in a time step, share of
 # the thrust that acts, wrench of a unit thrust about the centre of mass of its body in link axes, hub in the link frame, radius, drag.

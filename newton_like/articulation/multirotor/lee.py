@@ -34,6 +34,8 @@ class LeeController:
         rate_gain: K_W [1/s], likewise.
         max_acceleration: largest acceleration that errors of position and velocity ask for [m/s^2]; None: no limit.
         max_tilt: largest angle between the axis of thrust and the vertical [rad]; None: no limit.
+        max_yaw_error: largest error of the yaw that the position controller hands to the attitude [rad]; None: no limit. The errors of
+            roll and pitch lose their strength while that of the yaw is near half a turn.
         allocation: ``"pseudo_inverse"``; or ``"bounded"``: bounded least squares, for thrusts at their limits.
         weights: of the errors of the six components of the wrench in bounded allocation, relative to what thrusts can do.
         fully_actuated: the force has three components, and the root stays level (position, velocity and acceleration controllers);
@@ -58,10 +60,11 @@ class LeeController:
         *,
         position_gain=4.0,
         velocity_gain=3.0,
-        attitude_gain=(100.0, 100.0, 16.0),
-        rate_gain=(16.0, 16.0, 6.0),
+        attitude_gain=(100.0, 100.0, 2.0),
+        rate_gain=(16.0, 16.0, 2.5),
         max_acceleration: float | None = None,
         max_tilt: float | None = None,
+        max_yaw_error: float | None = 1.0,
         allocation: str = "pseudo_inverse",
         weights=(1.0,) * 6,
         fully_actuated: bool = False,
@@ -69,7 +72,7 @@ class LeeController:
         self.multirotor, self._rotors = multirotor, multirotor.rotors
         count = self._rotors.count
         gains = {"position_gain": position_gain, "velocity_gain": velocity_gain, "attitude_gain": attitude_gain, "rate_gain": rate_gain}  # fmt: skip
-        self._gains = np.zeros((1, 14))
+        self._gains = np.zeros((1, 16))
         for i, (name, value) in enumerate(gains.items()):
             self._put_gain(name, 3 * i, value, count)
         self._gains[:, 12] = 1.0e12 if max_acceleration is None else _positive(max_acceleration, "max_acceleration")
@@ -81,6 +84,8 @@ class LeeController:
                     f"max_tilt {angle:g} rad must be below a right angle ({math.pi / 2:.4f}); None: no limit"
                 )
             self._gains[:, 13] = math.tan(angle)
+        turn = math.pi if max_yaw_error is None else _positive(max_yaw_error, "max_yaw_error")
+        self._gains[:, 14:] = (-2.0, 0.0) if turn >= math.pi else (math.cos(turn), math.sin(turn))
         if allocation not in ALLOCATIONS:
             raise ValueError(f"allocation {allocation!r} must be one of {ALLOCATIONS}")
         self._bounded, self._full = allocation == "bounded", as_flag(fully_actuated, "fully_actuated")
@@ -121,11 +126,13 @@ class LeeController:
             )
         rotors = self._rotors
         rows = choose(env_ids, rotors.count, rotors.model.device, "env_ids")
-        if self.command is None or self.command.shape[1] != n:
+        target = self.command
+        if target is None or target.shape[1] != n:
             if not rows.everything:
                 raise ValueError(f"{type(self).__name__}: give a command of {n} numbers to all worlds first")
-            self.command = wp.zeros((rotors.count, n), dtype=rotors.model.dtype, device=rotors.model.device)
-        write(self.command, rows, Chosen(None, n, rotors.model.device), command, "command")
+            target = wp.zeros((rotors.count, n), dtype=rotors.model.dtype, device=rotors.model.device)
+        write(target, rows, Chosen(None, n, rotors.model.device), command, "command")
+        self.command = target
 
     def compute(self, command=None, state=None) -> wp.array:
         """The wrench that the controller asks for in the state of the moment.
@@ -152,7 +159,7 @@ class LeeController:
             rotors.prepare_bounds(self._weights)
         if rotors._owner is not self:
             at = records.GAIN_POSITION
-            rotors.flight.parameters.put(np.arange(at, at + 14), self._gains)
+            rotors.flight.parameters.put(np.arange(at, at + 16), self._gains)
             rotors._owner = self
         return {
             "stages": CONTROL | ALLOCATE | (BOUND if self._bounded else 0),

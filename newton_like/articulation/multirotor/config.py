@@ -28,7 +28,7 @@ class ThrusterCfg:
         thruster_names_expr: regular expressions of names of bodies, or of frames that were merged into bodies. A thruster is at the
             origin of its body or frame.
         thrust_range: least and largest thrust [N].
-        thrust_constant: k [N s^2 per square revolution]; ``k / (2 pi)^2`` is the constant for rad/s, ``3600 k`` times less for 1/min.
+        thrust_constant: k [N s^2 per square revolution]: (2 pi)^2 times the constant for rad/s, 3600 times the one for 1/min.
         state: ``"speed"`` or ``"thrust"``.
         time_constant_up, time_constant_down: of the lag while the magnitude of the state grows and falls [s]; 0: no lag.
         max_thrust_rate: largest rate of the thrust [N/s].

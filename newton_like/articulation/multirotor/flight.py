@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import warp as wp
 
 from newton_like.arrays import flat, unrecorded
 from newton_like.articulation.multirotor.parameters import Parameters
+from newton_like.articulation.multirotor.specialised import specialised_kernel
 from newton_like.kernels.articulation.multirotor.records import (
     ALLOCATE,
     BOUND,
@@ -26,6 +29,9 @@ _RECORDED = 32
 _BLOCKS_A_THREAD = 8
 """Fewer blocks for each thread are launched on fewer threads."""
 
+WORTHWHILE = 256
+"""Instances from which on code is compiled for the vehicle, unless something else is asked for: compiling takes seconds."""
+
 COMMAND = 11
 """Most numbers of a command."""
 
@@ -38,6 +44,8 @@ class Flight:
         bodies: of each instance the bodies that the kernel knows, the root first, ``[count, bodies]``.
         body: for each rotor its body among these.
         fast: for each rotor whether its state is its speed, and not its thrust.
+        evaluator: ``"general"``: one kernel for all vehicles; ``"specialised"``: code for this vehicle; ``"auto"``: the second for many
+            instances on a CPU. Both give the same bits there.
 
     Attributes:
         speed: speeds [rev/s], or thrusts [N] of rotors whose state is the thrust, ``[count, rotors]``.
@@ -51,7 +59,7 @@ class Flight:
         ValueError: bodies lie differently in different worlds.
     """
 
-    def __init__(self, model, bodies: np.ndarray, body: list[int], fast: list[bool]):
+    def __init__(self, model, bodies: np.ndarray, body: list[int], fast: list[bool], evaluator: str = "auto"):
         self.model, self.device, self.count, self.rotors = model, model.device, len(bodies), len(body)
         self.m = flight_namespace(lane_width(model.device, model.dtype), model.dtype)
         self._first = np.asarray(bodies)[:, 0].astype(np.int64)
@@ -64,6 +72,10 @@ class Flight:
         self._apart, self._stride = apart[0], int(strides[0]) if len(strides) else 0
         n = self.rotors
         self.parameters = Parameters(self.m, self.count, parameter_count(n), self.device)
+        self._specialised = evaluator == "specialised" or (evaluator == "auto" and self.count >= WORTHWHILE)
+        self._specialised &= self.m.width > 1
+        self._kernels: dict = {}
+        self._lists = {"fast": [int(x) for x in fast], "body": [int(x) for x in body]}
         self._ints = {
             "fast": self._int_array(np.asarray(fast, dtype=np.int32)),
             "body": self._int_array(np.asarray(body, dtype=np.int32)),
@@ -173,6 +185,21 @@ class Flight:
             piece.part = self._int_array(unit * self._apart)
         return piece
 
+    def _kernel(self, options: tuple, results: list):
+        stages = options[0]
+        if not self._specialised or stages & (BOUND | RESTART):
+            return flight_kernel(self.m.width, self.model.dtype)
+        outputs = [(row, 6 * len(self._apart) if row == "force" else array.shape[1]) for row, array in results]
+        held = self.parameters.hold()
+        key = (options, tuple(outputs), self.parameters.moved, held.tobytes())
+        if key not in self._kernels:
+            names = ("stages", "kind", "columns", "air", "full", "tilted", "rounds")
+            flight = SimpleNamespace(
+                rotors=self.rotors, bodies=len(self._apart), **dict(zip(names, options, strict=True)), **self._lists, **self.rows
+            )
+            self._kernels[key] = specialised_kernel(self.m, self.rows, flight, self.parameters, held, outputs)
+        return self._kernels[key]
+
     def _record(self, options: tuple, places: list, mask: wp.array | None) -> Recording:
         m, width = self.m, self.m.width
         F = m.Flight()
@@ -190,6 +217,7 @@ class Flight:
             array = wp.array(structs, dtype=m.Piece, device=self.device) if structs else wp.zeros(1, dtype=m.Piece, device=self.device)  # fmt: skip
             both.append((structs, array))
         blocks, cuda = -(-self.count // width), interleaved(self.device)
+        kernel = self._kernel(options, [(row, array) for row, out, array in places if out])
         workers = 1 if cuda else min(worker_count(), max(blocks // _BLOCKS_A_THREAD, 1))
         columns = blocks if cuda else 1
         if self._memory is None or len(self._memory) != workers:
@@ -198,7 +226,7 @@ class Flight:
 
         def command(first: int, n: int, i: int) -> Command:
             launch = wp.launch(
-                flight_kernel(width, self.model.dtype),
+                kernel,
                 dim=n if cuda else 1,
                 inputs=[
                     first,

@@ -21,7 +21,8 @@ class Parameters:
     Attributes:
         rows: the numbers, ``[1 or count, size]`` float64.
         struct: the struct ``Vehicle`` for kernels.
-        moved: number that grows when kernels must be told of other arrays.
+        moved: number that grows when kernels must be told of other arrays, or compiled with other constants.
+        loose: parameters that are not constants in code, ``[size]`` bools. An edit of a constant makes it one.
     """
 
     def __init__(self, m, count: int, size: int, device):
@@ -30,6 +31,8 @@ class Parameters:
         self.struct, self.moved, self._fresh, self._stale = m.Vehicle(), 0, False, None
         self.struct.uniform = wp.zeros(size, dtype=m.real, device=device)
         self.struct.varying = self._lanes(1)
+        self.loose = np.zeros(size, dtype=bool)
+        self._held = None
 
     def _lanes(self, blocks: int) -> wp.array:
         if interleaved(self.device):
@@ -46,6 +49,7 @@ class Parameters:
         """
         at = np.atleast_1d(at)
         values = np.asarray(values, dtype=float)
+        before = None if self._held is None else self.rows[:1, at]
         shape = (self.count if instances is None else len(instances), len(at))
         if instances is None:
             given = values.reshape(-1, len(at)) if values.ndim > 1 else np.atleast_2d(values)
@@ -68,6 +72,17 @@ class Parameters:
             elif self._stale is not None:
                 self._stale.append(instances)
         self._fresh = False
+        if before is not None:
+            edited = self._held[at] & (self.rows[:, at] != before).any(axis=0)
+            if edited.any():
+                self.loose[at[edited]] = True
+                self._held, self.moved = None, self.moved + 1
+
+    def hold(self) -> np.ndarray:
+        """Mask of the parameters that are constants in code: those that all worlds share, except the loose ones, ``[size]``."""
+        if self._held is None:
+            self._held = (self.rows == self.rows[:1]).all(axis=0) & ~self.loose
+        return self._held
 
     def get(self, at) -> np.ndarray:
         """Parameters of all instances, ``[count, parameters]``."""

@@ -57,6 +57,7 @@ class Rotors:
         bodies: bodies of each instance, the root first, ``[count, bodies]``.
         body_names: their names.
         cfg: the :class:`newton_like.articulation.multirotor.config.MultirotorCfg`.
+        evaluator: see :class:`newton_like.articulation.multirotor.flight.Flight`.
 
     Attributes:
         names: of the thrusters.
@@ -69,15 +70,17 @@ class Rotors:
         ValueError, TypeError: settings that make no sense, thrusters without a body, with the name of the setting.
     """
 
-    def __init__(self, model, bodies: np.ndarray, body_names: list[str], cfg: MultirotorCfg):
+    def __init__(self, model, bodies: np.ndarray, body_names: list[str], cfg: MultirotorCfg, evaluator: str = "auto"):
         self.model, self.cfg, self.count = model, cfg, len(bodies)
         self._bodies, self._body_names = np.asarray(bodies), list(body_names)
         self._find_thrusters()
         known = sorted({0, *self._slot})
         self._known = np.asarray(known)
         cfg_fast = [group.state == "speed" for group in self._cfg_of]
-        self.flight = Flight(model, self._bodies[:, known], [known.index(s) for s in self._slot], cfg_fast)
+        self.flight = Flight(model, self._bodies[:, known], [known.index(s) for s in self._slot], cfg_fast, evaluator)
         self._fast = np.asarray(cfg_fast)
+        # thrusters fail in the middle of a flight
+        self.flight.parameters.loose[self._at(records.EFFICIENCY)] = True
         self._masses = MassReader(model, self._bodies)
         self._read_settings()
         self._dt, self._allocation, self._owner, self._bounds = None, None, None, None

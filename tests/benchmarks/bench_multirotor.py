@@ -144,12 +144,18 @@ def main(arguments: list[str] | None = None) -> None:
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--vehicles", nargs="+", default=["iris"], choices=list(VEHICLES))
     options.add_argument("--worlds", type=int, default=16384)
-    options.add_argument("--peer-worlds", type=int, default=2048, help="worlds of MuJoCo, whose time for a world is the same")
+    options.add_argument(
+        "--peer-worlds", type=int, default=2048, help="worlds of MuJoCo, whose time for a world is the same"
+    )
     options.add_argument("--rounds", type=int, default=30)
     options.add_argument("--steps", type=int, default=20, help="steps of a round")
     args = options.parse_args(arguments)
-    print(f"{platform.processor() or platform.machine()}, {worker_count()} threads, {args.worlds} worlds, {DT:g} s a step\n")
-    print("| vehicle | engine | wall [us] | processors [us] | times MuJoCo's speed: wall, processors |\n| --- | --- | --- | --- | --- |")
+    print(
+        f"{platform.processor() or platform.machine()}, {worker_count()} threads, {args.worlds} worlds, {DT:g} s a step\n"
+    )
+    print(
+        "| vehicle | engine | wall [us] | processors [us] | times MuJoCo's speed: wall, processors |\n| --- | --- | --- | --- | --- |"
+    )
     for vehicle in args.vehicles:
         check(vehicle)
         rows = measure(vehicle, args.worlds, args.rounds, args.steps, min(args.peer_worlds, args.worlds))

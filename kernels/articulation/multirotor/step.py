@@ -68,7 +68,9 @@ def emitted_kernel(m: SimpleNamespace, code: str, flags: str):
     @wp.func_native(code)
     def program(b: int, t: int, P: m.Vehicle, mem: m.memory, pieces: wp.array[m.Piece]): ...
 
-    @wp.kernel(module="unique", enable_backward=False, module_options={"cpu_compiler_flags": compiler_flags(flags, m.width)})
+    @wp.kernel(
+        module="unique", enable_backward=False, module_options={"cpu_compiler_flags": compiler_flags(flags, m.width)}
+    )
     def fly_specialised(
         first: int,
         each: int,

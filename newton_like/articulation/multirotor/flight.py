@@ -195,7 +195,11 @@ class Flight:
         if key not in self._kernels:
             names = ("stages", "kind", "columns", "air", "full", "tilted", "rounds")
             flight = SimpleNamespace(
-                rotors=self.rotors, bodies=len(self._apart), **dict(zip(names, options, strict=True)), **self._lists, **self.rows
+                rotors=self.rotors,
+                bodies=len(self._apart),
+                **dict(zip(names, options, strict=True)),
+                **self._lists,
+                **self.rows,
             )
             self._kernels[key] = specialised_kernel(self.m, self.rows, flight, self.parameters, held, outputs)
         return self._kernels[key]

@@ -43,7 +43,9 @@ class Multirotor(Articulation):
 
     adds_wrenches = True
 
-    def __init__(self, model, pattern, cfg: MultirotorCfg, actuators: dict | None = None, *, evaluator: str = "auto", **options):
+    def __init__(
+        self, model, pattern, cfg: MultirotorCfg, actuators: dict | None = None, *, evaluator: str = "auto", **options
+    ):
         check_choice(evaluator, "evaluator", ("auto", "general", "specialised"))
         if not isinstance(cfg, MultirotorCfg):
             raise TypeError(f"cfg must be a MultirotorCfg, not {type(cfg).__name__}")

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from newton_like.articulation.multirotor import BodyDrag, GroundEffect, Multirotor, MultirotorCfg, ThrusterCfg, add_vehicle
+from newton_like.articulation.multirotor import (
+    BodyDrag,
+    GroundEffect,
+    Multirotor,
+    MultirotorCfg,
+    ThrusterCfg,
+    add_vehicle,
+)
 from newton_like.model.builder.builder import ModelBuilder
 from tests.support.multirotors import flock, in_worlds
 
@@ -20,7 +27,10 @@ def with_cfg(**fields):
 
 
 BAD_SETTINGS = [
-    ({"thruster_names_expr": "prop_.*"}, r"pattern 'prop_\.\*' matches no body or frame.*there are 'base_link', 'rotor_0'"),
+    (
+        {"thruster_names_expr": "prop_.*"},
+        r"pattern 'prop_\.\*' matches no body or frame.*there are 'base_link', 'rotor_0'",
+    ),
     ({"thruster_names_expr": ["rotor_0", "rotor_.*"]}, "'rotor_0' matches two patterns"),
     ({"thrust_range": (3.0, 1.0)}, "thrust_range of 'rotors': the least thrust 3 N is above the largest, 1 N"),
     ({"thrust_range": 3.0}, "thrust_range of 'rotors' must be two numbers"),
@@ -42,7 +52,9 @@ BAD_SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "message"), BAD_SETTINGS, ids=[f"{next(iter(f))}{i}" for i, (f, _) in enumerate(BAD_SETTINGS)])
+@pytest.mark.parametrize(
+    ("fields", "message"), BAD_SETTINGS, ids=[f"{next(iter(f))}{i}" for i, (f, _) in enumerate(BAD_SETTINGS)]
+)
 def test_settings_are_refused_by_name(fields, message):
     with pytest.raises(ValueError, match=message):
         flock("iris", 2, cfg=with_cfg(**fields))

@@ -322,6 +322,7 @@ def test_bad_commands_and_gains_are_refused_by_name(rng):
 @pytest.mark.parametrize("vehicle", ["iris", "hexarotor"])
 def test_specialised_code_gives_the_bits_of_the_general_kernel(rng, vehicle):
     """In flight with drag, rotor drag and ground effect, parameters that are edited, and worlds that differ."""
+
     def air(settings):
         settings.drag, settings.ground_effect = BodyDrag(0.1, 0.05, 0.01, 0.01), GroundEffect(-1.0)
         settings.actuators["rotors"].rotor_drag = 1e-4

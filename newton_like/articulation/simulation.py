@@ -64,8 +64,9 @@ class SimulationContext:
         self.time, self.stamp = 0.0, 0
         self._solver, self._solver_options = solver, solver_options
         device = model.device
-        self._moved = wp.zeros(model.world_count, dtype=wp.bool, device=device)
-        self._some_moved = False
+        # coordinates of the builder may have been edited without their bodies
+        self._moved = wp.ones(model.world_count, dtype=wp.bool, device=device)
+        self._some_moved = True
         self._joints = [self.state.joint_q, self.state.joint_qd, self.state.body_q, self.state.body_qd]
         self._chosen = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=device)
         _contexts[id(model)] = self

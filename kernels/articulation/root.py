@@ -11,6 +11,7 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.batched import GENERAL_FLAGS
 
 LINK_STATE, COM_STATE, ROOT_STATE = 0, 13, 26
 """Pose and velocity of the link; of the centre of mass; pose of the link with the velocity of the centre of mass."""
@@ -31,18 +32,12 @@ def state_kernels(real) -> types.SimpleNamespace:
     transform = wp.types.transformation(real)
     spatial = wp.types.vector(6, real)
 
-    @wp.func
-    def put3(out: wp.array[real], at: int, x: vec3):
-        out[at] = x[0]
-        out[at + 1] = x[1]
-        out[at + 2] = x[2]
+    # pointers: an index of Warp costs a product with the stride
+    @wp.func_native("for (int k = 0; k < 3; ++k) out.data[at + k] = x[k];")
+    def put3(out: wp.array[real], at: int, x: vec3): ...
 
-    @wp.func
-    def put4(out: wp.array[real], at: int, q: quat):
-        out[at] = q[0]
-        out[at + 1] = q[1]
-        out[at + 2] = q[2]
-        out[at + 3] = q[3]
+    @wp.func_native("out.data[at] = q.x; out.data[at + 1] = q.y; out.data[at + 2] = q.z; out.data[at + 3] = q.w;")
+    def put4(out: wp.array[real], at: int, q: quat): ...
 
     @wp.func
     def put_states(out: wp.array[real], at: int, pose: transform, c: vec3, turn: quat, v: vec3, w: vec3):
@@ -65,12 +60,15 @@ def state_kernels(real) -> types.SimpleNamespace:
         put3(out, at + ROOT_STATE + 10, w)
         return at_link
 
-    @wp.kernel(module="unique", enable_backward=False)
+    options = {"cpu_compiler_flags": GENERAL_FLAGS}
+
+    @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def root(
         first: int,
-        # of instances: root body, world, centre of mass with the turn to principal axes
+        # of instances: root body, world, centre of mass with the turn to principal axes; `own` is 0 where it is that of the first one
         body_of: wp.array[int],
         world_of: wp.array[int],
+        own: int,
         com: wp.array2d[transform],
         # Model and state:
         gravity: wp.array[vec3],
@@ -83,7 +81,7 @@ def state_kernels(real) -> types.SimpleNamespace:
         at = i * ROOT_SIZE
         pose = body_q[body_of[i]]
         twist = body_qd[body_of[i]]
-        frame = com[i, 0]
+        frame = com[i * own, 0]
         c = wp.transform_get_translation(frame)
         turn = wp.transform_get_rotation(frame)
         v = vec3(twist[0], twist[1], twist[2])
@@ -102,12 +100,13 @@ def state_kernels(real) -> types.SimpleNamespace:
         two = real(2.0)
         out[at + HEADING] = wp.atan2(two * (q[0] * q[1] + q[3] * q[2]), one - two * (q[1] * q[1] + q[2] * q[2]))
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def bodies(
         first: int,
         count: int,
-        # of instances and bodies: indices, centres of mass with the turn to principal axes
+        # of instances and bodies: indices, centres of mass with the turn to principal axes; `own` as above
         body_of: wp.array2d[int],
+        own: int,
         com: wp.array2d[transform],
         # State:
         body_q: wp.array[transform],
@@ -119,7 +118,7 @@ def state_kernels(real) -> types.SimpleNamespace:
         i = n // count
         k = n % count
         twist = body_qd[body_of[i, k]]
-        frame = com[i, k]
+        frame = com[i * own, k]
         put_states(
             out, n * BODY_SIZE, body_q[body_of[i, k]], wp.transform_get_translation(frame), wp.transform_get_rotation(frame),
             vec3(twist[0], twist[1], twist[2]), vec3(twist[3], twist[4], twist[5]),

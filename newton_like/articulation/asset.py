@@ -194,6 +194,8 @@ class Asset:
     def _write_state(self, state, env_ids, pose_of_com: bool, velocity_of_link: bool) -> None:
         rows = self._rows(env_ids)
         values = as_device(state, rows, (13,), self.model.dtype, self.device, "root_state", quaternion_at=3)
+        if not rows.count:
+            return
         self._write_pose(values[:, :7], rows, pose_of_com)
         if self._layout.is_floating or np.any(values.numpy()[:, 7:]):
             self._write_velocity(values[:, 7:], rows, velocity_of_link)

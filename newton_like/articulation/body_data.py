@@ -57,7 +57,7 @@ class BodyData(Fresh):
         self._world_of = wp.array(layout.worlds, dtype=wp.int32, device=device)
         kinds = warp_types(model.dtype)
         self._com = wp.zeros((n, count), dtype=kinds.transform, device=device)
-        self._com_version = None
+        self._com_version, self._own = None, 0
         view = layout.view
         self._body_q, self._body_qd = view(sim.state.body_q, layout.bodies), view(sim.state.body_qd, layout.bodies)
         self._mass, self._inertia = view(model.body_mass, layout.bodies), view(model.body_inertia, layout.bodies)
@@ -78,35 +78,38 @@ class BodyData(Fresh):
         if version != self._com_version:
             n, count = self._layout.bodies.shape
             rows = self._layout.bodies.ravel()
-            frames = principal_frames(model.body_com.numpy()[rows], model.body_inertia.numpy()[rows])
-            self._com.assign(frames.reshape(n, count, 7))
+            frames = principal_frames(model.body_com.numpy()[rows], model.body_inertia.numpy()[rows]).reshape(
+                n, count, 7
+            )
+            self._com.assign(frames)
             self._com_version = version
+            alike = bool((frames == frames[:1]).all())
+            if self._own is not int(not alike):
+                self._own = int(not alike)
+                self._root_launch = self._bodies_launch = None
         return self._com
 
     def _compute_root(self, numbers):
         self._frames()
         if numbers is None:
+            numbers = self.buffer(self._layout.count, ROOT_SIZE)
+        if self._root_launch is None:
             n, state, model = self._layout.count, self._sim.state, self._sim.model
-            numbers = self.buffer(n, ROOT_SIZE)
             arguments = [
-                self._root_of,
-                self._world_of,
-                self._com,
-                model.gravity,
-                state.body_q,
-                state.body_qd,
-                numbers.flatten(),
-            ]
+                self._root_of, self._world_of, self._own, self._com, model.gravity, state.body_q, state.body_qd, numbers.flatten()
+            ]  # fmt: skip
             self._root_launch = Repeated(self._kernels.root, n, arguments, model.device, 3 * n)
         self._root_launch.launch()
         return numbers
 
     def _compute_bodies(self, numbers):
         self._frames()
+        n, count = self._layout.bodies.shape
         if numbers is None:
-            (n, count), state, model = self._layout.bodies.shape, self._sim.state, self._sim.model
             numbers = self.buffer(n, count, BODY_SIZE)
-            arguments = [count, self._body_of, self._com, state.body_q, state.body_qd, numbers.flatten()]
+        if self._bodies_launch is None:
+            state, model = self._sim.state, self._sim.model
+            arguments = [count, self._body_of, self._own, self._com, state.body_q, state.body_qd, numbers.flatten()]
             self._bodies_launch = Repeated(self._kernels.bodies, n * count, arguments, model.device)
         self._bodies_launch.launch()
         return numbers

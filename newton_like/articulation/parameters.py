@@ -47,6 +47,7 @@ class JointParameters:
     def _gain(self, target: wp.array, values, joint_ids, env_ids, name: str) -> None:
         """Implicit actuators report efforts with the gains of the simulation."""
         rows, columns = self._rows(env_ids), self._columns(joint_ids)
+        self._actuators.numbers_changed()
         implicit = self._actuators.law[columns.indices] == 0
         if implicit.all():
             write(target, rows, columns, values, name)

@@ -57,12 +57,7 @@ class ActuatorTable:
         ):
             if view.size:
                 wp.copy(getattr(self, name), view)
-        view = layout.view
-        self._drives = [
-            view(sim.control.joint_target_q, layout.coords),
-            view(sim.control.joint_target_qd, layout.dofs),
-            view(sim.control.joint_act, layout.dofs),
-        ]
+        self._layout = layout
         self._launch = None
         self.groups: dict[str, Actuator] = {}
         self._make(dict(actuators))
@@ -88,20 +83,34 @@ class ActuatorTable:
             self.groups[name] = make(name, cfg, joints, self)
 
     def _finish(self) -> None:
-        device, data = self._sim.device, self._data
+        device, data, layout = self._sim.device, self._data, self._layout
         n, j = self.shape
-        self._history = data.buffer(n, self._slots, j, 3)
         self.pushed = wp.zeros(n, dtype=wp.int32, device=device)
+        if not n * j:
+            return
+        state, control = self._sim.state, self._sim.control
+        history, arrived = data.buffer(n, self._slots, 3, j), data.buffer(3 * n * j if self._slots else 0)
         law, rows = (wp.array(x, dtype=wp.int32, device=device) for x in (self.law, self._rows))
         table = wp.array(self._table, dtype=data.joint_pos.dtype, device=device)
-        if n * j:
-            arguments = [
-                law, rows, table, *(getattr(self, name) for name in _NUMBERS), self.target_q, self.target_qd, self.target_f,
-                self._history, self.pushed, self.delay, self.joint_q, self.joint_qd, self.network, *self._drives, self.computed,
-                self.applied,
-            ]  # fmt: skip
-            kernel = laws.joint_kernels(data.joint_pos.dtype).actuate
-            self._launch = Repeated(kernel, n, arguments, device, n * j // 2)
+        (first_q, step_q, _), (first_v, step_v, each) = _place(layout.coords), _place(layout.dofs)
+        self._kernel = laws.actuate_kernel(data.joint_pos.dtype, tuple(sorted(set(self.law.tolist()))), each)
+        self._head = [law, rows, table]
+        self._tail = [
+            *(getattr(self, name).flatten() for name in _NUMBERS), *(x.flatten() for x in (self.target_q, self.target_qd, self.target_f)),
+            history, arrived, self.pushed, self.delay.flatten(), self.network.flatten(), first_q, step_q, first_v, step_v, state.joint_q,
+            state.joint_qd, control.joint_target_q, control.joint_target_qd, control.joint_act, self.computed.flatten(),
+            self.applied.flatten(),
+        ]  # fmt: skip
+
+    def numbers_changed(self) -> None:
+        """Looks at gains and limits that were edited: those of all instances may be one row."""
+        self._launch = None
+
+    def _record(self) -> Repeated:
+        """The launch. Where all instances have the same numbers, it reads those of the first one, which saves a third of the memory."""
+        n, j = self.shape
+        alike = all((x == x[:1]).all() for x in (getattr(self, name).numpy() for name in _NUMBERS))
+        return Repeated(self._kernel, n, [*self._head, 0 if alike else j, *self._tail], self._sim.device, n * j // 2)
 
     # ----------------------------------------------------------------------------------------- columns of groups
 
@@ -119,6 +128,7 @@ class ActuatorTable:
         """Writes numbers of joints for all instances."""
         for name, values in numbers.items():
             _put(getattr(self, name), columns, values)
+        self.numbers_changed()
 
     def put_gear(self, columns: list[int], ratio: np.ndarray) -> None:
         """Writes gear ratios of joints."""
@@ -174,8 +184,16 @@ class ActuatorTable:
         """Turns commands into drives and efforts of the control."""
         for group in self._own:
             group.compute()
+        if self._launch is None and self.law.size:
+            self._launch = self._record()
         if self._launch is not None:
             self._launch.launch()
+
+
+def _place(rows: np.ndarray) -> tuple[int, int, int]:
+    """First row, rows from instance to instance, and from joint to joint."""
+    between = int(rows[1, 0] - rows[0, 0]) if len(rows) > 1 else 0
+    return int(rows[0, 0]), between, int(rows[0, 1] - rows[0, 0]) if rows.shape[1] > 1 else 1
 
 
 def _put(array: wp.array, columns: list[int], values) -> None:

@@ -89,17 +89,19 @@ def build(worlds: int, dt: float, device: str, seed: int) -> Hover:
     settings.drag = BodyDrag(linear=DRAG)
     q = np.zeros((worlds, 7))
     q[:, 6] = 1.0
-    q[:, :3] = np.random.default_rng(seed).uniform(-SPREAD, SPREAD, (worlds, 3)) + [0.0, 0.0, HEIGHT]
+    q[:, :3] = np.random.default_rng(seed).uniform(-SPREAD, SPREAD, (worlds, 3))
+    q[:, 2] += HEIGHT
     return Hover(one, settings, q, dt, device, seed)
 
 
 def settled(scene: Hover) -> tuple[np.ndarray, np.ndarray]:
     """Largest distances from the place after the start, of vehicles without and with a failure [m]."""
     distance, seconds = scene.distances(), scene.seconds
-    later = seconds >= SETTLED
+    later = seconds >= min(SETTLED, seconds[-1])
     overcome = seconds >= FAILURE + SETTLED
-    failing = distance[overcome][:, scene.failing]
-    return distance[later][:, ~scene.failing].max(axis=0), failing.max(axis=0) if len(failing) else np.zeros(0)
+    failed = distance[overcome][:, scene.failing]
+    most = failed.max(axis=0, initial=0.0) if len(failed) else np.zeros(0)
+    return distance[later][:, ~scene.failing].max(axis=0, initial=0.0), most
 
 
 def check(scene: Hover) -> None:

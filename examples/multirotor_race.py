@@ -1,7 +1,7 @@
 """Quadrotors race through gates, each at its own speed: ``python -m examples.multirotor_race``.
 
-A closed spline through the gates gives position, velocity and acceleration of a course, and its direction the yaw. A Lee controller follows it. The allocation keeps
-the thrusts within their limits, and gives up the yaw first, which these vehicles turn slowly.
+A closed spline through the gates gives position, velocity and acceleration of a course, and its direction the yaw. A Lee controller follows
+it. The allocation keeps the thrusts within their limits, and gives up the yaw first, which these vehicles turn slowly.
 """
 
 from __future__ import annotations

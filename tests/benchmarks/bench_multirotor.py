@@ -2,8 +2,8 @@
 
 Here, a step is control, allocation, motors, forces and physics of all worlds. In MuJoCo C it is ``mj_step`` of a free body with a motor at
 each of its rotor sites and constant thrusts, without a controller, by ``mujoco.rollout`` on as many threads. Both take turns; minima over
-rounds. Times are wall time, and time of processors, which other programs disturb less. First, both engines fly the same vehicles with the same
-thrusts, and must end at the same states.
+rounds. Times are wall time, and time of processors, which other programs disturb less. First, both engines fly the same vehicles with the
+same thrusts, and must end at the same states.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ def states(drone: Multirotor, model: mujoco.MjModel) -> np.ndarray:
     q, v = state.body_q.numpy().astype(float), state.body_qd.numpy().astype(float)
     result = np.zeros((n, mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS)))
     result[:, 1:4], result[:, 4], result[:, 5:8] = q[:, :3], q[:, 6], q[:, 3:6]
-    r = np.array([nl_rotation(x) for x in q[:, 3:]])
+    r = np.array([rotation(x) for x in q[:, 3:]])
     result[:, 8:11] = v[:, :3] - np.cross(v[:, 3:], r @ drone.rotors.masses.centre[0])
     result[:, 11:14] = np.einsum("nji,nj->ni", r, v[:, 3:])
     return result
 
 
-def nl_rotation(q: np.ndarray) -> np.ndarray:
+def rotation(q: np.ndarray) -> np.ndarray:
     """The rotation matrix of a quaternion x y z w."""
     m = np.zeros(9)
     mujoco.mju_quat2Mat(m, np.array([q[3], *q[:3]]))

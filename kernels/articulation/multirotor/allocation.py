@@ -1,8 +1,8 @@
 """Control allocation: thrusts of rotors for a wrench, by the pseudo-inverse or by bounded least squares.
 
 Bounded least squares minimises |W (A f - w)|^2 + c |f - f_0|^2 between the limits of the thrusts, where f_0 is that of the pseudo-inverse,
-by an active set (O. Harkegard, Efficient Active Set Algorithms for Solving Constrained Least Squares Problems in Aircraft Control Allocation,
-2002). A thrust at a limit has a row and a column of the identity in the normal equations, so that all worlds of a block factor
+by an active set (O. Harkegard, Efficient Active Set Algorithms for Solving Constrained Least Squares Problems in Aircraft Control
+Allocation, 2002). A thrust at a limit has a row and a column of the identity in the normal equations, so that all worlds of a block factor
 matrices of one size.
 """
 

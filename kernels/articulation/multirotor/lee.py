@@ -22,6 +22,7 @@ from newton_like.kernels.articulation.multirotor.records import (
     GAIN_RATE,
     GAIN_VELOCITY,
     GRAVITY,
+    MASS,
     MOMENTS,
     MOST_ACCELERATION,
     POSITION,
@@ -29,7 +30,6 @@ from newton_like.kernels.articulation.multirotor.records import (
     TILT_TANGENT,
     TURN_COSINE,
     TURN_SINE,
-    MASS,
 )
 
 

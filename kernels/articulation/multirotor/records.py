@@ -18,7 +18,8 @@ POSITION, VELOCITY, ACCELERATION, ATTITUDE, ANGLES, RATES = range(6)
 # Forces of the air, as bits: drag of the root, drag of the rotors, ground effect.
 BODY_DRAG, ROTOR_DRAG, GROUND_EFFECT = 1, 2, 4
 
-# Of the vehicle, with the cosine and the sine of the largest error of the yaw. The centre of mass and the inertia (xx yy zz xy xz yz) are those of all bodies, in the frame of the root.
+# Of the vehicle, with the cosine and the sine of the largest error of the yaw. The centre of mass and the inertia (xx yy zz xy xz yz) are
+# those of all bodies, in the frame of the root.
 VEHICLE = 43
 (
     MASS, GRAVITY, CENTRE, MOMENTS, GAIN_POSITION, GAIN_VELOCITY, GAIN_ATTITUDE, GAIN_RATE, MOST_ACCELERATION, TILT_TANGENT,

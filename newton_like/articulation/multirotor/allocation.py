@@ -62,8 +62,9 @@ def check_allocation(matrix: np.ndarray, full: bool, names: list[str], what: str
         missing = missing_axes(matrices[world], wanted)
         if missing:
             kind = "a full wrench" if full else "a thrust along z and three torques"
+            where = f" in world {world}" if world else ""
             raise ValueError(
-                f"{what}: the allocation of the thrusters {', '.join(names)} is singular{f' in world {world}' if world else ''}: {kind} needs"
+                f"{what}: the allocation of the thrusters {', '.join(names)} is singular{where}: {kind} needs"
                 f" every {', '.join(missing)} on its own; change places, directions, spins or torque_to_thrust_ratio of thrusters"
             )
 

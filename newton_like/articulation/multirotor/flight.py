@@ -218,7 +218,7 @@ class Flight:
         both = []
         for taken in (False, True):
             structs = [self._piece(row, array) for row, out, array in places if out is taken]
-            array = wp.array(structs, dtype=m.Piece, device=self.device) if structs else wp.zeros(1, dtype=m.Piece, device=self.device)  # fmt: skip
+            array = wp.array(structs or [m.Piece()], dtype=m.Piece, device=self.device)
             both.append((structs, array))
         blocks, cuda = -(-self.count // width), interleaved(self.device)
         kernel = self._kernel(options, [(row, array) for row, out, array in places if out])

@@ -8,13 +8,14 @@ follows.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 import warp as wp
 
 from newton_like.articulation.chosen import Chosen, choose, write
 from newton_like.articulation.multirotor.flight import COMMAND
-from newton_like.articulation.multirotor.rotors import NEVER, rounds_of
+from newton_like.articulation.multirotor.rotors import rounds_of
 from newton_like.coercion import as_flag, as_number
 from newton_like.kernels.articulation.multirotor import records
 from newton_like.kernels.articulation.multirotor.records import ALLOCATE, BOUND, CONTROL
@@ -49,7 +50,7 @@ class LeeController:
         ValueError: the allocation cannot make the wrench; gains that are negative; limits that are not positive.
     """
 
-    kinds: dict[int, int] = {}
+    kinds: ClassVar[dict[int, int]] = {}
     """Kind of the controller in the kernels by the number of numbers of a command."""
     meaning = ""
     """Numbers of a command, for errors."""
@@ -71,7 +72,12 @@ class LeeController:
     ):
         self.multirotor, self._rotors = multirotor, multirotor.rotors
         count = self._rotors.count
-        gains = {"position_gain": position_gain, "velocity_gain": velocity_gain, "attitude_gain": attitude_gain, "rate_gain": rate_gain}  # fmt: skip
+        gains = {
+            "position_gain": position_gain,
+            "velocity_gain": velocity_gain,
+            "attitude_gain": attitude_gain,
+            "rate_gain": rate_gain,
+        }
         self._gains = np.zeros((1, 16))
         for i, (name, value) in enumerate(gains.items()):
             self._put_gain(name, 3 * i, value, count)
@@ -178,7 +184,12 @@ class LeePositionController(LeeController):
     [rad/s].
     """
 
-    kinds = {4: records.POSITION, 7: records.POSITION, 10: records.POSITION, COMMAND: records.POSITION}
+    kinds: ClassVar[dict[int, int]] = {
+        4: records.POSITION,
+        7: records.POSITION,
+        10: records.POSITION,
+        COMMAND: records.POSITION,
+    }
     meaning = "position and yaw, velocity, acceleration, rate of the yaw"
 
 
@@ -188,7 +199,7 @@ class LeeVelocityController(LeeController):
     A command has 4 or 7 numbers: velocity of the centre of mass in the world [m/s], rate of the yaw [rad/s], acceleration [m/s^2].
     """
 
-    kinds = {4: records.VELOCITY, 7: records.VELOCITY}
+    kinds: ClassVar[dict[int, int]] = {4: records.VELOCITY, 7: records.VELOCITY}
     meaning = "velocity, rate of the yaw, acceleration"
 
 
@@ -198,18 +209,18 @@ class LeeAccelerationController(LeeController):
     A command has 4 numbers: acceleration of the centre of mass in the world [m/s^2], rate of the yaw [rad/s].
     """
 
-    kinds = {4: records.ACCELERATION}
+    kinds: ClassVar[dict[int, int]] = {4: records.ACCELERATION}
     meaning = "acceleration, rate of the yaw"
 
 
 class LeeAttitudeController(LeeController):
     """Follows an attitude with a thrust.
 
-    A command has 5 or 8 numbers: thrust [N], quaternion x y z w of the root in the world, angular velocity in the axes of that attitude [rad/s]; or
-    4 numbers: thrust [N], roll and pitch [rad], rate of the yaw [rad/s].
+    A command has 5 or 8 numbers: thrust [N], quaternion x y z w of the root in the world, angular velocity in the axes of that attitude
+    [rad/s]; or 4 numbers: thrust [N], roll and pitch [rad], rate of the yaw [rad/s].
     """
 
-    kinds = {4: records.ANGLES, 5: records.ATTITUDE, 8: records.ATTITUDE}
+    kinds: ClassVar[dict[int, int]] = {4: records.ANGLES, 5: records.ATTITUDE, 8: records.ATTITUDE}
     meaning = "thrust, quaternion, angular velocity; or thrust, roll, pitch, rate of the yaw"
 
 
@@ -219,7 +230,7 @@ class LeeRateController(LeeController):
     A command has 4 numbers: thrust [N], angular velocity in axes of the root [rad/s].
     """
 
-    kinds = {4: records.RATES}
+    kinds: ClassVar[dict[int, int]] = {4: records.RATES}
     meaning = "thrust, angular velocity"
 
 

@@ -17,16 +17,16 @@ class Multirotor(Articulation):
     """An articulation with thrusters, in every world.
 
     A step of an environment is that of an :class:`newton_like.articulation.Articulation`, with :meth:`set_thrust_target`,
-    :meth:`set_wrench_target` or a controller in the attribute `controller`. ``write_data_to_sim`` runs the controller, advances the motors by a
-    physics step, and adds their wrenches, at the poses of the moment, to the external wrenches on the bodies.
+    :meth:`set_wrench_target` or a controller in the attribute `controller`. ``write_data_to_sim`` runs the controller, advances the motors
+    by a physics step, and adds their wrenches, at the poses of the moment, to the external wrenches on the bodies.
 
     Args:
         model: a :class:`newton_like.Model` or a :class:`newton_like.articulation.SimulationContext`.
         pattern: pattern of the labels of articulations; one in each world.
         cfg: thrusters and forces of the air.
         actuators: of the joints, as for :class:`newton_like.articulation.Articulation`.
-        evaluator: ``"general"``: the kernel for all vehicles; ``"specialised"``: code that is compiled for this vehicle, three times as fast;
-            ``"auto"``: the second from 256 worlds on. Both give the same bits on a CPU.
+        evaluator: ``"general"``: the kernel for all vehicles; ``"specialised"``: faster code for this vehicle; ``"auto"``: the second
+            from 256 worlds on. Both give the same bits on a CPU.
         **options: further arguments of that class.
 
     Attributes:

@@ -58,7 +58,7 @@ class Parameters:
                 given = given[:1]
         else:
             given = np.broadcast_to(values, shape)
-            if not len(given) or (given == self.rows[0, at]).all() and len(self.rows) == 1:
+            if not len(given) or ((given == self.rows[0, at]).all() and len(self.rows) == 1):
                 return
         if len(self.rows) == 1 and (instances is not None or len(given) > 1):
             self.rows = np.repeat(self.rows, self.count, axis=0)

@@ -88,6 +88,7 @@ class Rotors:
         self._every = Chosen(None, self.count, model.device)
         self._mask = wp.zeros(self.count, dtype=wp.bool, device=model.device)
         self._version, self._gravity = None, None
+        self._worlds = np.maximum(model.body_world.numpy()[self._bodies[:, 0]], 0)
         self.refresh()
         self.reset()
 
@@ -195,7 +196,7 @@ class Rotors:
 
     def _check(self, parameter: str, values: np.ndarray) -> None:
         least = PARAMETERS[parameter][1]
-        if least is not None and (values < least).any() or (parameter == "thrust_constant" and (values <= 0.0).any()):
+        if (least is not None and (values < least).any()) or (parameter == "thrust_constant" and (values <= 0.0).any()):
             i = int(np.argwhere(values <= 0.0)[0, 1])
             word = "positive" if parameter == "thrust_constant" else "0 or more"
             raise ValueError(f"{parameter} {values.min():g} of thruster '{self.names[i]}' must be {word}")
@@ -289,8 +290,7 @@ class Rotors:
             self._put_vehicle(records.MOMENTS, np.stack(six, axis=1))
             self._put_columns()
             self._allocation = None
-        gravity = self.model.gravity.numpy().astype(float)
-        rows = gravity[: self.count] if len(gravity) == self.count else gravity[:1]
+        rows = self.model.gravity.numpy().astype(float)[self._worlds]
         if self._gravity is None or not np.array_equal(rows, self._gravity):
             self._gravity = rows.copy()
             self._put_vehicle(records.GRAVITY, rows)
@@ -309,8 +309,9 @@ class Rotors:
             away = np.cross((found.centre - found.centres[:, 0])[:, None], whole[0, :3].T)
             columns = np.concatenate([np.broadcast_to(whole[0, :3].T, away.shape), whole[0, 3:].T + away], axis=-1)
             if (slot != 0).any():
+                away = self.names[int(np.flatnonzero(slot)[0])]
                 raise ValueError(
-                    f"allocation_matrix is about the root, but thruster '{self.names[int(np.flatnonzero(slot)[0])]}' is on another moving body;"
+                    f"allocation_matrix is about the root, but thruster '{away}' is on another moving body;"
                     " merge bodies with collapse_fixed_joints, or leave the matrix out"
                 )
         self._whole = whole
@@ -388,9 +389,8 @@ class Rotors:
         Raises:
             ValueError: a time step that is not positive, or too large for a scheme.
         """
-        if dt != self._dt:
-            if not as_number(dt, "dt") > 0.0:
-                raise ValueError(f"dt {dt!r} must be a positive number of seconds")
+        if dt != self._dt and not as_number(dt, "dt") > 0.0:
+            raise ValueError(f"dt {dt!r} must be a positive number of seconds")
         self.refresh()
         self._prepare_motors(float(dt))
         options = {} if controller is None else controller.options()
@@ -400,7 +400,8 @@ class Rotors:
     def allocate(self, wrench, env_ids=None, bounded: bool = False, weights=(1.0,) * 6, full: bool = False) -> None:
         """Sets the targets of all worlds from wrenches; see ``Multirotor.set_wrench_target``."""
         self.prepare_allocation(full, "set_wrench_target")
-        rows, items = choose(env_ids, self.count, self.model.device, "env_ids", self._every), Chosen(None, 6, self.model.device)  # fmt: skip
+        rows = choose(env_ids, self.count, self.model.device, "env_ids", self._every)
+        items = Chosen(None, 6, self.model.device)
         write(self.flight.wrench, rows, items, wrench, "wrench")
         before = None if rows.everything else wp.clone(self.flight.target)
         stages, rounds = ALLOCATE, 0

@@ -123,5 +123,5 @@ def test_targets_and_parameters_are_refused_by_name():
 
 def test_time_steps_too_long_for_a_scheme_are_refused():
     drone = flock("iris", 1, dt=0.1, cfg=with_cfg(integration="rk4"))
-    with pytest.raises(ValueError, match="integration 'rk4' is not stable for a time step of 0.1 s"):
+    with pytest.raises(ValueError, match=r"integration 'rk4' is not stable for a time step of 0.1 s"):
         drone.write_data_to_sim()

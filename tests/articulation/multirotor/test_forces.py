@@ -200,7 +200,8 @@ def test_thrusters_on_several_bodies_push_each_of_them(rng):
             )
         )
     one.add_articulation(joints, label="craft")
-    cfg = MultirotorCfg({"all": ThrusterCfg(["root", "arm_.*"], (0, 9), torque_to_thrust_ratio=0.03, **NO_LAG)}, rotor_directions=(1, -1, 1))  # fmt: skip
+    group = ThrusterCfg(["root", "arm_.*"], (0, 9), torque_to_thrust_ratio=0.03, **NO_LAG)
+    cfg = MultirotorCfg({"all": group}, rotor_directions=(1, -1, 1))
     drone = in_worlds(one, cfg, 3, 0.005)
     place(drone, rng)
     thrust = rng.uniform(1.0, 9.0, (3, 3))

@@ -294,7 +294,7 @@ def test_bad_commands_and_gains_are_refused_by_name(rng):
     drone = flock("iris", 3)
     with pytest.raises(ValueError, match=r"attitude_gain must be a number, three numbers or \(3, 3\)"):
         LeePositionController(drone, attitude_gain=(1.0, 2.0))
-    with pytest.raises(ValueError, match="rate_gain must be .* not negative"):
+    with pytest.raises(ValueError, match=r"rate_gain must be .* not negative"):
         LeePositionController(drone, rate_gain=-1.0)
     with pytest.raises(ValueError, match="max_tilt 2 rad must be below a right angle"):
         LeePositionController(drone, max_tilt=2.0)

@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
+import warp as wp
 
 import newton_like as nl
+from newton_like.articulation import SimulationContext
 from newton_like.articulation.multirotor import (
     BodyDrag,
     GroundEffect,
     LeePositionController,
+    Multirotor,
     MultirotorCfg,
     ThrusterCfg,
+    add_vehicle,
 )
 from newton_like.dynamics import mechanical_energy
 from newton_like.geometry.transforms import quat_rotate, quat_to_matrix
@@ -252,3 +256,57 @@ def test_a_flight_is_that_of_mujoco_with_thrusts_at_sites(rng):
         assert np.allclose(q[i, :3], d.qpos[:3], atol=2e-4)
         peer_q = np.array([*d.qpos[4:7], d.qpos[3]])
         assert abs(abs(peer_q @ q[i, 3:]) - 1.0) < 1e-5
+
+
+def test_a_world_that_went_nan_flies_again_after_its_reset(rng):
+    drone = flock("iris", 9)
+    place(drone, rng, tilt=0.3)
+    drone.controller = LeePositionController(drone)
+    drone.controller.set_command(np.zeros(4))
+    fly(drone, 3)
+    drone.sim.state.joint_q.numpy()[7 * 3 + 1] = np.nan
+    drone.data.thruster_state.numpy()[3] = np.nan
+    fly(drone, 2)
+    broken = np.isnan(drone.sim.state.body_q.numpy()).any(axis=1) | np.isnan(drone.data.applied_thrust.numpy()).any(
+        axis=1
+    )
+    assert np.flatnonzero(broken).tolist() == [3]
+    drone.reset_to([3])
+    fly(drone, 5)
+    assert np.isfinite(drone.sim.state.body_q.numpy()).all()
+    assert np.isfinite(drone.data.applied_thrust.numpy()).all()
+
+
+def test_a_captured_graph_repeats_steps_with_control(rng):
+    ends, seed = [], rng.integers(2**31)
+    for captured in (False, True):
+        drone = flock("iris", 19)
+        place(drone, np.random.default_rng(seed), tilt=0.3)
+        drone.controller = LeePositionController(drone)
+        drone.controller.set_command(np.zeros(4))
+        fly(drone, 3)
+        if captured:
+            with wp.ScopedCapture("cpu") as capture:
+                fly(drone, 2)
+            for _ in range(3):
+                wp.capture_launch(capture.graph)
+        else:
+            fly(drone, 6)
+        ends.append(drone.sim.state.body_q.numpy().copy())
+    assert np.array_equal(*ends)
+
+
+@pytest.mark.slow
+def test_vehicles_hover_in_double_precision():
+    one = nl.ModelBuilder()
+    settings = add_vehicle(one, "iris")
+    scene = nl.ModelBuilder()
+    scene.replicate(one, 3)
+    sim = SimulationContext(scene.finalize("cpu", dtype=wp.float64), dt=0.004, evaluator="general")
+    drone = Multirotor(sim, "*", settings)
+    drone.controller = LeePositionController(drone)
+    drone.controller.set_command([0.5, 0.0, 1.0, 0.0])
+    fly(drone, 4000)
+    place_of_mass = drone.sim.state.body_q.numpy()[:, :3] + drone.rotors.masses.centre[0]
+    assert np.abs(place_of_mass - [0.5, 0.0, 1.0]).max() < 1e-6
+    assert np.allclose(drone.data.applied_thrust.numpy().sum(axis=1), drone.rotors.masses.total[0] * 9.81, rtol=1e-6)

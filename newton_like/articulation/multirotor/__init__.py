@@ -10,6 +10,7 @@ from newton_like.articulation.multirotor.lee import (
     LeeVelocityController,
 )
 from newton_like.articulation.multirotor.multirotor import Multirotor
+from newton_like.articulation.multirotor.thruster import Thruster
 from newton_like.articulation.multirotor.vehicles import VEHICLES, add_vehicle
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Multirotor",
     "MultirotorCfg",
     "MultirotorData",
+    "Thruster",
     "ThrusterCfg",
     "add_vehicle",
 ]

@@ -10,6 +10,7 @@ from newton_like.articulation.chosen import Chosen, write
 from newton_like.articulation.multirotor.config import MultirotorCfg
 from newton_like.articulation.multirotor.data import MultirotorData
 from newton_like.articulation.multirotor.rotors import Rotors
+from newton_like.articulation.multirotor.thruster import Thruster
 from newton_like.model.arguments import check_choice
 
 
@@ -31,7 +32,7 @@ class Multirotor(Articulation):
 
     Attributes:
         rotors: the :class:`newton_like.articulation.multirotor.rotors.Rotors`.
-        thrusters: indices of the thrusters of each group.
+        thrusters: the groups of thrusters by name, :class:`newton_like.articulation.multirotor.Thruster`.
         controller: a :class:`newton_like.articulation.multirotor.LeePositionController` or another one that sets the targets in every
             ``write_data_to_sim``; None: none.
         data: the :class:`newton_like.articulation.multirotor.MultirotorData`.
@@ -51,7 +52,7 @@ class Multirotor(Articulation):
             raise TypeError(f"cfg must be a MultirotorCfg, not {type(cfg).__name__}")
         super().__init__(model, pattern, actuators, **options)
         self.rotors = Rotors(self.model, self._layout.bodies, self.body_names, cfg, evaluator)
-        self.thrusters = self.rotors.groups
+        self.thrusters = {group: Thruster(self.rotors, group) for group in self.rotors.groups}
         self.controller = None
         self.data.take_thrusters(self.rotors)
 
@@ -62,6 +63,11 @@ class Multirotor(Articulation):
     def state(self):
         """The state of the simulation."""
         return self.sim.state
+
+    @property
+    def actuators(self) -> dict:
+        """Groups of actuators of joints, and groups of thrusters, by name."""
+        return {**super().actuators, **getattr(self, "thrusters", {})}
 
     @property
     def thruster_names(self) -> list[str]:

@@ -146,12 +146,22 @@ def test_groups_have_their_own_numbers(rng):
     vehicle.rps = {"rotor_0": 2.0, "rotor_3": 3.0, "rotor_[124]": 0.0}
     drone = in_worlds(one, vehicle, 2, 0.01)
     assert drone.thruster_names == ["rotor_0", "rotor_3", "rotor_1", "rotor_2", "rotor_4"]
-    assert drone.thrusters == {"slow": [0, 1], "fast": [2, 3, 4]}
+    assert {name: group.thruster_indices for name, group in drone.thrusters.items()} == {
+        "slow": [0, 1],
+        "fast": [2, 3, 4],
+    }
+    assert drone.actuators == drone.thrusters
     drone.set_thrust_target(4.0)
     applied = thrusts_after(drone)[0]
     a = -math.expm1(-0.1)
     slow = [k * (n + a * (math.sqrt(4.0 / k) - n)) ** 2 for k, n in ((0.1, 2.0), (0.2, 3.0))]
     assert np.allclose(applied, [*slow, 4.0, 4.0, 4.0], rtol=1e-5)
+    fast = drone.thrusters["fast"]
+    assert fast.thruster_names == ["rotor_1", "rotor_2", "rotor_4"]
+    assert np.allclose(fast.applied_thrust.numpy(), 4.0)
+    # the memory of all thrusters
+    fast.state.numpy()[:] = 1.0
+    assert (drone.data.thruster_state.numpy()[:, 2:] == 1.0).all()
 
 
 def test_reset_gives_chosen_worlds_their_default_speeds_and_leaves_the_others(rng):

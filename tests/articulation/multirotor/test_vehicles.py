@@ -59,3 +59,24 @@ def test_vehicles_lift_themselves_and_turn_about_each_axis(vehicle):
     assert np.linalg.matrix_rank(matrix, tol=1e-3) == wanted
     # rotors that turn one way and the other are equally many
     assert drone.rotors.spins.sum() == 0
+
+
+NAMES = {
+    "": "actuators allocation_matrix body_names data device find_bodies find_joints instantaneous_wrench_composer is_fixed_base"
+    " is_initialized joint_names num_bodies num_instances num_joints num_thrusters permanent_wrench_composer reset set_external_force_and_torque"
+    " set_joint_effort_target set_joint_position_target set_joint_velocity_target set_thrust_target thruster_names update write_data_to_sim"
+    " write_joint_state_to_sim write_root_com_state_to_sim write_root_link_pose_to_sim write_root_pose_to_sim write_root_state_to_sim"
+    " write_root_velocity_to_sim",
+    "data": "applied_thrust body_acc_w body_com_pose_w body_state_w computed_thrust default_mass default_root_state default_thruster_rps"
+    " heading_w joint_pos joint_vel projected_gravity_b root_ang_vel_b root_com_vel_w root_lin_vel_b root_lin_vel_w root_link_pose_w"
+    " root_pos_w root_quat_w root_state_w thrust_target",
+}
+
+
+def test_a_multirotor_has_the_names_that_learners_know():
+    drone = flock("iris", 2)
+    for owner, names in NAMES.items():
+        thing = getattr(drone, owner) if owner else drone
+        assert [name for name in names.split() if not hasattr(thing, name)] == []
+    for name in ("thrust_target", "computed_thrust", "applied_thrust", "default_thruster_rps"):
+        assert getattr(drone.data, name).shape == (2, 4)

@@ -29,16 +29,16 @@ class RigidObject(Asset):
         super().__init__(model, pattern)
         if self.num_bodies != 1:
             raise ValueError(
-                f"'{self._layout.label}' has {self.num_bodies} bodies ({', '.join(map(repr, self.body_names[:4]))}); a RigidObject has one: use"
-                " an Articulation"
+                f"'{self._layout.label}' has {self.num_bodies} bodies ({', '.join(map(repr, self.body_names[:4]))}); a RigidObject has"
+                " one: use an Articulation"
             )
 
     def _make_data(self) -> BodyData:
         return BodyData(self.sim, self._layout)
 
     def reset(self, env_ids=None) -> None:
-        """Clears what is remembered of instances: external wrenches, accelerations, and contact forces that steps start from. The state stays;
-        :meth:`reset_to` writes it, too.
+        """Clears what is remembered of instances: external wrenches, accelerations, and contact forces that steps start from. The state
+        stays; :meth:`reset_to` writes it, too.
 
         Args:
             env_ids: instances: None (all), a slice, indices, or a mask of bools.

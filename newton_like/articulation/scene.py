@@ -55,7 +55,14 @@ class InteractiveScene:
 
     @classmethod
     def replicate(
-        cls, builder: ModelBuilder, num_envs: int, *, env_spacing: float = 0.0, shared: ModelBuilder | None = None, device=None, **options
+        cls,
+        builder: ModelBuilder,
+        num_envs: int,
+        *,
+        env_spacing: float = 0.0,
+        shared: ModelBuilder | None = None,
+        device=None,
+        **options,
     ) -> InteractiveScene:
         """A scene of copies of a world.
 
@@ -199,4 +206,3 @@ class InteractiveScene:
 
     def __repr__(self) -> str:
         return f"InteractiveScene({self.num_envs} worlds, {', '.join(self.keys()) or 'no assets'})"
-

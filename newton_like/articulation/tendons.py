@@ -54,7 +54,8 @@ class TendonGroup:
         self.every = Chosen(None, len(self.names), model.device)
 
     def read(self, name: str) -> np.ndarray:
-        """A property in the model, ``[num_instances, tendons]``, limits ``[num_instances, tendons, 2]``; a rest length is the middle of both."""
+        """A property in the model, ``[num_instances, tendons]``, limits ``[num_instances, tendons, 2]``; a rest length is the middle of
+        both."""
         parts = [getattr(self._model, f"tendon_{array}").numpy()[self.indices] for array in ARRAYS[name]]
         if name == "pos_limits":
             return np.stack(parts, axis=-1)
@@ -79,8 +80,8 @@ class TendonGroup:
 class TendonParameters:
     """The part of :class:`newton_like.articulation.Articulation` about tendons.
 
-    ``set_*`` fill buffers, which are ``data.fixed_tendon_*`` and ``data.spatial_tendon_*``; ``write_*_tendon_properties_to_sim`` write them to
-    the model, in the chosen worlds. Values have the shape ``[instances, tendons]`` or broadcast to it. The units are those of
+    ``set_*`` fill buffers, which are ``data.fixed_tendon_*`` and ``data.spatial_tendon_*``; ``write_*_tendon_properties_to_sim`` write
+    them to the model, in the chosen worlds. Values have the shape ``[instances, tendons]`` or broadcast to it. The units are those of
     :class:`newton_like.model.tendons.Tendon`.
     """
 
@@ -90,7 +91,9 @@ class TendonParameters:
         self._tendons = {kind: TendonGroup(model, self._layout.articulations, kind == "spatial") for kind in OF_KIND}
         for kind, group in self._tendons.items():
             setattr(data, f"{kind}_tendon_names", group.names)
-            properties = [(name, group.read(name)) for name in OF_KIND[kind]] + [("limit_stiffness", group.limit_stiffness())]
+            properties = [(name, group.read(name)) for name in OF_KIND[kind]] + [
+                ("limit_stiffness", group.limit_stiffness())
+            ]
             for name, values in properties:
                 for prefix in ("", "default_"):
                     array = wp.array(np.ascontiguousarray(values), dtype=model.dtype, device=self.device)
@@ -137,7 +140,7 @@ class TendonParameters:
 
     def _refuse_limit_stiffness(self, kind: str) -> None:
         raise NotImplementedError(
-            f"limits of {kind} tendons are as soft as their solref_limit states (Tendon.solref_limit, MJCF solreflimit), the same in every step;"
+            f"limits of {kind} tendons are as soft as their solref_limit states (Tendon.solref_limit, MJCF solreflimit), in every step;"
             " SolverFeatherstone has no stiffness of limits to set: state it there, as (-stiffness, -damping)"
         )
 
@@ -150,7 +153,9 @@ class TendonParameters:
         limits = found.get("pos_limits")
         if limits is not None and (limits[..., 0] > limits[..., 1]).any():
             i, k = np.argwhere(limits[..., 0] > limits[..., 1])[0]
-            raise ValueError(f"fixed tendon {group.names[k]!r} of instance {i}: its lower limit is above its upper limit")
+            raise ValueError(
+                f"fixed tendon {group.names[k]!r} of instance {i}: its lower limit is above its upper limit"
+            )
         for name, values in found.items():
             group.write(name, values, rows, columns)
         self.sim.notify(ModelFlags.TENDON_PROPERTIES, rows, self._layout.worlds)

@@ -28,8 +28,13 @@ def scene(rng) -> InteractiveScene:
     add_robot(one, rng)
     for label in ("cube", "ball", "stick"):
         add_body(one, rng, label)
-    scene = InteractiveScene.replicate(one, WORLDS, env_spacing=3.0, device="cpu", dt=1 / 240, decimation=4, evaluator="general")
-    scene.add("robot", Articulation(scene.sim, "walker", actuators={"legs": ImplicitActuatorCfg(".*", stiffness=10.0, damping=1.0)}))
+    scene = InteractiveScene.replicate(
+        one, WORLDS, env_spacing=3.0, device="cpu", dt=1 / 240, decimation=4, evaluator="general"
+    )
+    scene.add(
+        "robot",
+        Articulation(scene.sim, "walker", actuators={"legs": ImplicitActuatorCfg(".*", stiffness=10.0, damping=1.0)}),
+    )
     scene.add("cube", RigidObject(scene.sim, "cube"))
     scene.add("others", RigidObjectCollection(scene.sim, {"ball": "ball", "stick": "stick"}))
     return scene
@@ -57,8 +62,12 @@ def test_a_step_of_the_environment_is_its_physics_steps(scene, rng):
     assert not by_hand.any()  # a reset clears commands
     again = scene.get_state()
     for name in ("root_pose", "joint_position"):
-        np.testing.assert_allclose(again["articulation"]["robot"][name], start["articulation"]["robot"][name], atol=1e-6)
-    assert not np.array_equal(after["articulation"]["robot"]["joint_position"], start["articulation"]["robot"]["joint_position"])
+        np.testing.assert_allclose(
+            again["articulation"]["robot"][name], start["articulation"]["robot"][name], atol=1e-6
+        )
+    assert not np.array_equal(
+        after["articulation"]["robot"]["joint_position"], start["articulation"]["robot"]["joint_position"]
+    )
 
 
 def test_free_bodies_fall_under_gravity_and_forces(scene):
@@ -71,11 +80,14 @@ def test_free_bodies_fall_under_gravity_and_forces(scene):
     for _ in range(6):
         sim.advance(scene)
     t, g = sim.time, np.array([0.0, 0.0, -9.81])
-    np.testing.assert_allclose(numbers(cube.data.root_com_pos_w) - before[0], np.tile(0.5 * (g + force / 1.5) * t * t, (WORLDS, 1)), atol=2e-4)
+    fallen = numbers(cube.data.root_com_pos_w) - before[0]
+    np.testing.assert_allclose(fallen, np.tile(0.5 * (g + force / 1.5) * t * t, (WORLDS, 1)), atol=2e-4)
     moved = numbers(others.data.object_com_pos_w) - before[1]
     np.testing.assert_allclose(moved[:, 0], np.tile(0.5 * (g + force / 1.5) * t * t, (WORLDS, 1)), atol=2e-4)
     np.testing.assert_allclose(moved[:, 1], np.tile(0.5 * g * t * t, (WORLDS, 1)), atol=2e-4)
-    np.testing.assert_allclose(numbers(cube.data.body_com_acc_w)[:, 0, :3], np.tile(g + force / 1.5, (WORLDS, 1)), atol=1e-3)
+    np.testing.assert_allclose(
+        numbers(cube.data.body_com_acc_w)[:, 0, :3], np.tile(g + force / 1.5, (WORLDS, 1)), atol=1e-3
+    )
     assert others.data.object_acc_w.shape == (WORLDS, 2, 6)
 
 
@@ -86,7 +98,9 @@ def test_objects_of_a_collection_are_written_apart(scene, rng):
     others.write_object_link_state_to_sim(states, env_ids=[1, 4], object_ids=[1])
     found = numbers(others.data.object_link_state_w)
     np.testing.assert_allclose(rotation(found[[1, 4], 1, 3:7]), rotation(states[:, 0, 3:7]), atol=1e-5)
-    np.testing.assert_allclose(found[[1, 4], 1][:, [0, 1, 2, *range(7, 13)]], states[:, 0][:, [0, 1, 2, *range(7, 13)]], atol=1e-5)
+    np.testing.assert_allclose(
+        found[[1, 4], 1][:, [0, 1, 2, *range(7, 13)]], states[:, 0][:, [0, 1, 2, *range(7, 13)]], atol=1e-5
+    )
     found[[1, 4], 1] = before[[1, 4], 1]
     np.testing.assert_array_equal(found, before)
     assert others.find_objects("b.*") == ([0], ["ball"])
@@ -94,14 +108,17 @@ def test_objects_of_a_collection_are_written_apart(scene, rng):
         others.data.object_quat_w_wxyz.numpy(), others.data.object_quat_w.numpy()[..., [3, 0, 1, 2]]
     )
     others.reset_to([1], [1])
-    np.testing.assert_allclose(numbers(others.data.object_state_w)[1], numbers(others.data.default_object_state)[1], atol=1e-6)
+    np.testing.assert_allclose(
+        numbers(others.data.object_state_w)[1], numbers(others.data.default_object_state)[1], atol=1e-6
+    )
 
 
 def test_states_relative_to_origins_move_with_them(scene, rng):
     state = scene.get_state(is_relative=True)
     chosen = [0, 5]
     swapped = {
-        kind: {name: {k: v[[5, 0]] for k, v in numbers_.items()} for name, numbers_ in assets.items()} for kind, assets in state.items()
+        kind: {name: {k: v[[5, 0]] for k, v in numbers_.items()} for name, numbers_ in assets.items()}
+        for kind, assets in state.items()
     }
     scene.reset_to(swapped, chosen, is_relative=True)
     after = scene.get_state(is_relative=True)

@@ -21,7 +21,10 @@ def robot(rng) -> Articulation:
     other = one.joint_label.index("walker/right_knee_joint")
     one.add_tendon(Tendon(label="cross", joints=((joint, 0, 1.0), (other, 0, -0.5)), stiffness=2.0, damping=0.0))
     one.add_tendon(Tendon(label="limited", joints=((other, 0, 2.0),), limits=(-3.0, 3.0), solref_limit=(-50.0, -1.0)))
-    ends = [one.add_site(b, xform=(*rng.uniform(-0.1, 0.1, 3), 0, 0, 0, 1)) for b in (0, one.body_label.index("walker/right_hip"))]
+    ends = [
+        one.add_site(b, xform=(*rng.uniform(-0.1, 0.1, 3), 0, 0, 0, 1))
+        for b in (0, one.body_label.index("walker/right_hip"))
+    ]
     one.add_tendon(Tendon(label="rope", path=tuple(("site", s) for s in ends), stiffness=3.0))
     builder = nl.ModelBuilder(gravity=0.0)
     builder.replicate(one, WORLDS)

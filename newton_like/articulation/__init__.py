@@ -10,18 +10,26 @@ from newton_like.articulation.actuators import (
 )
 from newton_like.articulation.articulation import Articulation
 from newton_like.articulation.articulation_data import ArticulationData
+from newton_like.articulation.body_data import BodyData
+from newton_like.articulation.rigid_object import RigidObject, RigidObjectCollection, RigidObjectCollectionData
+from newton_like.articulation.scene import InteractiveScene
 from newton_like.articulation.simulation import SimulationContext
 from newton_like.articulation.wrenches import WrenchComposer
 
 __all__ = [
     "Articulation",
     "ArticulationData",
+    "BodyData",
     "DCMotorCfg",
     "DelayedPDActuatorCfg",
     "IdealPDActuatorCfg",
     "ImplicitActuatorCfg",
+    "InteractiveScene",
     "NetworkActuatorCfg",
     "RemotizedPDActuatorCfg",
+    "RigidObject",
+    "RigidObjectCollection",
+    "RigidObjectCollectionData",
     "SimulationContext",
     "WrenchComposer",
 ]

@@ -11,10 +11,11 @@ from newton_like.articulation.asset import Asset
 from newton_like.articulation.chosen import Chosen, choose, write
 from newton_like.articulation.names import find_names
 from newton_like.articulation.parameters import JointParameters
+from newton_like.articulation.tendons import TendonParameters
 from newton_like.types import ModelFlags
 
 
-class Articulation(JointParameters, Asset):
+class Articulation(JointParameters, TendonParameters, Asset):
     """One articulation of each world, with the interface of Isaac Lab's ``Articulation``.
 
     Commands (``set_*``) fill buffers, which :meth:`write_data_to_sim` turns into drives and efforts before each physics step.
@@ -59,6 +60,7 @@ class Articulation(JointParameters, Asset):
                 numbers = data.soft_joint_vel_limits.numpy().copy()
                 numbers[:, group.joint_indices] = speed.numpy()[:, group.joint_indices]
                 data.soft_joint_vel_limits.assign(numbers)
+        self._make_tendons()
         data.keep_defaults()
         self._stiction_changed()
         self._actuators.reset(self._every)
@@ -176,6 +178,7 @@ class Articulation(JointParameters, Asset):
             ):
                 write(array, rows, every, 0.0, "zeros")
         self._actuators.reset(rows)
+        self._reset_tendons(rows)
         super().reset(rows)
 
     def reset_to(self, env_ids=None, root_state=None, joint_pos=None, joint_vel=None, frame: str = "state") -> None:
@@ -192,16 +195,12 @@ class Articulation(JointParameters, Asset):
             ValueError: an unknown frame; see :meth:`write_root_state_to_sim`.
             IndexError: an instance does not exist.
         """
-        if frame not in ("state", "link", "com"):
-            raise ValueError(f"frame {frame!r} must be 'state', 'link' or 'com'")
         rows, data = self._rows(env_ids), self.data
+        self._reset_root(rows, root_state, frame)
 
         def default(array: wp.array):
             return array if rows.everything else array.numpy()[rows.indices]
 
-        state = default(data.default_root_state) if root_state is None else root_state
-        if root_state is not None or self._layout.is_floating:
-            self._write_state(state, rows, frame == "com", frame == "link")
         position = default(data.default_joint_pos) if joint_pos is None else joint_pos
         velocity = default(data.default_joint_vel) if joint_vel is None else joint_vel
         self.write_joint_state_to_sim(position, velocity, None, rows)

@@ -32,6 +32,11 @@ class ArticulationData(BodyData):
             made, with those of its actuators.
         default_mass: ``[n, b]``. default_inertia: ``[n, b, 9]``, about centres of mass, link axes, by rows.
         joint_friction_coeff, joint_dynamic_friction_coeff: dry friction of joints at rest and in motion [N m or N].
+        fixed_tendon_names, spatial_tendon_names: names of tendons.
+        fixed_tendon_stiffness, fixed_tendon_damping, fixed_tendon_offset, fixed_tendon_rest_length, fixed_tendon_pos_limits,
+            spatial_tendon_stiffness, spatial_tendon_damping, spatial_tendon_offset: properties of tendons as they were set,
+            ``[num_instances, tendons]`` (limits with 2 more); ``default_*``: as the asset was made.
+        fixed_tendon_limit_stiffness, spatial_tendon_limit_stiffness: of ``solref_limit``; NaN where it states a time constant.
     """
 
     def __init__(self, sim, layout, soft_factor: float):
@@ -141,6 +146,16 @@ class ArticulationData(BodyData):
     def default_joint_limits(self) -> wp.array:
         """Another name of ``default_joint_pos_limits``."""
         return self.default_joint_pos_limits
+
+    @property
+    def fixed_tendon_limit(self) -> wp.array:
+        """Another name of ``fixed_tendon_pos_limits``."""
+        return self.fixed_tendon_pos_limits
+
+    @property
+    def default_fixed_tendon_limit(self) -> wp.array:
+        """Another name of ``default_fixed_tendon_pos_limits``."""
+        return self.default_fixed_tendon_pos_limits
 
     def stiction_differs(self) -> bool:
         """Whether a joint has other dry friction at rest than in motion."""

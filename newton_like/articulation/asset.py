@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.articulation.chosen import Chosen, as_device, choose
+from newton_like.articulation.chosen import Chosen, as_device, choose, write
 from newton_like.articulation.launching import Repeated
 from newton_like.articulation.layout import Layout
 from newton_like.articulation.names import find_names
@@ -49,6 +49,7 @@ class Asset:
         if layout.is_floating:
             self._root_q = layout.root_view(state.joint_q, layout.root_coords, 7)
             self._root_qd = layout.root_view(state.joint_qd, layout.root_dofs, 6)
+            self._root_qdd = layout.root_view(state.joint_qdd, layout.root_dofs, 6)
         self.permanent_wrench_composer = WrenchComposer(self)
         self.instantaneous_wrench_composer = WrenchComposer(self)
         self._wrench_launch: Repeated | None = None
@@ -237,15 +238,35 @@ class Asset:
         wp.launch(kernel, dim=rows.count, inputs=inputs, outputs=[self._root_qd], device=self.device)
         self.sim.joints_written(rows.array, rows.count, self._world_of)
 
+    @property
+    def root_is_fixed(self) -> bool:
+        """Whether a joint without dofs holds the root in the world."""
+        joint = int(self._layout.root_joints[0])
+        start = self.model.joint_qd_start.numpy()
+        return bool(start[joint + 1] == start[joint] and self.model.joint_parent.numpy()[joint] < 0)
+
     def _refuse_moving_root(self) -> None:
         """Raises ValueError unless the root is fixed to the world."""
         joint = int(self._layout.root_joints[0])
-        start = self.model.joint_qd_start.numpy()
-        if start[joint + 1] > start[joint] or self.model.joint_parent.numpy()[joint] >= 0:
+        if not self.root_is_fixed:
             raise ValueError(
                 f"the root of '{self._layout.label}' moves on joint '{self.model.joint_label[joint]}', so that its pose follows from that"
                 " joint; write the joint's position"
             )
+
+    def _reset_root(self, rows: Chosen, root_state, frame: str) -> None:
+        """Writes the default state, or a given one in a frame.
+
+        Raises:
+            ValueError: an unknown frame.
+        """
+        if frame not in ("state", "link", "com"):
+            raise ValueError(f"frame {frame!r} must be 'state', 'link' or 'com'")
+        if root_state is not None:
+            self._write_state(root_state, rows, frame == "com", frame == "link")
+        elif self._layout.is_floating:
+            start = self.data.default_root_state
+            self._write_state(start if rows.everything else start.numpy()[rows.indices], rows, False, False)
 
     # ------------------------------------------------------------------------------------------------------- steps
 
@@ -273,4 +294,7 @@ class Asset:
         self.permanent_wrench_composer.reset(rows)
         self.instantaneous_wrench_composer.reset(rows)
         if rows.count:
+            if self._layout.is_floating:
+                write(self._root_qdd, rows, choose(None, 6, self.device, "dofs"), 0.0, "zeros")
             self.sim.forget(self._layout.worlds if rows.everything else self._layout.worlds[rows.indices])
+            self.sim.touch()

@@ -7,6 +7,7 @@ import warp as wp
 from newton_like.articulation.fields import Fresh, Part, View
 from newton_like.articulation.inertia import principal_frames
 from newton_like.articulation.launching import Repeated
+from newton_like.articulation.reactions import JointReactions
 from newton_like.dynamics.internal.common import Q, V
 from newton_like.dynamics.internal.frames import every_link
 from newton_like.dynamics.kinematics import for_frames
@@ -61,7 +62,7 @@ class BodyData(Fresh):
         view = layout.view
         self._body_q, self._body_qd = view(sim.state.body_q, layout.bodies), view(sim.state.body_qd, layout.bodies)
         self._mass, self._inertia = view(model.body_mass, layout.bodies), view(model.body_inertia, layout.bodies)
-        self._root_launch = self._bodies_launch = None
+        self._root_launch = self._bodies_launch = self._reactions = None
         self._kernels = state_kernels(model.dtype)
         self.body_names = layout.body_names
         self.default_mass = self.copy_of(self._mass)
@@ -126,6 +127,14 @@ class BodyData(Fresh):
             self._groups["all_accelerations"] = whole
             first = layout.articulations[:, None] * whole.shape[1] + layout.links
             return layout.view(whole.reshape((-1, 6)), first)
+        return numbers
+
+    def _compute_reactions(self, numbers):
+        if self._reactions is None:
+            self._reactions = JointReactions(self._sim, self._layout)
+        if numbers is None:
+            numbers = self.buffer(*self._layout.bodies.shape, 6)
+        self._reactions.compute(self.body_com_acc_w, self._body_of, self._world_of, numbers)
         return numbers
 
     def _compute_com_frames(self, numbers):
@@ -239,6 +248,13 @@ class BodyData(Fresh):
     )
     body_com_ang_acc_w = Part("accelerations", 3, 6, "Angular accelerations in the last step, ``[n, b, 3]``.")
     body_acc_w, body_lin_acc_w, body_ang_acc_w = body_com_acc_w, body_com_lin_acc_w, body_com_ang_acc_w
+    body_incoming_joint_wrench_b = Part(
+        "reactions",
+        0,
+        6,
+        "Wrenches of the last step that bodies get from their parents through their joints, drives included, ``[n, b, 6]``: force [N],"
+        " and torque about the child's anchor of the joint [N m], axes of the link.",
+    )
     body_com_pose_b = Part("com_frames", 0, 7, "Frames of centres of mass in link frames, ``[n, b, 7]``.", quat=3)
     body_com_pos_b = Part("com_frames", 0, 3, "Centres of mass in link frames, ``[n, b, 3]``.")
     body_com_quat_b = Part("com_frames", 3, 7, "Principal axes of inertia in link axes, ``[n, b, 4]``.", quat=0)

@@ -24,6 +24,8 @@ class Layout:
         dofs, coords: dofs and coordinates of joints, ``[count, joints]``.
         articulations: articulation of each instance, ``[count]``.
         root_joints: joint that carries each root, ``[count]``.
+        joints: joints that carry the links, ``[count, links]``.
+        links: places of the links among those of the articulation.
         is_floating: whether this is a free joint.
 
     Args:
@@ -65,6 +67,7 @@ class Layout:
                     f"articulation '{self.label}': its {kind} lie at irregular distances in the arrays of the model, so that data cannot be"
                     " views; make worlds with ModelBuilder.replicate, with the joints and links of a robot next to each other"
                 )
+        self.joints = first[:, None] + np.arange(self.bodies.shape[1])
         self.links = np.arange(self.bodies.shape[1])
         self.root_coords = model.joint_q_start.numpy()[first]
         self.root_dofs = model.joint_qd_start.numpy()[first]

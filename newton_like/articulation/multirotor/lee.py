@@ -13,10 +13,12 @@ from typing import ClassVar
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import host_array
 from newton_like.articulation.chosen import Chosen, choose, write
 from newton_like.articulation.multirotor.flight import COMMAND
 from newton_like.articulation.multirotor.rotors import rounds_of
 from newton_like.coercion import as_flag, as_number
+from newton_like.geometry.transforms import UNIT_TOLERANCE
 from newton_like.kernels.articulation.multirotor import records
 from newton_like.kernels.articulation.multirotor.records import ALLOCATE, BOUND, CONTROL
 
@@ -131,6 +133,7 @@ class LeeController:
                 f"{type(self).__name__}: a command has {wanted} numbers ({self.meaning}); got shape {tuple(shape)}"
             )
         rotors = self._rotors
+        self._check(command, n)
         rows = choose(env_ids, rotors.count, rotors.model.device, "env_ids")
         target = self.command
         if target is None or target.shape[1] != n:
@@ -139,6 +142,9 @@ class LeeController:
             target = wp.zeros((rotors.count, n), dtype=rotors.model.dtype, device=rotors.model.device)
         write(target, rows, Chosen(None, n, rotors.model.device), command, "command")
         self.command = target
+
+    def _check(self, command, n: int) -> None:
+        """Raises ValueError: a command of n numbers makes no sense."""
 
     def compute(self, command=None, state=None) -> wp.array:
         """The wrench that the controller asks for in the state of the moment.
@@ -222,6 +228,18 @@ class LeeAttitudeController(LeeController):
 
     kinds: ClassVar[dict[int, int]] = {4: records.ANGLES, 5: records.ATTITUDE, 8: records.ATTITUDE}
     meaning = "thrust, quaternion, angular velocity; or thrust, roll, pitch, rate of the yaw"
+
+    def _check(self, command, n: int) -> None:
+        if n == 4 or self._rotors.model.device.is_cuda:
+            return
+        quaternions = np.reshape(host_array(command, "command"), (-1, n))[:, 1:5]
+        length = np.linalg.norm(quaternions, axis=1)
+        wrong = np.flatnonzero(np.abs(length - 1.0) > UNIT_TOLERANCE)
+        if wrong.size:
+            raise ValueError(
+                f"{type(self).__name__}: the quaternion {quaternions[wrong[0]].tolist()} of the command {wrong[0]} has the length"
+                f" {length[wrong[0]]:g}; normalise it (x y z w)"
+            )
 
 
 class LeeRateController(LeeController):

@@ -16,6 +16,7 @@ from newton_like.articulation.multirotor import (
     Multirotor,
 )
 from newton_like.geometry.transforms import quat_to_matrix
+from newton_like.types import ModelFlags
 from tests.support.multirotors import flock, fly, frame_vehicle, in_worlds, place
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
@@ -290,6 +291,31 @@ def test_commands_of_chosen_worlds(rng):
     assert np.array_equal(controller.command.numpy(), whole)
 
 
+def test_gravity_of_each_world_is_carried(rng):
+    """An edit of the model reaches the controller."""
+    drone = flock("iris", 3)
+    drone.controller = LeePositionController(drone)
+    drone.controller.set_command(np.zeros(4))
+    drone.model.set_gravity(-1.62, world=1)
+    fly(drone, 1500)
+    thrust = drone.data.applied_thrust.numpy().sum(axis=1)
+    assert np.allclose(thrust, drone.rotors.masses.total[0] * np.array([9.81, 1.62, 9.81]), rtol=1e-3)
+
+
+def test_a_load_in_some_worlds_is_carried(rng):
+    """After a notice of the edited masses."""
+    drone = flock("iris", 3)
+    drone.controller = LeePositionController(drone)
+    drone.controller.set_command(np.zeros(4))
+    fly(drone, 10)
+    drone.model.body_mass.numpy()[2] *= 1.3
+    drone.sim.solver.notify_model_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
+    fly(drone, 1500)
+    thrust = drone.data.applied_thrust.numpy().sum(axis=1)
+    assert np.allclose(thrust, 1.52 * 9.81 * np.array([1.0, 1.0, 1.3]), rtol=1e-3)
+    assert np.abs(poses(drone)[0][:, 2]).max() < 2e-3
+
+
 def test_bad_commands_and_gains_are_refused_by_name(rng):
     drone = flock("iris", 3)
     with pytest.raises(ValueError, match=r"attitude_gain must be a number, three numbers or \(3, 3\)"):
@@ -314,6 +340,10 @@ def test_bad_commands_and_gains_are_refused_by_name(rng):
     with pytest.raises(ValueError, match="give a command of 4 numbers to all worlds first"):
         controller.set_command(np.zeros(4), env_ids=[0])
     controller.set_command(np.zeros(4))
+    with pytest.raises(
+        ValueError, match=r"quaternion \[0.0, 0.0, 0.0, 0.0\] of the command 1 has the length 0; normalise"
+    ):
+        LeeAttitudeController(drone).set_command([[9.0, 0, 0, 0, 1], [9.0, 0, 0, 0, 0], [9.0, 0, 0, 0, 1]])
     with pytest.raises(IndexError, match="index 3 does not exist"):
         controller.set_command(np.zeros(4), env_ids=[3])
 

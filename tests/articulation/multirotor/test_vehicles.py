@@ -63,7 +63,8 @@ def test_vehicles_lift_themselves_and_turn_about_each_axis(vehicle):
 
 NAMES = {
     "": "actuators allocation_matrix body_names data device find_bodies find_joints instantaneous_wrench_composer is_fixed_base"
-    " is_initialized joint_names num_bodies num_instances num_joints num_thrusters permanent_wrench_composer reset set_external_force_and_torque"
+    " is_initialized joint_names"
+    " num_bodies num_instances num_joints num_thrusters permanent_wrench_composer reset set_external_force_and_torque"
     " set_joint_effort_target set_joint_position_target set_joint_velocity_target set_thrust_target thruster_names update write_data_to_sim"
     " write_joint_state_to_sim write_root_com_state_to_sim write_root_link_pose_to_sim write_root_pose_to_sim write_root_state_to_sim"
     " write_root_velocity_to_sim",

@@ -204,6 +204,7 @@ STEP = (
     # outputs
     Row("body_q", "poses of link frames", lambda n: 7 * n.bodies, "kernel", shared=True),
     Row("body_qd", "velocities of centres of mass and angular velocities", lambda n: 6 * n.bodies, "kernel", shared=True),
+    Row("joint_qdd", "changes of joint velocities by time", _dofs, "kernel"),
 )  # fmt: skip
 """Further rows of a step."""
 

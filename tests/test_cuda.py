@@ -15,6 +15,14 @@ import warp as wp
 
 import newton_like
 from newton_like import dynamics, eval_fk, eval_ik, eval_jacobian, eval_mass_matrix
+from newton_like.articulation import SimulationContext
+from newton_like.articulation.multirotor import (
+    BodyDrag,
+    GroundEffect,
+    LeePositionController,
+    Multirotor,
+    add_vehicle,
+)
 from newton_like.solvers import SolverFeatherstone
 from tests.benchmarks.cases import CASES
 from tests.support.kinematic_cases import forest, real_array
@@ -261,6 +269,34 @@ def test_dynamics(gpu, rng, evaluator):
         seed = draw.normal(size=acceleration.shape)
         tape.backward(grads={acceleration: wp.array(seed, dtype=wp.float64, device=device)})
         return [*found, state.joint_q.grad, state.joint_qd.grad, model.body_mass.grad, model.body_inertia.grad.numpy()]
+
+    gpu.agrees(work, 1.0e-8)
+
+
+@pytest.mark.parametrize("allocation", ["pseudo_inverse", "bounded"])
+def test_multirotors(gpu, rng, allocation):
+    """Control, allocation, motors, forces of the air and resets of some worlds, whose parameters differ."""
+    seed = int(rng.integers(2**31))
+
+    def work(device):
+        own = np.random.default_rng(seed)
+        one = newton_like.ModelBuilder()
+        settings = add_vehicle(one, "iris")
+        settings.drag, settings.ground_effect = BodyDrag(0.1, 0.05), GroundEffect(-1.0)
+        scene = newton_like.ModelBuilder()
+        scene.replicate(one, WORLDS)
+        sim = SimulationContext(scene.finalize(device, dtype=wp.float64), dt=0.004, evaluator="general")
+        drone = Multirotor(sim, "*", settings)
+        drone.set_wind(own.normal(size=(WORLDS, 3)))
+        drone.set_thruster_parameter("thrust_constant", own.uniform(3e-4, 4e-4, (WORLDS, 4)))
+        drone.controller = LeePositionController(drone, allocation=allocation, max_tilt=0.7)
+        drone.controller.set_command(own.normal(size=(WORLDS, 4)))
+        for i in range(20):
+            drone.write_data_to_sim()
+            sim.step()
+            if i == 10:
+                drone.reset([3, WORLDS - 1])
+        return drone.data.applied_thrust.numpy().copy(), sim.state.body_q.numpy().copy()
 
     gpu.agrees(work, 1.0e-8)
 

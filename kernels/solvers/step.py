@@ -158,12 +158,13 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False, tensed: bool 
 
     @m.func
     def finish(b, t, o, T, P, L, mem):
-        """The other half of the drift, and the poses and velocities of all bodies there."""
+        """The other half of the drift, and the poses and velocities of all bodies there; the accelerations of the step."""
         m.damp_spins(t, m.fill(o.spin_share), T, L, mem)
         for i in range(T.dofs):
             u = m.get(mem, L.u + i, t)
             if T.dof_limits[i] & PRESCRIBED:
                 u = m.where_prescribed(P, b, i, m.get(mem, L.v + i, t), u)
+            m.put(mem, L.joint_qdd + i, t, m.mul(m.fill(o.inverse_dt), m.sub(u, m.get(mem, L.v + i, t))))
             m.put(mem, L.v + i, t, u)
         m.integrate(b, t, m.mul(m.fill(real(0.5)), m.fill(o.dt)), T, P, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)

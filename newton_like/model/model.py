@@ -112,6 +112,7 @@ class Model(Fields):
         custom_frequency_articulation: articulation of each entity, int arrays by the keys of the frequencies that define it.
         custom_frequency_label_attributes: keys of the attributes with labels of entities, by the keys of the frequencies that have some.
         contact_attributes: attributes of contacts that were requested, see :meth:`request_contact_attributes`.
+        state_attributes: arrays of states that were requested, see :meth:`request_state_attributes`.
         rigid_contact_max: capacity for contacts of :meth:`contacts` and :class:`newton_like.CollisionPipeline`. None (the default): eight
             for every colliding shape on a body.
         version: number of calls of :meth:`notify_changed`. Cached results of an older version are stale.
@@ -146,6 +147,7 @@ class Model(Fields):
         return twin
 
     contact_attributes: frozenset[str] = frozenset()
+    state_attributes: frozenset[str] = frozenset()
     _complete = False  # until finalize has set all arrays
     _edits = _graph_readers = _graph_numbers = _surfaces = None
     # scales of shapes as of finalize, where there are hulls; and what the structure was, see newton_like.model.structure
@@ -215,6 +217,8 @@ class Model(Fields):
             names = [name for name in State._names if name != "body_f"]
             initial = {name: wp.clone(getattr(self, name), requires_grad=grad) for name in names}
             state = State(**initial, body_f=wp.zeros_like(self.body_qd, requires_grad=grad))
+            for name in sorted(self.state_attributes):
+                vars(state)[name] = wp.zeros_like(self.joint_qd, requires_grad=False)
             state.made_by = self.made_by
             _add_custom(state, self._custom_state, grad)
         return state
@@ -333,6 +337,24 @@ class Model(Fields):
             # solvers look at it when the version of the model changes
             self.notify_changed(0)
             self.contact_attributes = self.contact_attributes | wanted
+
+    def request_state_attributes(self, *attributes: str) -> None:
+        """Requests arrays of states. States that :meth:`state` makes afterwards have them, and steps of
+        :class:`newton_like.solvers.SolverFeatherstone` write them.
+
+        Args:
+            attributes: names; there is ``"joint_qdd"``, see :class:`State`.
+
+        Raises:
+            TypeError: a name is not a text.
+            ValueError: there is no such array.
+        """
+        for name in attributes:
+            if not isinstance(name, str):
+                raise TypeError(f"an array of states must be a text, not {name!r}; there is 'joint_qdd'")
+            if name not in State._on_request:
+                raise ValueError(f"states have no array {name!r} on request; there is 'joint_qdd'")
+        self.state_attributes = self.state_attributes | set(attributes)
 
     def collide(
         self,

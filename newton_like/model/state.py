@@ -12,6 +12,7 @@ class _Arrays(Fields):
     """Base class of states and controls: a fixed set of arrays."""
 
     _names: tuple[str, ...] = ()
+    _on_request: tuple[str, ...] = ()
     # keys of the custom attributes; in a slot, so that vars() contains only arrays
     __slots__ = ("_custom",)
 
@@ -23,6 +24,11 @@ class _Arrays(Fields):
     def _accepts(self, name: str) -> bool:
         return name in self._names or name in ("made_by", "_custom")
 
+    def _held(self, other=None) -> tuple[str, ...]:
+        """Names of the arrays of this object; with `other`, also of those on request that only the other one has."""
+        wanted = [name for name in self._on_request if any(getattr(x, name, None) is not None for x in (self, other))]
+        return (*self._names, *wanted)
+
     def assign(self, other) -> None:
         """Copies the values of all arrays of ``other`` into the arrays of this object.
 
@@ -33,7 +39,7 @@ class _Arrays(Fields):
         """
         if not isinstance(other, type(self)):
             raise TypeError(f"cannot assign a {type(other).__name__} to a {type(self).__name__}")
-        pairs = [(name, getattr(self, name), getattr(other, name)) for name in self._names]
+        pairs = [(name, getattr(self, name), getattr(other, name)) for name in self._held(other)]
         if self._custom or other._custom:
             pairs += self._custom_pairs(other)
         for name, mine, theirs in pairs:
@@ -66,7 +72,7 @@ class _Arrays(Fields):
             requires_grad: whether the arrays of the copy have gradients; by default like the originals.
         """
         result = type(self).__new__(type(self))
-        for name in self._names:
+        for name in self._held():
             vars(result)[name] = copied(getattr(self, name), requires_grad)
         if self._custom:
             attach(result, {key: copied(array, requires_grad) for key, array in self._custom_arrays().items()})
@@ -76,16 +82,20 @@ class _Arrays(Fields):
     @property
     def requires_grad(self) -> bool:
         """Whether the arrays have gradients."""
-        arrays = [getattr(self, name) for name in self._names] + list(self._custom_arrays().values())
+        arrays = [getattr(self, name) for name in self._held()] + list(self._custom_arrays().values())
         return any(getattr(array, "requires_grad", False) for array in arrays)
 
 
 def _kind(array) -> tuple:
     """What two arrays, or lists of texts, must have in common for one to be copied into the other."""
+    if array is None:
+        return ()
     return (str, len(array)) if isinstance(array, list) else (array.dtype, array.shape)
 
 
 def _described(array) -> str:
+    if array is None:
+        return "nothing (arrays on request: see Model.request_state_attributes)"
     return f"{len(array)} texts" if isinstance(array, list) else f"{array.dtype.__name__}{array.shape}"
 
 
@@ -114,6 +124,9 @@ class State(_Arrays):
         body_f: external wrenches, ``[body_count]`` spatial vectors: force [N], torque about the centre of mass [N m],
             world axes. A solver adds them in every step until they are changed; :meth:`clear_forces` sets them to zero.
         actuator_act: activations of the actuators of the model, ``[actuator_count]``; of those without dynamics not used.
+        joint_qdd: accelerations of all dofs in the last step [m/s^2 or rad/s^2], ``[joint_dof_count]``: the change of ``joint_qd`` by
+            all forces and impulses of the step, divided by its length. A step with :attr:`SolverFeatherstone.substeps` gives that of the
+            last substep. None unless :meth:`Model.request_state_attributes` requested it before the state was made. Only steps write it.
         made_by: ``Model.made_by`` of the model that created the state. Functions of ``newton_like.dynamics`` raise ValueError for
             a state of another model. None: no check (states that were constructed directly).
     """
@@ -124,8 +137,10 @@ class State(_Arrays):
     body_qd: wp.array
     body_f: wp.array
     actuator_act: wp.array
+    joint_qdd: wp.array | None = None
 
     _names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f", "actuator_act")
+    _on_request = ("joint_qdd",)
     # a slot, so that vars() contains only arrays
     __slots__ = ("made_by",)
 

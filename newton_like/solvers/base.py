@@ -408,6 +408,15 @@ class SolverBase:
         if model.device.is_capturing:
             keep_for_graph(model.device, model, self, state, *arrays, mask, initial_q, initial_qd, self._chosen)
 
+    def forget(self, world_mask=None) -> None:
+        """Clears contact forces, which steps start from, and accounts of energy of worlds. Call it after writing other coordinates into a
+        state by hand; :meth:`reset` calls it.
+
+        Args:
+            world_mask: which worlds, see :meth:`reset`.
+        """
+        self._forget(chosen_worlds(self.model, world_mask, "solver.forget")[0])
+
     def _initial(self, name: str, kind: str, given, mask: wp.array, indices: wp.array | None) -> wp.array:
         """Numbers of all worlds in a row, from those that were given for all worlds or for some."""
         model, whole = self.model, getattr(self.model, name)

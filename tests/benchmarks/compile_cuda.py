@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import warp as wp
+from newton_like.kernels.articulation.multirotor.step import flight_kernel
 
 import newton_like
 from newton_like.programs import robot
@@ -56,6 +57,7 @@ def machine_code(path: Path) -> tuple[int, int, int]:
 def programs() -> dict[str, Callable]:
     """What there is to compile: names, and what makes the kernel."""
     made = {
+        "multirotors, float32": lambda: flight_kernel(1, wp.float32),
         "step, general, float32": lambda: stepper.general_step(1, wp.float32, False, False),
         "step, general, pairs of bodies": lambda: stepper.general_step(1, wp.float32, False, True),
         "step, general, contacts given": lambda: stepper.general_step(1, wp.float32, True, False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from newton_like.arrays import flat
+from newton_like.model.state import State
 from newton_like.programs.program import Field
 
 
@@ -51,6 +52,8 @@ OUTPUTS = (
     Port("state_out", "joint_qd", Field("v", "dofs")),
     Port("state_out", "body_q", Field("body_q", "bodies", 7)),
     Port("state_out", "body_qd", Field("body_qd", "bodies", 6)),
+    # exists on request
+    Port("state_out", "joint_qdd", Field("joint_qdd", "dofs"), needed=False),
 )
 ACTIVATIONS = (Port("state_out", "actuator_act", Field("actuator_act", "actuators")),)
 """Further outputs of models with actuators."""
@@ -71,7 +74,11 @@ class Ports:
         self._all = (*inputs, *outputs)
         self._names = [f"{port.owner}.{port.name}" for port in self._all]
         # written from the table once: in a step of one world, getting the names of attributes would take a tenth of the time
-        self.arrays_of = eval(f"lambda state_in, control, state_out: ({', '.join(self._names)})")
+        found = [
+            f"getattr({port.owner}, {port.name!r}, None)" if port.name in State._on_request else name
+            for port, name in zip(self._all, self._names, strict=True)
+        ]
+        self.arrays_of = eval(f"lambda state_in, control, state_out: ({', '.join(found)})")
 
     def check_arguments(self, state_in, control, state_out) -> None:
         """Raises TypeError for the first argument of a step that is of another kind than it should be."""
@@ -81,7 +88,8 @@ class Ports:
             ("state_out", state_out, a_state, self.outputs),
             ("control", control, a_control, self.inputs if control is not None else ()),
         ):
-            if not all(hasattr(value, port.name) for port in ports if port.owner == name):
+            needed = [p.name for p in ports if p.owner == name and p.name not in State._on_request]
+            if not all(hasattr(value, each) for each in needed):
                 order = "the arguments are step(state_in, state_out, control, contacts, dt)"
                 raise TypeError(f"{name} must be {wanted}, not {type(value).__name__}; {order}")
 

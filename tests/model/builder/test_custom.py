@@ -421,6 +421,7 @@ def test_frequencies_tell_the_lengths_of_arrays(rng):
         assert model.get_attribute_frequency(attribute.key.replace(":", ".")) is attribute.frequency
     assert model.get_attribute_frequency("item_mass") == "item"
     assert len(model.gravity) == model.world_count and model.get_attribute_frequency("gravity") is F.WORLD
+    model.request_state_attributes("joint_qdd")
     seen = set()
     for source in (model, model.state(), model.control()):
         for name in KIND_OF.keys() & vars(source).keys():

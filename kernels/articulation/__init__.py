@@ -1,0 +1,1 @@
+"""Kernels of assets for learning: state of articulations, commands, actuators and external wrenches."""

@@ -1,0 +1,1 @@
+"""Kernels of multirotors: thrusters, forces of the air, Lee controllers and control allocation."""

@@ -1,0 +1,35 @@
+"""Assets for learning: articulations, actuators, external wrenches and simulation loops over batches of worlds."""
+
+from newton_like.articulation.actuators import (
+    DCMotorCfg,
+    DelayedPDActuatorCfg,
+    IdealPDActuatorCfg,
+    ImplicitActuatorCfg,
+    NetworkActuatorCfg,
+    RemotizedPDActuatorCfg,
+)
+from newton_like.articulation.articulation import Articulation
+from newton_like.articulation.articulation_data import ArticulationData
+from newton_like.articulation.body_data import BodyData
+from newton_like.articulation.rigid_object import RigidObject, RigidObjectCollection, RigidObjectCollectionData
+from newton_like.articulation.scene import InteractiveScene
+from newton_like.articulation.simulation import SimulationContext
+from newton_like.articulation.wrenches import WrenchComposer
+
+__all__ = [
+    "Articulation",
+    "ArticulationData",
+    "BodyData",
+    "DCMotorCfg",
+    "DelayedPDActuatorCfg",
+    "IdealPDActuatorCfg",
+    "ImplicitActuatorCfg",
+    "InteractiveScene",
+    "NetworkActuatorCfg",
+    "RemotizedPDActuatorCfg",
+    "RigidObject",
+    "RigidObjectCollection",
+    "RigidObjectCollectionData",
+    "SimulationContext",
+    "WrenchComposer",
+]

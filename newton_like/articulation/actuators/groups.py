@@ -1,0 +1,260 @@
+"""Groups of joints with one law each."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from newton_like.articulation.actuators import configs
+from newton_like.articulation.actuators.network import Network
+from newton_like.articulation.names import by_name
+from newton_like.kernels.articulation import joints as laws
+from newton_like.types import MAXVAL
+
+
+class Actuator:
+    """A group of joints with one law. Numbers are arrays ``[num_instances, joints of the group]``.
+
+    A subclass has the number of its law in the kernel, and fills the columns of its joints in the table in :meth:`fill`.
+
+    Args:
+        name: name of the group.
+        cfg: the configuration.
+        joint_indices: joints of the group.
+        table: the :class:`newton_like.articulation.actuators.table.ActuatorTable` of the articulation.
+
+    Attributes:
+        name, cfg: as above.
+        joint_names, joint_indices: joints of the group.
+
+    Raises:
+        ValueError: a number is missing or out of range.
+    """
+
+    law = laws.IDEAL
+    is_implicit_model = False
+
+    def __init__(self, name: str, cfg: configs.ActuatorCfg, joint_indices: list[int], table):
+        self.name, self.cfg, self.joint_indices, self._table = name, cfg, joint_indices, table
+        self.joint_names = [table.joint_names[j] for j in joint_indices]
+        self.fill()
+
+    @property
+    def num_joints(self) -> int:
+        """Number of joints."""
+        return len(self.joint_indices)
+
+    def numbers(self, name: str, default, low: float = 0.0) -> np.ndarray:
+        """Numbers of the configuration for each joint of the group; NaN where there is none.
+
+        Args:
+            name: attribute of the configuration.
+            default: numbers where none is given.
+            low: smallest allowed number.
+        """
+        what = f"actuator {self.name!r}: {name}"
+        found = by_name(getattr(self.cfg, name), self.joint_names, "joint", default, what)
+        if (found < low).any():
+            joint = self.joint_names[int(np.argmax(found < low))]
+            raise ValueError(f"{what} of joint {joint!r} is {found[found < low][0]:g}; it must be at least {low:g}")
+        return np.minimum(found, MAXVAL)
+
+    def needed(self, name: str) -> np.ndarray:
+        """Positive numbers of the configuration, of which none may be missing."""
+        found = self.numbers(name, None)
+        if not (found > 0.0).all():
+            joint = self.joint_names[int(np.argmax(~(found > 0.0)))]
+            raise ValueError(f"actuator {self.name!r}: joint {joint!r} needs a positive {name}")
+        return found
+
+    def fill(self) -> None:
+        """Fills the columns of the table, and the parameters of the model."""
+        table, columns = self._table, self.joint_indices
+        table.law[columns] = self.law
+        kp = self.numbers("stiffness", table.of_model("target_ke", columns))
+        kd = self.numbers("damping", table.of_model("target_kd", columns))
+        own = table.of_model("effort_limit", columns)
+        limit = self.numbers("effort_limit", own)
+        table.put(columns, kp=kp, kd=kd, limit=limit)
+        table.put(columns, speed=self.numbers("velocity_limit", table.of_model("velocity_limit", columns)))
+        in_step = limit if self.is_implicit_model else np.full(len(columns), MAXVAL)
+        table.in_model(
+            columns,
+            target_ke=kp if self.is_implicit_model else 0.0 * kp,
+            target_kd=kd if self.is_implicit_model else 0.0 * kd,
+            effort_limit=self.numbers("effort_limit_sim", in_step),
+            velocity_limit=self.numbers("velocity_limit_sim", table.of_model("velocity_limit", columns)),
+            armature=self.numbers("armature", table.of_model("armature", columns)),
+            damping=self.numbers("viscous_friction", table.of_model("damping", columns)),
+        )
+        friction = self.numbers("friction", table.of_model("friction", columns))
+        table.friction(columns, friction, self.numbers("dynamic_friction", friction))
+        table.put_gear(columns, self.numbers("gear_ratio", 1.0))
+
+    def reset(self, chosen) -> None:
+        """Starts the episode of some instances again.
+
+        Args:
+            chosen: :class:`newton_like.articulation.chosen.Chosen` instances.
+        """
+
+    def compute(self) -> None:
+        """What the law needs before the kernel of all joints is launched."""
+
+    def _columns(self, array: wp.array) -> wp.array:
+        return self._table.columns(array, self.joint_indices)
+
+    @property
+    def computed_effort(self) -> wp.array:
+        """Efforts before limits [N m or N]."""
+        return self._columns(self._table.computed)
+
+    @property
+    def applied_effort(self) -> wp.array:
+        """Efforts within limits [N m or N]."""
+        return self._columns(self._table.applied)
+
+    @property
+    def stiffness(self) -> wp.array:
+        """Position gains [N m/rad or N/m]."""
+        return self._columns(self._table.kp)
+
+    @property
+    def damping(self) -> wp.array:
+        """Velocity gains [N m s/rad or N s/m]."""
+        return self._columns(self._table.kd)
+
+    @property
+    def effort_limit(self) -> wp.array:
+        """Effort limits [N m or N]."""
+        return self._columns(self._table.limit)
+
+    @property
+    def velocity_limit(self) -> wp.array:
+        """Speed limits of the actuator [rad/s or m/s]."""
+        return self._columns(self._table.speed)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, joints {self.joint_names})"
+
+
+class ImplicitActuator(Actuator):
+    """The drive of the step. Efforts that are reported are those of the gains in the state before the step."""
+
+    law = laws.IMPLICIT
+    is_implicit_model = True
+
+
+class IdealPDActuator(Actuator):
+    """PD of the state of the moment, within the effort limit."""
+
+
+class DCMotor(Actuator):
+    """PD within the torque-speed line of a DC motor."""
+
+    law = laws.MOTOR
+
+    def fill(self) -> None:
+        super().fill()
+        self.needed("velocity_limit")
+        self._table.put(self.joint_indices, stall=self.needed("saturation_effort"))
+
+
+class DelayedPDActuator(Actuator):
+    """Ideal PD of commands that arrive some physics steps later.
+
+    Raises:
+        ValueError: delays are negative, or the smallest one is above the largest.
+    """
+
+    law = laws.IDEAL + laws.DELAYED
+
+    def fill(self) -> None:
+        super().fill()
+        low, high = (int(x) for x in (self.cfg.min_delay, self.cfg.max_delay))
+        if not 0 <= low <= high:
+            raise ValueError(
+                f"actuator {self.name!r}: delays from {low} to {high} steps; give 0 <= min_delay <= max_delay"
+            )
+        self._random = np.random.default_rng(self.cfg.seed)
+        self._table.need_slots(high + 1)
+
+    def reset(self, chosen) -> None:
+        lags = self._random.integers(self.cfg.min_delay, self.cfg.max_delay + 1, chosen.count)
+        self._table.put_delays(chosen, self.joint_indices, lags)
+
+    @property
+    def delay(self) -> np.ndarray:
+        """Delays of instances [physics steps], ``[num_instances]``."""
+        return self._table.delay.numpy()[:, self.joint_indices[0]]
+
+
+class RemotizedPDActuator(DelayedPDActuator):
+    """Delayed PD with an effort limit that depends on the position.
+
+    Raises:
+        ValueError: the table is missing, or its positions do not ascend.
+    """
+
+    law = laws.TABLE + laws.DELAYED
+
+    def fill(self) -> None:
+        super().fill()
+        given = self.cfg.joint_parameter_lookup
+        rows = np.asarray([] if given is None else given, dtype=float)
+        if rows.ndim != 2 or rows.shape[1] not in (2, 3) or not len(rows):
+            raise ValueError(
+                f"actuator {self.name!r}: joint_parameter_lookup must have rows of position and effort limit"
+            )
+        rows = rows[:, [0, -1]]
+        if not np.isfinite(rows).all() or (np.diff(rows[:, 0]) <= 0.0).any() or (rows[:, 1] < 0.0).any():
+            raise ValueError(
+                f"actuator {self.name!r}: positions of joint_parameter_lookup must ascend, and its limits must be at least 0"
+            )
+        self._table.add_rows(self.joint_indices, rows)
+
+
+class NetworkActuator(DCMotor):
+    """Efforts from a function, within the torque-speed line of a DC motor.
+
+    Raises:
+        ValueError: there is no network, or its inputs make no sense.
+    """
+
+    law = laws.NETWORK
+
+    def fill(self) -> None:
+        super().fill()
+        self._network = Network(self.name, self.cfg, self._table, self.joint_indices)
+
+    def reset(self, chosen) -> None:
+        self._network.reset(chosen)
+
+    def compute(self) -> None:
+        self._network.compute()
+
+
+CLASSES = {
+    configs.ImplicitActuatorCfg: ImplicitActuator,
+    configs.IdealPDActuatorCfg: IdealPDActuator,
+    configs.DCMotorCfg: DCMotor,
+    configs.DelayedPDActuatorCfg: DelayedPDActuator,
+    configs.RemotizedPDActuatorCfg: RemotizedPDActuator,
+    configs.NetworkActuatorCfg: NetworkActuator,
+}
+"""The class of each configuration."""
+
+
+def make(name: str, cfg, joint_indices: list[int], table) -> Actuator:
+    """The group of a configuration.
+
+    Raises:
+        TypeError: not the configuration of an actuator.
+    """
+    kind = next((CLASSES[base] for base in type(cfg).__mro__ if base in CLASSES), None)
+    if kind is None:
+        names = ", ".join(c.__name__ for c in CLASSES)
+        raise TypeError(
+            f"actuator {name!r}: {type(cfg).__name__} is not the configuration of an actuator; use one of {names}"
+        )
+    return kind(name, cfg, joint_indices, table)

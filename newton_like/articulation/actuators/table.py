@@ -1,0 +1,204 @@
+"""The numbers of all actuators of an articulation, and the launch that turns commands into efforts."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from newton_like.articulation.actuators.groups import Actuator, make
+from newton_like.articulation.launching import Repeated
+from newton_like.articulation.names import find_names
+from newton_like.kernels.articulation import joints as laws
+from newton_like.types import MAXVAL, JointTargetMode
+
+_NUMBERS = ("kp", "kd", "limit", "stall", "speed")
+
+
+class ActuatorTable:
+    """The numbers of all joints, one row for each instance; one launch computes the efforts of all laws.
+
+    Args:
+        data: the :class:`newton_like.articulation.articulation_data.ArticulationData`.
+        sim: the :class:`newton_like.articulation.SimulationContext`.
+        layout: the :class:`newton_like.articulation.layout.Layout`.
+        actuators: configurations by the names of groups; joints without one have the drive of the model.
+
+    Attributes:
+        groups: the groups by name.
+        kp, kd, limit, stall, speed: gains, effort limits, stall efforts and speeds without load, ``[num_instances, num_joints]``.
+
+    Raises:
+        TypeError: not configurations of actuators.
+        ValueError: two groups share a joint; a pattern matches no joint; numbers are missing or out of range.
+    """
+
+    def __init__(self, data, sim, layout, actuators: dict):
+        self.joint_names = layout.joint_names
+        self.shape = layout.dofs.shape
+        self._data, self._sim = data, sim
+        self.joint_q, self.joint_qd = data.joint_pos, data.joint_vel
+        self.target_q, self.target_qd, self.target_f = (
+            data.joint_pos_target,
+            data.joint_vel_target,
+            data.joint_effort_target,
+        )
+        self.computed, self.applied = data.computed_torque, data.applied_torque
+        n, j = self.shape
+        self.law = np.full(j, laws.IMPLICIT, dtype=np.int32)
+        for name in _NUMBERS:
+            setattr(self, name, data.buffer(n, j, value=1.0 if name in ("stall", "speed") else 0.0))
+        self._slots, self._rows, self._table = 0, np.zeros((j, 2), dtype=np.int32), np.zeros((0, 2))
+        self.delay = wp.zeros((n, j), dtype=wp.int32, device=sim.device)
+        self.network = data.buffer(n, j)
+        for name, view in (
+            ("kp", data.joint_stiffness),
+            ("kd", data.joint_damping),
+            ("limit", data.joint_effort_limits),
+        ):
+            if view.size:
+                wp.copy(getattr(self, name), view)
+        self._layout = layout
+        self._launch = None
+        self.groups: dict[str, Actuator] = {}
+        self._make(dict(actuators))
+        self._own = [group for group in self.groups.values() if type(group).compute is not Actuator.compute]
+        self._finish()
+
+    def _make(self, actuators: dict) -> None:
+        owner: dict[int, str] = {}
+        for name, cfg in actuators.items():
+            patterns = getattr(cfg, "joint_names_expr", None)
+            if patterns is None:
+                raise TypeError(f"actuator {name!r}: {type(cfg).__name__} is not the configuration of an actuator")
+            try:
+                joints = find_names(patterns, self.joint_names, "joint")[0]
+            except ValueError as error:
+                raise ValueError(f"actuator {name!r}: {error}") from None
+            for j in joints:
+                if j in owner:
+                    raise ValueError(
+                        f"actuators {owner[j]!r} and {name!r} share the joint {self.joint_names[j]!r}; make one of the patterns narrower"
+                    )
+                owner[j] = name
+            self.groups[name] = make(name, cfg, joints, self)
+
+    def _finish(self) -> None:
+        device, data, layout = self._sim.device, self._data, self._layout
+        n, j = self.shape
+        self.pushed = wp.zeros(n, dtype=wp.int32, device=device)
+        if not n * j:
+            return
+        state, control = self._sim.state, self._sim.control
+        history, arrived = data.buffer(n, self._slots, 3, j), data.buffer(3 * n * j if self._slots else 0)
+        law, rows = (wp.array(x, dtype=wp.int32, device=device) for x in (self.law, self._rows))
+        table = wp.array(self._table, dtype=data.joint_pos.dtype, device=device)
+        (first_q, step_q, _), (first_v, step_v, each) = _place(layout.coords), _place(layout.dofs)
+        self._kernel = laws.actuate_kernel(data.joint_pos.dtype, tuple(sorted(set(self.law.tolist()))), each)
+        self._head = [law, rows, table]
+        self._tail = [
+            *(getattr(self, name).flatten() for name in _NUMBERS), *(x.flatten() for x in (self.target_q, self.target_qd, self.target_f)),
+            history, arrived, self.pushed, self.delay.flatten(), self.network.flatten(), first_q, step_q, first_v, step_v, state.joint_q,
+            state.joint_qd, control.joint_target_q, control.joint_target_qd, control.joint_act, self.computed.flatten(),
+            self.applied.flatten(),
+        ]  # fmt: skip
+
+    def numbers_changed(self) -> None:
+        """Looks at gains and limits that were edited: those of all instances may be one row."""
+        self._launch = None
+
+    def _record(self) -> Repeated:
+        """The launch. Where all instances have the same numbers, it reads those of the first one, which saves a third of the memory."""
+        n, j = self.shape
+        alike = all((x == x[:1]).all() for x in (getattr(self, name).numpy() for name in _NUMBERS))
+        return Repeated(self._kernel, n, [*self._head, 0 if alike else j, *self._tail], self._sim.device, n * j // 2)
+
+    # ----------------------------------------------------------------------------------------- columns of groups
+
+    def of_model(self, name: str, columns: list[int]) -> np.ndarray:
+        """A parameter ``joint_<name>`` of the model in the first instance, for joints."""
+        return getattr(self._data, f"_{name}").numpy()[0, columns].astype(float)
+
+    def in_model(self, columns: list[int], **numbers) -> None:
+        """Writes parameters ``joint_<name>`` of the model for all instances, and lets drives follow both targets."""
+        for name, values in numbers.items():
+            _put(getattr(self._data, f"_{name}"), columns, values)
+        _put(self._data._target_mode, columns, int(JointTargetMode.POSITION_VELOCITY))
+
+    def put(self, columns: list[int], **numbers) -> None:
+        """Writes numbers of joints for all instances."""
+        for name, values in numbers.items():
+            _put(getattr(self, name), columns, values)
+        self.numbers_changed()
+
+    def put_gear(self, columns: list[int], ratio: np.ndarray) -> None:
+        """Writes gear ratios of joints."""
+        _put(self._data.gear_ratio, columns, ratio)
+
+    def friction(self, columns: list[int], at_rest: np.ndarray, in_motion: np.ndarray) -> None:
+        """Writes dry friction of joints."""
+        _put(self._data.joint_friction_coeff, columns, at_rest)
+        _put(self._data.joint_dynamic_friction_coeff, columns, in_motion)
+        _put(self._data._friction, columns, at_rest)
+
+    def need_slots(self, count: int) -> None:
+        """Keeps at least so many commands."""
+        self._slots = max(self._slots, count)
+
+    def add_rows(self, columns: list[int], rows: np.ndarray) -> None:
+        """Adds rows of a table of limits for joints."""
+        self._rows[columns] = len(self._table), len(rows)
+        self._table = np.concatenate([self._table, rows])
+
+    def put_delays(self, chosen, columns: list[int], lags: np.ndarray) -> None:
+        """Writes the delays of instances for joints."""
+        numbers = self.delay.numpy().copy()
+        numbers[np.ix_(chosen.indices, columns)] = lags[:, None]
+        self.delay.assign(numbers)
+
+    def put_network(self, columns: list[int], efforts) -> None:
+        """Writes efforts that a network gave, of NumPy or torch."""
+        if isinstance(efforts, np.ndarray):
+            _put(self.network, columns, efforts)
+        else:
+            wp.to_torch(self.network)[:, columns] = efforts.to(wp.to_torch(self.network).dtype)
+
+    def columns(self, array: wp.array, columns: list[int]) -> wp.array:
+        """Columns of an array: a view where they are evenly spaced, else a copy."""
+        steps = set(np.diff(columns).tolist())
+        if len(steps) <= 1 and (not steps or min(steps) > 0):
+            return array[:, columns[0] : columns[-1] + 1 : steps.pop() if steps else 1]
+        return wp.array(array.numpy()[:, columns], dtype=array.dtype, device=array.device)
+
+    # ------------------------------------------------------------------------------------------------- in a step
+
+    def reset(self, chosen) -> None:
+        """Starts the episodes of instances again: histories begin with the next command, delays are drawn again."""
+        if self._slots and chosen.count:
+            pushed = self.pushed.numpy().copy()
+            pushed[chosen.indices] = 0
+            self.pushed.assign(pushed)
+        for group in self.groups.values():
+            group.reset(chosen)
+
+    def compute(self) -> None:
+        """Turns commands into drives and efforts of the control."""
+        for group in self._own:
+            group.compute()
+        if self._launch is None and self.law.size:
+            self._launch = self._record()
+        if self._launch is not None:
+            self._launch.launch()
+
+
+def _place(rows: np.ndarray) -> tuple[int, int, int]:
+    """First row, rows from instance to instance, and from joint to joint."""
+    between = int(rows[1, 0] - rows[0, 0]) if len(rows) > 1 else 0
+    return int(rows[0, 0]), between, int(rows[0, 1] - rows[0, 0]) if rows.shape[1] > 1 else 1
+
+
+def _put(array: wp.array, columns: list[int], values) -> None:
+    """Writes columns of an array of any strides."""
+    numbers = array.numpy() if array.device.is_cpu else array.numpy().copy()
+    numbers[:, columns] = np.minimum(values, MAXVAL) if numbers.dtype.kind == "f" else values
+    if not array.device.is_cpu:
+        wp.copy(array, wp.array(np.ascontiguousarray(numbers), dtype=array.dtype, device=array.device))

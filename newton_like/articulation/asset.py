@@ -1,0 +1,300 @@
+"""The base class of assets: bodies, root state, external wrenches and reset."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from newton_like.articulation.chosen import Chosen, as_device, choose, write
+from newton_like.articulation.launching import Repeated
+from newton_like.articulation.layout import Layout
+from newton_like.articulation.names import find_names
+from newton_like.articulation.simulation import SimulationContext
+from newton_like.articulation.wrenches import WrenchComposer
+from newton_like.kernels.articulation.poses import pose_kernels
+from newton_like.kernels.articulation.wrenches import wrench_kernels
+from newton_like.types import ModelFlags
+
+
+class Asset:
+    """One articulation of each world. Use :class:`newton_like.articulation.Articulation` or :class:`newton_like.articulation.RigidObject`.
+
+    A subclass may override :meth:`write_data_to_sim`, :meth:`update` and :meth:`reset`, and call those of this class. Forces on bodies of
+    its own are added in :meth:`add_wrenches`, with :attr:`adds_wrenches` true.
+
+    Args:
+        model: a :class:`newton_like.Model`, or the :class:`newton_like.articulation.SimulationContext` to act on; of a model, that which
+            was made for it, or a new one.
+        pattern: pattern of the labels of articulations: shell-style, a compiled regular expression, or a list.
+
+    Attributes:
+        sim: the :class:`newton_like.articulation.SimulationContext`.
+        model, device: the model and its device.
+        data: the data.
+        permanent_wrench_composer: wrenches that act until they are reset.
+        instantaneous_wrench_composer: wrenches of the next physics step only.
+    """
+
+    adds_wrenches = False
+    """Whether :meth:`add_wrenches` adds forces to bodies in every physics step."""
+
+    def __init__(self, model, pattern):
+        self.sim = SimulationContext.of(model)
+        self.model, self.device = self.sim.model, self.sim.device
+        self._layout = Layout(self.model, pattern)
+        self._every = Chosen(None, self._layout.count, self.device)
+        state, layout = self.sim.state, self._layout
+        self._world_of = wp.array(layout.worlds, dtype=wp.int32, device=self.device)
+        self._root_joint = wp.array(layout.root_joints, dtype=wp.int32, device=self.device)
+        if layout.is_floating:
+            self._root_q = layout.root_view(state.joint_q, layout.root_coords, 7)
+            self._root_qd = layout.root_view(state.joint_qd, layout.root_dofs, 6)
+            self._root_qdd = layout.root_view(state.joint_qdd, layout.root_dofs, 6)
+        self.permanent_wrench_composer = WrenchComposer(self)
+        self.instantaneous_wrench_composer = WrenchComposer(self)
+        self._wrench_launch: Repeated | None = None
+        self._pressed = False
+        self.data = self._make_data()
+
+    def _make_data(self):
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------------------------------------------- names
+
+    @property
+    def num_instances(self) -> int:
+        """Number of instances: one in each world."""
+        return self._layout.count
+
+    @property
+    def num_bodies(self) -> int:
+        """Number of bodies."""
+        return self._layout.bodies.shape[1]
+
+    @property
+    def body_names(self) -> list[str]:
+        """Names of bodies, the root first."""
+        return self._layout.body_names
+
+    @property
+    def is_fixed_base(self) -> bool:
+        """Whether the root has no free joint."""
+        return not self._layout.is_floating
+
+    @property
+    def is_initialized(self) -> bool:
+        """True: an asset is ready when it is made."""
+        return True
+
+    def find_bodies(self, name_keys, preserve_order: bool = False) -> tuple[list[int], list[str]]:
+        """Bodies whose names match regular expressions as a whole.
+
+        Args:
+            name_keys: a regular expression, or several.
+            preserve_order: results are in the order of the expressions.
+
+        Returns:
+            Indices and names.
+
+        Raises:
+            ValueError: an expression matches nothing, or two match one name.
+            TypeError: not regular expressions.
+        """
+        return find_names(name_keys, self.body_names, "body", preserve_order)
+
+    def _rows(self, env_ids) -> Chosen:
+        """Chosen instances."""
+        return choose(env_ids, self.num_instances, self.device, "env_ids", self._every)
+
+    # -------------------------------------------------------------------------------------------- external wrenches
+
+    def set_external_force_and_torque(
+        self, forces, torques, positions=None, body_ids=None, env_ids=None, is_global: bool = False
+    ) -> None:
+        """Sets wrenches that act until they are set again or reset.
+
+        Arguments and errors are those of :meth:`newton_like.articulation.WrenchComposer.set_forces_and_torques`.
+        """
+        self.permanent_wrench_composer.set_forces_and_torques(forces, torques, positions, body_ids, env_ids, is_global)
+
+    def add_wrenches(self) -> None:
+        """Adds forces of a subclass to ``sim.state.body_f``: force [N] and torque about the centre of mass [N m], world axes. Called in
+        every physics step if :attr:`adds_wrenches` is true, after ``body_f`` of the bodies got the wrenches of both composers (or
+        zeros)."""
+
+    def _apply_wrenches(self) -> None:
+        """Writes the wrenches of both composers in the poses of now."""
+        lasting, once = self.permanent_wrench_composer, self.instantaneous_wrench_composer
+        active = lasting.active or once.active
+        if active or self._pressed or self.adds_wrenches:
+            self.sim.forward()
+            if self._wrench_launch is None:
+                state, data = self.sim.state, self.data
+                arguments = [
+                    self.num_bodies, data._body_of, lasting.composed, once.composed, self.model.body_com, state.body_q, state.body_f
+                ]  # fmt: skip
+                count = self.num_instances * self.num_bodies
+                self._wrench_launch = Repeated(
+                    wrench_kernels(self.model.dtype).apply, count, arguments, self.device, 3 * count
+                )
+            self._wrench_launch.launch()
+            self._pressed = active
+            once.reset()
+        if self.adds_wrenches:
+            self.add_wrenches()
+
+    # ------------------------------------------------------------------------------------------------- root state
+
+    def write_root_state_to_sim(self, root_state, env_ids=None) -> None:
+        """Writes poses of root links and velocities of their centres of mass.
+
+        Args:
+            root_state: position [m], quaternion x y z w, linear velocity [m/s], angular velocity [rad/s], world axes: ``[instances,
+                13]``, or broadcast to it.
+            env_ids: instances: None (all), a slice, indices, or a mask of bools. With a mask, rows are those of chosen or of all instances.
+
+        Raises:
+            ValueError: another shape; numbers that are not finite; a zero quaternion; a root without a free joint has velocities.
+            IndexError: an instance does not exist.
+        """
+        self._write_state(root_state, env_ids, False, False)
+
+    def write_root_link_state_to_sim(self, root_state, env_ids=None) -> None:
+        """Writes poses and velocities of root links; see :meth:`write_root_state_to_sim`."""
+        self._write_state(root_state, env_ids, False, True)
+
+    def write_root_com_state_to_sim(self, root_state, env_ids=None) -> None:
+        """Writes poses and velocities of the centres of mass of roots; see :meth:`write_root_state_to_sim`."""
+        self._write_state(root_state, env_ids, True, False)
+
+    def write_root_link_pose_to_sim(self, root_pose, env_ids=None) -> None:
+        """Writes poses of root links, ``[instances, 7]``. The velocity of the centre of mass stays. A root without a free joint is moved
+        with its anchor in the world; see :meth:`write_root_state_to_sim`."""
+        self._write_pose(root_pose, self._rows(env_ids), False)
+
+    def write_root_com_pose_to_sim(self, root_pose, env_ids=None) -> None:
+        """Writes poses of the centres of mass of roots along their principal axes; see :meth:`write_root_link_pose_to_sim`."""
+        self._write_pose(root_pose, self._rows(env_ids), True)
+
+    def write_root_link_velocity_to_sim(self, root_velocity, env_ids=None) -> None:
+        """Writes velocities of the origins of root links, ``[instances, 6]``; see :meth:`write_root_state_to_sim`."""
+        self._write_velocity(root_velocity, self._rows(env_ids), True)
+
+    def write_root_com_velocity_to_sim(self, root_velocity, env_ids=None) -> None:
+        """Writes velocities of the centres of mass of roots, ``[instances, 6]``; see :meth:`write_root_state_to_sim`."""
+        self._write_velocity(root_velocity, self._rows(env_ids), False)
+
+    def write_root_pose_to_sim(self, root_pose, env_ids=None) -> None:
+        """As :meth:`write_root_link_pose_to_sim`."""
+        self.write_root_link_pose_to_sim(root_pose, env_ids)
+
+    def write_root_velocity_to_sim(self, root_velocity, env_ids=None) -> None:
+        """As :meth:`write_root_com_velocity_to_sim`."""
+        self.write_root_com_velocity_to_sim(root_velocity, env_ids)
+
+    def _write_state(self, state, env_ids, pose_of_com: bool, velocity_of_link: bool) -> None:
+        rows = self._rows(env_ids)
+        values = as_device(state, rows, (13,), self.model.dtype, self.device, "root_state", quaternion_at=3)
+        if not rows.count:
+            return
+        self._write_pose(values[:, :7], rows, pose_of_com)
+        if self._layout.is_floating or np.any(values.numpy()[:, 7:]):
+            self._write_velocity(values[:, 7:], rows, velocity_of_link)
+
+    def _write_pose(self, pose, rows: Chosen, of_com: bool) -> None:
+        values = as_device(pose, rows, (7,), self.model.dtype, self.device, "root_pose", quaternion_at=3)
+        kernels, model = pose_kernels(self.model.dtype), self.model
+        if not rows.count:
+            return
+        inputs = [rows.array, values, of_com, self.data._frames(), self._root_joint]
+        if self._layout.is_floating:
+            wp.launch(
+                kernels.put_poses, dim=rows.count, inputs=[*inputs, model.joint_X_p, model.joint_X_c], outputs=[self._root_q],
+                device=self.device,
+            )  # fmt: skip
+        else:
+            self._refuse_moving_root()
+            wp.launch(
+                kernels.put_anchors,
+                dim=rows.count,
+                inputs=[*inputs, model.joint_X_c],
+                outputs=[model.joint_X_p],
+                device=self.device,
+            )
+            self.sim.notify(ModelFlags.JOINT_PROPERTIES, rows, self._layout.worlds)
+        self.sim.joints_written(rows.array, rows.count, self._world_of)
+
+    def _write_velocity(self, velocity, rows: Chosen, of_link: bool) -> None:
+        values = as_device(velocity, rows, (6,), self.model.dtype, self.device, "root_velocity")
+        if not self._layout.is_floating:
+            raise ValueError(f"'{self._layout.label}' has no free joint at its root: its root has no velocity to write")
+        if not rows.count:
+            return
+        model = self.model
+        inputs = [
+            rows.array, values, of_link, self.data._frames(), self._root_joint, model.joint_X_p, model.joint_X_c, self._root_q
+        ]  # fmt: skip
+        kernel = pose_kernels(model.dtype).put_velocities
+        wp.launch(kernel, dim=rows.count, inputs=inputs, outputs=[self._root_qd], device=self.device)
+        self.sim.joints_written(rows.array, rows.count, self._world_of)
+
+    @property
+    def root_is_fixed(self) -> bool:
+        """Whether a joint without dofs holds the root in the world."""
+        joint = int(self._layout.root_joints[0])
+        start = self.model.joint_qd_start.numpy()
+        return bool(start[joint + 1] == start[joint] and self.model.joint_parent.numpy()[joint] < 0)
+
+    def _refuse_moving_root(self) -> None:
+        """Raises ValueError unless the root is fixed to the world."""
+        joint = int(self._layout.root_joints[0])
+        if not self.root_is_fixed:
+            raise ValueError(
+                f"the root of '{self._layout.label}' moves on joint '{self.model.joint_label[joint]}', so that its pose follows from that"
+                " joint; write the joint's position"
+            )
+
+    def _reset_root(self, rows: Chosen, root_state, frame: str) -> None:
+        """Writes the default state, or a given one in a frame.
+
+        Raises:
+            ValueError: an unknown frame.
+        """
+        if frame not in ("state", "link", "com"):
+            raise ValueError(f"frame {frame!r} must be 'state', 'link' or 'com'")
+        if root_state is not None:
+            self._write_state(root_state, rows, frame == "com", frame == "link")
+        elif self._layout.is_floating:
+            start = self.data.default_root_state
+            self._write_state(start if rows.everything else start.numpy()[rows.indices], rows, False, False)
+
+    # ------------------------------------------------------------------------------------------------------- steps
+
+    def write_data_to_sim(self) -> None:
+        """Applies external wrenches. Call it before every physics step."""
+        self._apply_wrenches()
+
+    def update(self, dt: float) -> None:
+        """Lets data be computed again at their next use, after steps that other code took.
+
+        Args:
+            dt: time since the last call [s].
+        """
+
+    def reset(self, env_ids=None) -> None:
+        """Clears what is remembered of instances: external wrenches, contact forces that steps start from, accelerations.
+
+        Args:
+            env_ids: instances: None (all), a slice, indices, or a mask of bools.
+
+        Raises:
+            IndexError: an instance does not exist.
+        """
+        rows = self._rows(env_ids)
+        self.permanent_wrench_composer.reset(rows)
+        self.instantaneous_wrench_composer.reset(rows)
+        if rows.count:
+            if self._layout.is_floating:
+                write(self._root_qdd, rows, choose(None, 6, self.device, "dofs"), 0.0, "zeros")
+            self.sim.forget(self._layout.worlds if rows.everything else self._layout.worlds[rows.indices])
+            self.sim.touch()

@@ -1,0 +1,259 @@
+"""Lee controllers: geometric tracking control of multirotors.
+
+T. Lee, M. Leok, N. H. McClamroch, Geometric Tracking Control of a Quadrotor UAV on SE(3), 2010. Gains are per unit of mass and inertia, so
+that a small error e of the attitude obeys e'' + K_W e' + K_R e = 0, and one of the position e'' + K_v e' + K_x e = 0 while the attitude
+follows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+import warp as wp
+
+from newton_like.arrays import host_array
+from newton_like.articulation.chosen import Chosen, choose, write
+from newton_like.articulation.multirotor.flight import COMMAND
+from newton_like.articulation.multirotor.rotors import rounds_of
+from newton_like.coercion import as_flag, as_number
+from newton_like.geometry.transforms import UNIT_TOLERANCE
+from newton_like.kernels.articulation.multirotor import records
+from newton_like.kernels.articulation.multirotor.records import ALLOCATE, BOUND, CONTROL
+
+ALLOCATIONS = ("pseudo_inverse", "bounded")
+"""How thrusts are found for a wrench."""
+
+
+class LeeController:
+    """Base class of Lee controllers of a multirotor.
+
+    Args:
+        multirotor: the :class:`newton_like.articulation.multirotor.Multirotor`.
+        position_gain: K_x [1/s^2]; a number, three numbers for the axes of the world, or those of each world ``[count, 3]``.
+        velocity_gain: K_v [1/s], likewise.
+        attitude_gain: K_R [1/s^2], for the axes of the root.
+        rate_gain: K_W [1/s], likewise.
+        max_acceleration: largest acceleration that errors of position and velocity ask for [m/s^2]; None: no limit.
+        max_tilt: largest angle between the axis of thrust and the vertical [rad]; None: no limit.
+        max_yaw_error: largest error of the yaw that the position controller hands to the attitude [rad]; None: no limit. The errors of
+            roll and pitch lose their strength while that of the yaw is near half a turn.
+        allocation: ``"pseudo_inverse"``; or ``"bounded"``: bounded least squares, for thrusts at their limits.
+        weights: of the errors of the six components of the wrench in bounded allocation, relative to what thrusts can do.
+        fully_actuated: the force has three components, and the root stays level (position, velocity and acceleration controllers);
+            for thrusters with different directions.
+
+    Attributes:
+        multirotor: as above.
+        command: the command of each world, ``[count, n]`` Warp array; None before :meth:`set_command`.
+
+    Raises:
+        ValueError: the allocation cannot make the wrench; gains that are negative; limits that are not positive.
+    """
+
+    kinds: ClassVar[dict[int, int]] = {}
+    """Kind of the controller in the kernels by the number of numbers of a command."""
+    meaning = ""
+    """Numbers of a command, for errors."""
+
+    def __init__(
+        self,
+        multirotor,
+        *,
+        position_gain=4.0,
+        velocity_gain=3.0,
+        attitude_gain=(100.0, 100.0, 2.0),
+        rate_gain=(16.0, 16.0, 2.5),
+        max_acceleration: float | None = None,
+        max_tilt: float | None = None,
+        max_yaw_error: float | None = 1.0,
+        allocation: str = "pseudo_inverse",
+        weights=(1.0,) * 6,
+        fully_actuated: bool = False,
+    ):
+        self.multirotor, self._rotors = multirotor, multirotor.rotors
+        count = self._rotors.count
+        gains = {
+            "position_gain": position_gain,
+            "velocity_gain": velocity_gain,
+            "attitude_gain": attitude_gain,
+            "rate_gain": rate_gain,
+        }
+        self._gains = np.zeros((1, 16))
+        for i, (name, value) in enumerate(gains.items()):
+            self._put_gain(name, 3 * i, value, count)
+        self._gains[:, 12] = 1.0e12 if max_acceleration is None else _positive(max_acceleration, "max_acceleration")
+        self._tilted = max_tilt is not None
+        if self._tilted:
+            angle = _positive(max_tilt, "max_tilt")
+            if angle >= math.pi / 2:
+                raise ValueError(
+                    f"max_tilt {angle:g} rad must be below a right angle ({math.pi / 2:.4f}); None: no limit"
+                )
+            self._gains[:, 13] = math.tan(angle)
+        turn = math.pi if max_yaw_error is None else _positive(max_yaw_error, "max_yaw_error")
+        self._gains[:, 14:] = (-2.0, 0.0) if turn >= math.pi else (math.cos(turn), math.sin(turn))
+        if allocation not in ALLOCATIONS:
+            raise ValueError(f"allocation {allocation!r} must be one of {ALLOCATIONS}")
+        self._bounded, self._full = allocation == "bounded", as_flag(fully_actuated, "fully_actuated")
+        self._weights = np.asarray(weights, dtype=float)
+        if self._weights.shape != (6,) or not (self._weights > 0.0).all():
+            raise ValueError(f"weights {weights!r} must be six positive numbers")
+        self.command: wp.array | None = None
+        self._rotors.prepare_allocation(self._full, type(self).__name__)
+
+    def _put_gain(self, name: str, at: int, value, count: int) -> None:
+        gain = np.asarray(value.numpy() if isinstance(value, wp.array) else value, dtype=float)
+        if gain.shape not in ((), (3,), (count, 3)) or not np.isfinite(gain).all() or (gain < 0.0).any():
+            raise ValueError(
+                f"{name} must be a number, three numbers or ({count}, 3) numbers, not negative; got shape {gain.shape}"
+            )
+        gain = np.broadcast_to(gain, (count if gain.ndim == 2 else 1, 3))
+        if len(gain) > len(self._gains):
+            self._gains = np.repeat(self._gains, len(gain), axis=0)
+        self._gains[:, at : at + 3] = gain
+
+    def set_command(self, command, env_ids=None) -> None:
+        """Sets what the controller aims at, until it is set again.
+
+        Args:
+            command: ``[chosen worlds, n]``, with n numbers as the class says, or numbers that broadcast to it.
+            env_ids: chosen worlds, as indices, a slice or a mask; None: all.
+
+        Raises:
+            ValueError: another number of numbers, or numbers that are not finite. Worlds without a command exist.
+            IndexError: a world does not exist.
+        """
+        shape = getattr(command, "shape", None) or np.shape(command)
+        n = int(shape[-1]) if len(shape) else 0
+        if n not in self.kinds:
+            wanted = " or ".join(map(str, self.kinds))
+            raise ValueError(
+                f"{type(self).__name__}: a command has {wanted} numbers ({self.meaning}); got shape {tuple(shape)}"
+            )
+        rotors = self._rotors
+        self._check(command, n)
+        rows = choose(env_ids, rotors.count, rotors.model.device, "env_ids")
+        target = self.command
+        if target is None or target.shape[1] != n:
+            if not rows.everything:
+                raise ValueError(f"{type(self).__name__}: give a command of {n} numbers to all worlds first")
+            target = wp.zeros((rotors.count, n), dtype=rotors.model.dtype, device=rotors.model.device)
+        write(target, rows, Chosen(None, n, rotors.model.device), command, "command")
+        self.command = target
+
+    def _check(self, command, n: int) -> None:
+        """Raises ValueError: a command of n numbers makes no sense."""
+
+    def compute(self, command=None, state=None) -> wp.array:
+        """The wrench that the controller asks for in the state of the moment.
+
+        Args:
+            command: as for :meth:`set_command`; None: the last one.
+            state: the state; None: that of the simulation.
+
+        Returns:
+            Force [N] and torque about the centre of mass of the vehicle [N m] in axes of the root, ``[count, 6]``; the memory of the
+            multirotor, which the next call overwrites.
+        """
+        if command is not None:
+            self.set_command(command)
+        return self._rotors.wrench_of(self, self.multirotor.state if state is None else state)
+
+    def options(self) -> dict:
+        """Options of a launch, with the stages of this controller."""
+        if self.command is None:
+            raise ValueError(f"{type(self).__name__} has no command; call set_command first")
+        rotors = self._rotors
+        rotors.prepare_allocation(self._full, type(self).__name__)
+        if self._bounded:
+            rotors.prepare_bounds(self._weights)
+        if rotors._owner is not self:
+            at = records.GAIN_POSITION
+            rotors.flight.parameters.put(np.arange(at, at + 16), self._gains)
+            rotors._owner = self
+        return {
+            "stages": CONTROL | ALLOCATE | (BOUND if self._bounded else 0),
+            "kind": self.kinds[self.command.shape[1]],
+            "command": self.command,
+            "full": self._full,
+            "tilted": self._tilted,
+            "rounds": rounds_of(len(rotors.names)) if self._bounded else 0,
+        }
+
+
+class LeePositionController(LeeController):
+    """Holds or follows a position of the centre of mass and a yaw.
+
+    A command has 4, 7, 10 or 11 numbers: position in the world [m] and yaw [rad], velocity [m/s], acceleration [m/s^2], rate of the yaw
+    [rad/s].
+    """
+
+    kinds: ClassVar[dict[int, int]] = {
+        4: records.POSITION,
+        7: records.POSITION,
+        10: records.POSITION,
+        COMMAND: records.POSITION,
+    }
+    meaning = "position and yaw, velocity, acceleration, rate of the yaw"
+
+
+class LeeVelocityController(LeeController):
+    """Follows a velocity and a rate of the yaw.
+
+    A command has 4 or 7 numbers: velocity of the centre of mass in the world [m/s], rate of the yaw [rad/s], acceleration [m/s^2].
+    """
+
+    kinds: ClassVar[dict[int, int]] = {4: records.VELOCITY, 7: records.VELOCITY}
+    meaning = "velocity, rate of the yaw, acceleration"
+
+
+class LeeAccelerationController(LeeController):
+    """Follows an acceleration and a rate of the yaw.
+
+    A command has 4 numbers: acceleration of the centre of mass in the world [m/s^2], rate of the yaw [rad/s].
+    """
+
+    kinds: ClassVar[dict[int, int]] = {4: records.ACCELERATION}
+    meaning = "acceleration, rate of the yaw"
+
+
+class LeeAttitudeController(LeeController):
+    """Follows an attitude with a thrust.
+
+    A command has 5 or 8 numbers: thrust [N], quaternion x y z w of the root in the world, angular velocity in the axes of that attitude
+    [rad/s]; or 4 numbers: thrust [N], roll and pitch [rad], rate of the yaw [rad/s].
+    """
+
+    kinds: ClassVar[dict[int, int]] = {4: records.ANGLES, 5: records.ATTITUDE, 8: records.ATTITUDE}
+    meaning = "thrust, quaternion, angular velocity; or thrust, roll, pitch, rate of the yaw"
+
+    def _check(self, command, n: int) -> None:
+        if n == 4 or self._rotors.model.device.is_cuda:
+            return
+        quaternions = np.reshape(host_array(command, "command"), (-1, n))[:, 1:5]
+        length = np.linalg.norm(quaternions, axis=1)
+        wrong = np.flatnonzero(np.abs(length - 1.0) > UNIT_TOLERANCE)
+        if wrong.size:
+            raise ValueError(
+                f"{type(self).__name__}: the quaternion {quaternions[wrong[0]].tolist()} of the command {wrong[0]} has the length"
+                f" {length[wrong[0]]:g}; normalise it (x y z w)"
+            )
+
+
+class LeeRateController(LeeController):
+    """Follows angular velocities with a thrust.
+
+    A command has 4 numbers: thrust [N], angular velocity in axes of the root [rad/s].
+    """
+
+    kinds: ClassVar[dict[int, int]] = {4: records.RATES}
+    meaning = "thrust, angular velocity"
+
+
+def _positive(value, name: str) -> float:
+    number = as_number(value, name)
+    if not number > 0.0:
+        raise ValueError(f"{name} {number:g} must be positive; None: no limit")
+    return number

@@ -1,0 +1,176 @@
+"""Multirotors: articulations that thrusters push."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from newton_like.articulation.articulation import Articulation
+from newton_like.articulation.chosen import Chosen, write
+from newton_like.articulation.multirotor.config import MultirotorCfg
+from newton_like.articulation.multirotor.data import MultirotorData
+from newton_like.articulation.multirotor.rotors import Rotors
+from newton_like.articulation.multirotor.thruster import Thruster
+from newton_like.model.arguments import check_choice
+
+
+class Multirotor(Articulation):
+    """An articulation with thrusters, in every world.
+
+    A step of an environment is that of an :class:`newton_like.articulation.Articulation`, with :meth:`set_thrust_target`,
+    :meth:`set_wrench_target` or a controller in the attribute `controller`. ``write_data_to_sim`` runs the controller, advances the motors
+    by a physics step, and adds their wrenches, at the poses of the moment, to the external wrenches on the bodies.
+
+    Args:
+        model: a :class:`newton_like.Model` or a :class:`newton_like.articulation.SimulationContext`.
+        pattern: pattern of the labels of articulations; one in each world.
+        cfg: thrusters and forces of the air.
+        actuators: of the joints, as for :class:`newton_like.articulation.Articulation`.
+        evaluator: ``"general"``: the kernel for all vehicles; ``"specialised"``: faster code for this vehicle; ``"auto"``: the second
+            from 256 worlds on. Both give the same bits on a CPU.
+        **options: further arguments of that class.
+
+    Attributes:
+        rotors: the :class:`newton_like.articulation.multirotor.rotors.Rotors`.
+        thrusters: the groups of thrusters by name, :class:`newton_like.articulation.multirotor.Thruster`.
+        controller: a :class:`newton_like.articulation.multirotor.LeePositionController` or another one that sets the targets in every
+            ``write_data_to_sim``; None: none.
+        data: the :class:`newton_like.articulation.multirotor.MultirotorData`.
+
+    Raises:
+        ValueError: thrusters on bodies that do not exist, numbers out of range, a matrix of another shape; see also ``Articulation``.
+        TypeError: numbers of another type.
+    """
+
+    adds_wrenches = True
+
+    def __init__(
+        self, model, pattern, cfg: MultirotorCfg, actuators: dict | None = None, *, evaluator: str = "auto", **options
+    ):
+        check_choice(evaluator, "evaluator", ("auto", "general", "specialised"))
+        if not isinstance(cfg, MultirotorCfg):
+            raise TypeError(f"cfg must be a MultirotorCfg, not {type(cfg).__name__}")
+        super().__init__(model, pattern, actuators, **options)
+        self.rotors = Rotors(self.model, self._layout.bodies, self.body_names, cfg, evaluator)
+        self.thrusters = {group: Thruster(self.rotors, group) for group in self.rotors.groups}
+        self.controller = None
+        self.data.take_thrusters(self.rotors)
+
+    def _make_data(self) -> MultirotorData:
+        return MultirotorData(self.sim, self._layout, self._soft_factor)
+
+    @property
+    def state(self):
+        """The state of the simulation."""
+        return self.sim.state
+
+    @property
+    def actuators(self) -> dict:
+        """Groups of actuators of joints, and groups of thrusters, by name."""
+        return {**super().actuators, **getattr(self, "thrusters", {})}
+
+    @property
+    def thruster_names(self) -> list[str]:
+        """Names of the thrusters."""
+        return list(self.rotors.names)
+
+    @property
+    def num_thrusters(self) -> int:
+        """Number of thrusters of an instance."""
+        return len(self.rotors.names)
+
+    @property
+    def allocation_matrix(self) -> wp.array:
+        """Force [N] and torque [N m] about the centre of mass of the vehicle for each newton of thrust, in axes of the root: ``[6, n]``;
+        ``[num_instances, 6, n]`` where worlds differ. It follows edits of masses."""
+        return wp.array(self.rotors.allocation_matrix, dtype=self.model.dtype, device=self.device)
+
+    def set_thrust_target(self, target, thruster_ids=None, env_ids=None) -> None:
+        """Sets targets of thrusts.
+
+        Args:
+            target: [N], ``[chosen instances, chosen thrusters]`` or broadcast to it.
+            thruster_ids: chosen thrusters, as indices, a slice or a mask; None: all.
+            env_ids: chosen instances, likewise.
+
+        Raises:
+            IndexError: a thruster or an instance does not exist.
+            ValueError: another shape, or numbers that are not finite.
+        """
+        self.rotors.set_target(target, thruster_ids, env_ids)
+
+    def set_wrench_target(self, wrench, env_ids=None, allocation: str = "pseudo_inverse", weights=(1.0,) * 6) -> None:
+        """Sets targets of thrusts from a wrench.
+
+        Args:
+            wrench: force [N] and torque about the centre of mass of the vehicle [N m], in axes of the root, ``[chosen instances, 6]``.
+            env_ids: chosen instances; None: all.
+            allocation: ``"pseudo_inverse"``, or ``"bounded"``: least squares with the limits of the thrusts.
+            weights: of the errors of the six components in bounded allocation, relative to what the thrusters can do.
+
+        Raises:
+            ValueError: the allocation is singular, another shape, or another `allocation`.
+        """
+        if allocation not in ("pseudo_inverse", "bounded"):
+            raise ValueError(f"allocation {allocation!r} must be 'pseudo_inverse' or 'bounded'")
+        self.rotors.allocate(wrench, env_ids, allocation == "bounded", weights)
+
+    def set_wind(self, velocity, env_ids=None) -> None:
+        """Sets the velocity of the air in the world, which the drag of body and rotors is relative to.
+
+        Args:
+            velocity: [m/s], ``[chosen instances, 3]`` or broadcast to it.
+            env_ids: chosen instances; None: all.
+        """
+        rows = self._rows(env_ids)
+        write(self.rotors.flight.wind, rows, Chosen(None, 3, self.device), velocity, "velocity")
+
+    def thruster_parameter(self, name: str) -> np.ndarray:
+        """A parameter of the thrusters, ``[num_instances, num_thrusters]``: ``thrust_constant``, ``thrust_min``, ``thrust_max``,
+        ``time_constant_up``, ``time_constant_down``, ``max_thrust_rate``, ``torque_to_thrust_ratio``, ``efficiency``, ``rotor_drag`` or
+        ``radius``; see :class:`newton_like.articulation.multirotor.ThrusterCfg`.
+
+        Raises:
+            KeyError: no such parameter.
+        """
+        return self.rotors.parameter(name)
+
+    def set_thruster_parameter(self, name: str, values, thruster_ids=None, env_ids=None) -> None:
+        """Sets a parameter of thrusters, see :meth:`thruster_parameter`. It acts from the next ``write_data_to_sim`` on.
+
+        Args:
+            name: of the parameter.
+            values: ``[chosen instances, chosen thrusters]`` or broadcast to it.
+            thruster_ids, env_ids: as for :meth:`set_thrust_target`.
+
+        Raises:
+            KeyError: no such parameter.
+            ValueError: another shape, or numbers out of range.
+            IndexError: a thruster or an instance does not exist.
+        """
+        self.rotors.set_parameter(name, values, thruster_ids, env_ids)
+
+    def add_wrenches(self) -> None:
+        """Runs the controller and the motors, and adds the wrenches of thrusters and of the air to ``sim.state.body_f``."""
+        self.rotors.run(self.sim.state, self.sim.dt, self.controller)
+
+    def _apply_wrenches(self) -> None:
+        if self._pressed or self.permanent_wrench_composer.active or self.instantaneous_wrench_composer.active:
+            super()._apply_wrenches()
+        else:
+            # nothing to add to: one launch writes the forces
+            self.sim.forward()
+            self.rotors.run(self.sim.state, self.sim.dt, self.controller, added=False)
+
+    def reset(self, env_ids=None) -> None:
+        """Resets instances as an articulation, and their rotors to ``data.default_thruster_rps`` with the thrusts of these speeds.
+
+        Args:
+            env_ids: instances: None (all), a slice, indices, or a mask of bools.
+
+        Raises:
+            IndexError: an instance does not exist.
+        """
+        rows = self._rows(env_ids)
+        super().reset(rows)
+        self.rotors.reset(rows)

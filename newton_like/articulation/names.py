@@ -1,0 +1,115 @@
+"""Names of bodies, joints and tendons, found by regular expressions."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from newton_like.model.labels import some_of
+
+
+def find_names(
+    patterns, names: Sequence[str], kind: str, preserve_order: bool = False, subset: Sequence[str] | None = None
+) -> tuple[list[int], list[str]]:
+    """Indices and names that match regular expressions as a whole.
+
+    Args:
+        patterns: a regular expression, or several.
+        names: the names.
+        kind: what they name, for error messages.
+        preserve_order: results are in the order of the patterns, not of the names.
+        subset: names among which to search; indices are those in `subset`. None: all.
+
+    Raises:
+        TypeError: a pattern is neither a text nor a compiled regular expression.
+        ValueError: a pattern is no regular expression or matches nothing; two patterns match one name.
+    """
+    many = _listed(patterns, kind)
+    among = list(names) if subset is None else list(subset)
+    unknown = [name for name in among if name not in names]
+    if unknown:
+        raise ValueError(f"{kind} {unknown[0]!r} of the subset does not exist{near(unknown[0], names)}")
+    owner: dict[int, str] = {}
+    found: list[int] = []
+    for pattern in many:
+        hits = [i for i, name in enumerate(among) if pattern.fullmatch(name)]
+        if not hits:
+            raise ValueError(f"pattern {pattern.pattern!r} matches no {kind}{near(pattern.pattern, among)}")
+        for i in hits:
+            if i in owner:
+                raise ValueError(
+                    f"{kind} {among[i]!r} matches two patterns, {owner[i]!r} and {pattern.pattern!r}; make one of them narrower"
+                )
+            owner[i] = pattern.pattern
+        found += hits
+    if not preserve_order:
+        found.sort()
+    return found, [among[i] for i in found]
+
+
+def _listed(patterns, kind: str) -> list[re.Pattern]:
+    many = [patterns] if isinstance(patterns, str | re.Pattern) else list(patterns)
+    result = []
+    for one in many:
+        if isinstance(one, re.Pattern):
+            result.append(one)
+            continue
+        if not isinstance(one, str):
+            raise TypeError(f"a pattern of {kind} names must be a text or a compiled regular expression, not {one!r}")
+        try:
+            result.append(re.compile(one))
+        except re.error as error:
+            raise ValueError(f"pattern {one!r} of {kind} names is no regular expression: {error}") from None
+    return result
+
+
+def near(name: str, names: Sequence[str]) -> str:
+    """The end of an error message for a name that does not exist: near names, and what there is."""
+    if not names:
+        return "; there are none"
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return f"{hint} (there are {some_of([repr(n) for n in names], 12)})"
+
+
+def by_name(values, names: Sequence[str], kind: str, default: float | np.ndarray | None, what: str) -> np.ndarray:
+    """One number for each name, from a number for all, or from numbers by pattern.
+
+    Args:
+        values: None: the default; a number; or a dictionary of numbers by regular expression.
+        names: the names.
+        kind: what they name.
+        default: a number, or one for each name, where none is given.
+        what: name of the values in error messages.
+
+    Raises:
+        ValueError: see :func:`find_names`; a value that is not finite.
+        TypeError: not numbers.
+    """
+    result = np.full(len(names), np.nan) if default is None else np.array(np.broadcast_to(default, len(names)), float)
+    if values is None:
+        return result
+    if not isinstance(values, dict):
+        result[:] = _numbers(values, len(names), what)
+        return result
+    owner: dict[int, str] = {}
+    for pattern, value in values.items():
+        for i in find_names(pattern, names, kind)[0]:
+            if i in owner:
+                raise ValueError(f"{what}: {kind} {names[i]!r} matches two patterns, {owner[i]!r} and {pattern!r}")
+            owner[i] = pattern
+            result[i] = _numbers(value, 1, what)[0]
+    return result
+
+
+def _numbers(value, count: int, what: str) -> np.ndarray:
+    try:
+        numbers = np.broadcast_to(np.asarray(value, dtype=float), count)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what} must be a number, {count} numbers, or numbers by pattern, not {value!r}") from None
+    if np.isnan(numbers).any():
+        raise ValueError(f"{what} is NaN; give a number")
+    return numbers

@@ -1,0 +1,205 @@
+"""Parameters of joints and bodies that are written to the simulation at once."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import warp as wp
+
+from newton_like.articulation.chosen import Chosen, choose, write
+from newton_like.kernels.articulation.joints import joint_kernels
+from newton_like.types import MAXVAL, ModelFlags
+
+SLOW = 1.0e-4
+"""Speeds of joints up to this count as rest [rad/s or m/s]."""
+
+
+class JointParameters:
+    """The part of :class:`newton_like.articulation.Articulation` that writes parameters.
+
+    Parameters are those of the model, for each world: data read them back from the arrays of the model. The first write of a parameter
+        that was
+    equal in all worlds compiles a specialised kernel again; name the array in ``varying`` of the solver to avoid it.
+    """
+
+    _sticks = False
+
+    def _write(self, target: wp.array, values, joint_ids, env_ids, name: str, low: float | None = 0.0) -> Chosen:
+        """Writes a parameter of joints, and tells the solver."""
+        rows, columns = self._rows(env_ids), self._columns(joint_ids)
+        if low is not None:
+            _check(values, name, low)
+        write(target, rows, columns, values, name)
+        self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, rows, self._layout.worlds)
+        return rows
+
+    def write_joint_stiffness_to_sim(self, stiffness, joint_ids=None, env_ids=None) -> None:
+        """Writes position gains of the implicit drives [N m/rad or N/m], at least 0."""
+        self._write(self.data._target_ke, stiffness, joint_ids, env_ids, "stiffness")
+        self._gain(self._actuators.kp, stiffness, joint_ids, env_ids, "stiffness")
+
+    def write_joint_damping_to_sim(self, damping, joint_ids=None, env_ids=None) -> None:
+        """Writes velocity gains of the implicit drives [N m s/rad or N s/m], at least 0."""
+        self._write(self.data._target_kd, damping, joint_ids, env_ids, "damping")
+        self._gain(self._actuators.kd, damping, joint_ids, env_ids, "damping")
+
+    def _gain(self, target: wp.array, values, joint_ids, env_ids, name: str) -> None:
+        """Implicit actuators report efforts with the gains of the simulation."""
+        rows, columns = self._rows(env_ids), self._columns(joint_ids)
+        self._actuators.numbers_changed()
+        implicit = self._actuators.law[columns.indices] == 0
+        if implicit.all():
+            write(target, rows, columns, values, name)
+        elif implicit.any():
+            whole = (rows.count, columns.count)
+            numbers = np.broadcast_to(values.numpy() if isinstance(values, wp.array) else np.asarray(values), whole)
+            chosen = choose(columns.indices[implicit], self.num_joints, self.device, "joint_ids")
+            write(target, rows, chosen, numbers[:, implicit], name)
+
+    def write_joint_armature_to_sim(self, armature, joint_ids=None, env_ids=None) -> None:
+        """Writes armatures [kg m^2 or kg], at least 0."""
+        self._write(self.data._armature, armature, joint_ids, env_ids, "armature")
+
+    def write_joint_effort_limit_to_sim(self, limits, joint_ids=None, env_ids=None) -> None:
+        """Writes effort limits of the drives [N m or N], at least 0; 1e10: none."""
+        self._write(self.data._effort_limit, _bounded(limits), joint_ids, env_ids, "limits")
+
+    def write_joint_velocity_limit_to_sim(self, limits, joint_ids=None, env_ids=None) -> None:
+        """Writes velocity limits [rad/s or m/s], at least 0; from 1e5 on: none."""
+        self._write(self.data._velocity_limit, _bounded(limits), joint_ids, env_ids, "limits")
+
+    def write_joint_position_limit_to_sim(
+        self, limits, joint_ids=None, env_ids=None, warn_limit_violation: bool = True
+    ) -> None:
+        """Writes position limits.
+
+        Args:
+            limits: lower and upper limit [rad or m], ``[instances, joints, 2]``; -1e10 and 1e10: none.
+            joint_ids, env_ids: see the class.
+            warn_limit_violation: warn of default positions beyond the new limits, which become the nearer limit.
+
+        Raises:
+            ValueError: a lower limit is above the upper one.
+        """
+        rows, columns = self._rows(env_ids), self._columns(joint_ids)
+        numbers = _host(limits)
+        if numbers.shape[-1:] != (2,):
+            raise ValueError(
+                f"limits have shape {numbers.shape}; they must be ({rows.count}, {columns.count}, 2), or broadcast to it"
+            )
+        if (numbers[..., 0] > numbers[..., 1]).any():
+            raise ValueError("limits: a lower limit is above its upper limit")
+        numbers = np.clip(numbers, -MAXVAL, MAXVAL)
+        data = self.data
+        write(data._limit_lower, rows, columns, numbers[..., 0], "limits")
+        write(data._limit_upper, rows, columns, numbers[..., 1], "limits")
+        self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, rows, self._layout.worlds)
+        now = data.joint_pos_limits.numpy()
+        start = data.default_joint_pos.numpy()
+        inside = np.clip(start, now[..., 0], now[..., 1])
+        if not np.array_equal(inside, start):
+            if warn_limit_violation:
+                i, j = np.argwhere(inside != start)[0]
+                warnings.warn(
+                    f"joint '{self.joint_names[j]}': the default position {start[i, j]:g} of instance {i} is beyond the new limits"
+                    f" ({now[i, j, 0]:g}, {now[i, j, 1]:g}) and becomes {inside[i, j]:g}",
+                    stacklevel=2,
+                )
+            data.default_joint_pos.assign(inside)
+
+    def write_joint_limits_to_sim(
+        self, limits, joint_ids=None, env_ids=None, warn_limit_violation: bool = True
+    ) -> None:
+        """As :meth:`write_joint_position_limit_to_sim`."""
+        self.write_joint_position_limit_to_sim(limits, joint_ids, env_ids, warn_limit_violation)
+
+    # ------------------------------------------------------------------------------------------------- friction
+
+    def write_joint_friction_coefficient_to_sim(
+        self,
+        joint_friction_coeff,
+        joint_dynamic_friction_coeff=None,
+        joint_viscous_friction_coeff=None,
+        joint_ids=None,
+        env_ids=None,
+    ) -> None:
+        """Writes friction of joints.
+
+        At rest, dry friction holds a joint up to ``joint_friction_coeff``. While it moves faster than 1e-4 rad/s (m/s) at the beginning
+        of a physics step, dry friction is at most ``joint_dynamic_friction_coeff``.
+
+        Args:
+            joint_friction_coeff: dry friction at rest [N m or N], at least 0.
+            joint_dynamic_friction_coeff: dry friction in motion [N m or N], from 0 to that at rest; None: it stays, or becomes that at rest
+                where it would be above.
+            joint_viscous_friction_coeff: viscous friction [N m s/rad or N s/m], at least 0; None: it stays.
+            joint_ids, env_ids: see the class.
+
+        Raises:
+            ValueError: a number is negative; friction in motion is above that at rest.
+        """
+        rows, columns, data = self._rows(env_ids), self._columns(joint_ids), self.data
+        shape = (rows.count, columns.count)
+        rest = np.broadcast_to(_host(joint_friction_coeff), shape)
+        where = np.ix_(rows.indices, columns.indices)
+        moving = (
+            data.joint_dynamic_friction_coeff.numpy()[where]
+            if joint_dynamic_friction_coeff is None
+            else joint_dynamic_friction_coeff
+        )
+        moving = np.broadcast_to(_host(moving), shape)
+        for numbers, name in ((rest, "joint_friction_coeff"), (moving, "joint_dynamic_friction_coeff")):
+            _check(numbers, name, 0.0)
+        if joint_dynamic_friction_coeff is None:
+            moving = np.minimum(moving, rest)
+        if (moving > rest).any():
+            raise ValueError(
+                "joint_dynamic_friction_coeff: friction in motion is above that at rest; give at most joint_friction_coeff"
+            )
+        write(data.joint_friction_coeff, rows, columns, rest, "joint_friction_coeff")
+        write(data.joint_dynamic_friction_coeff, rows, columns, moving, "joint_dynamic_friction_coeff")
+        write(data._friction, rows, columns, rest, "joint_friction_coeff")
+        if joint_viscous_friction_coeff is not None:
+            _check(joint_viscous_friction_coeff, "joint_viscous_friction_coeff", 0.0)
+            write(data._damping, rows, columns, joint_viscous_friction_coeff, "joint_viscous_friction_coeff")
+        self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, rows, self._layout.worlds)
+        self._stiction_changed()
+
+    def write_joint_friction_to_sim(self, joint_friction, joint_ids=None, env_ids=None) -> None:
+        """Writes dry friction at rest and in motion, both the same [N m or N]."""
+        self.write_joint_friction_coefficient_to_sim(joint_friction, joint_friction, None, joint_ids, env_ids)
+
+    def _stiction_changed(self) -> None:
+        self._sticks = self.data.stiction_differs()
+
+    def _stick(self) -> None:
+        """The bound of dry friction of the next step, where friction at rest differs from that in motion."""
+        if not self._sticks:
+            return
+        data, real = self.data, self.model.dtype
+        wp.launch(
+            joint_kernels(real).stick,
+            dim=data._friction.shape,
+            inputs=[data.joint_friction_coeff, data.joint_dynamic_friction_coeff, real(SLOW), data._qd],
+            outputs=[data._friction],
+            device=self.device,
+        )
+        self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, None, self._layout.worlds)
+
+
+def _host(values) -> np.ndarray:
+    if isinstance(values, wp.array):
+        return values.numpy()
+    return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values, dtype=float)
+
+
+def _bounded(values):
+    """Limits without infinities."""
+    return np.minimum(_host(values), MAXVAL)
+
+
+def _check(values, name: str, low: float) -> None:
+    numbers = _host(values)
+    if (numbers < low).any():
+        raise ValueError(f"{name} {float(numbers.min()):g} is below {low:g}")

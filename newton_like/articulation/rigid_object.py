@@ -1,0 +1,247 @@
+"""Rigid objects: free bodies, one or several in each world."""
+
+from __future__ import annotations
+
+import warp as wp
+
+from newton_like.articulation.asset import Asset
+from newton_like.articulation.body_data import BodyData
+from newton_like.articulation.chosen import as_device, choose
+from newton_like.articulation.names import find_names
+
+
+class RigidObject(Asset):
+    """A single body with a free joint (or fixed to the world) in each world, with the interface of Isaac Lab's ``RigidObject``.
+
+    Args:
+        model: a :class:`newton_like.Model` or a :class:`newton_like.articulation.SimulationContext`.
+        pattern: pattern of the labels of articulations.
+
+    Attributes:
+        data: the :class:`newton_like.articulation.body_data.BodyData`.
+
+    Raises:
+        KeyError: no articulation matches.
+        ValueError: the pattern matches several articulations of a world, or one with several bodies.
+    """
+
+    def __init__(self, model, pattern):
+        super().__init__(model, pattern)
+        if self.num_bodies != 1:
+            raise ValueError(
+                f"'{self._layout.label}' has {self.num_bodies} bodies ({', '.join(map(repr, self.body_names[:4]))}); a RigidObject has"
+                " one: use an Articulation"
+            )
+
+    def _make_data(self) -> BodyData:
+        return BodyData(self.sim, self._layout)
+
+    def reset(self, env_ids=None) -> None:
+        """Clears what is remembered of instances: external wrenches, accelerations, and contact forces that steps start from. The state
+        stays; :meth:`reset_to` writes it, too.
+
+        Args:
+            env_ids: instances: None (all), a slice, indices, or a mask of bools.
+
+        Raises:
+            IndexError: an instance does not exist.
+        """
+        super().reset(env_ids)
+
+    def reset_to(self, env_ids=None, root_state=None, frame: str = "state") -> None:
+        """Resets instances to the default state, or to a given one.
+
+        Args:
+            env_ids: instances: None (all), a slice, indices, or a mask of bools.
+            root_state: ``[instances, 13]``; None: ``data.default_root_state``.
+            frame: see :meth:`newton_like.articulation.Articulation.reset_to`.
+
+        Raises:
+            ValueError: an unknown frame; see :meth:`write_root_state_to_sim`.
+            IndexError: an instance does not exist.
+        """
+        self._reset_root(self._rows(env_ids), root_state, frame)
+        self.reset(env_ids)
+
+
+class RigidObjectCollectionData:
+    """States of the objects of a :class:`RigidObjectCollection`, as of bodies: ``[num_instances, num_objects, ...]``.
+
+    ``object_*`` are the properties ``root_*`` of each object (``object_link_pose_w``, ``object_com_vel_w``, ``object_lin_vel_b``,
+    ``projected_gravity_b``, ``heading_w``, ``object_acc_w``, ...). They are copies, gathered when they are read.
+
+    Args:
+        objects: the rigid objects.
+
+    Attributes:
+        object_names: names of the objects.
+        default_object_state: ``[n, objects, 13]``.
+        default_mass: ``[n, objects, 1]``. default_inertia: ``[n, objects, 9]``.
+    """
+
+    def __init__(self, objects: dict[str, RigidObject]):
+        self._objects = list(objects.values())
+        self.object_names = list(objects)
+        self._kept: dict[str, tuple[int, wp.array]] = {}
+        self.default_object_state = self._stacked("default_root_state")
+        self.default_mass = self._stacked("default_mass")
+        inertia = self._stacked("default_inertia")
+        self.default_inertia = inertia.reshape((*inertia.shape[:2], 9))
+
+    def _stacked(self, name: str, out: wp.array | None = None) -> wp.array:
+        parts = [getattr(each.data, name) for each in self._objects]
+        shape = (parts[0].shape[0], len(parts), *parts[0].shape[1:])
+        if out is None:
+            out = wp.empty(shape, dtype=parts[0].dtype, device=parts[0].device)
+        for k, part in enumerate(parts):
+            wp.copy(_item(out, k), part)
+        return out
+
+    def __getattr__(self, name: str):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        own = _property_of_objects(name)
+        if own is None:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}", name=name, obj=self)
+        stamp = self._objects[0].sim.stamp
+        kept = self._kept.get(name)
+        if kept is not None and kept[0] == stamp:
+            return kept[1]
+        result = self._stacked(own, None if kept is None else kept[1])
+        if own.startswith("body_"):
+            result = result.reshape((result.shape[0], result.shape[1], result.shape[3]))
+        self._kept[name] = (stamp, result)
+        return result
+
+
+def _property_of_objects(name: str) -> str | None:
+    """The property of an object that a collection has under a name."""
+    base = name.removesuffix("_wxyz")
+    for own in (base.replace("object_", "root_", 1), base.replace("object_", "body_", 1), base):
+        if (own != base or base in ("projected_gravity_b", "heading_w")) and hasattr(BodyData, own):
+            return own + name[len(base) :]
+    return None
+
+
+def _item(array: wp.array, k: int) -> wp.array:
+    """The numbers of one object, in place."""
+    step = array.strides[1]
+    part = wp.array(
+        ptr=array.ptr + k * step, dtype=array.dtype, shape=(array.shape[0], *array.shape[2:]),
+        strides=(array.strides[0], *array.strides[2:]), device=array.device,
+    )  # fmt: skip
+    part._ref = array
+    return part
+
+
+class RigidObjectCollection:
+    """Several rigid objects of each world that are read and written together, with the interface of Isaac Lab's ``RigidObjectCollection``.
+
+    Args:
+        model: a :class:`newton_like.Model` or a :class:`newton_like.articulation.SimulationContext`.
+        patterns: patterns of the labels of articulations by names of objects, or a list of labels.
+
+    Attributes:
+        objects: the :class:`RigidObject` by name.
+        data: the :class:`RigidObjectCollectionData`.
+
+    Raises:
+        KeyError, ValueError: see :class:`RigidObject`.
+        ValueError: there are no objects.
+    """
+
+    def __init__(self, model, patterns):
+        named = dict(patterns) if isinstance(patterns, dict) else {str(p): p for p in patterns}
+        if not named:
+            raise ValueError("a RigidObjectCollection needs at least one object")
+        self.objects = {name: RigidObject(model, pattern) for name, pattern in named.items()}
+        first = next(iter(self.objects.values()))
+        self.sim, self.model, self.device = first.sim, first.model, first.device
+        self.data = RigidObjectCollectionData(self.objects)
+
+    @property
+    def num_instances(self) -> int:
+        """Number of instances: one in each world."""
+        return next(iter(self.objects.values())).num_instances
+
+    @property
+    def num_objects(self) -> int:
+        """Number of objects."""
+        return len(self.objects)
+
+    @property
+    def object_names(self) -> list[str]:
+        """Names of objects."""
+        return list(self.objects)
+
+    def find_objects(self, name_keys, preserve_order: bool = False) -> tuple[list[int], list[str]]:
+        """Objects whose names match regular expressions; see :meth:`newton_like.articulation.Articulation.find_bodies`."""
+        return find_names(name_keys, self.object_names, "object", preserve_order)
+
+    def _each(self, values, env_ids, object_ids, width: int, name: str):
+        """Chosen objects, each with its values."""
+        objects = list(self.objects.values())
+        columns = choose(object_ids, len(objects), self.device, "object_ids")
+        rows = objects[0]._rows(env_ids)
+        given = None
+        if values is not None:
+            given = as_device(values, rows, (columns.count, width), self.model.dtype, self.device, name)
+        for a, k in enumerate(columns.indices):
+            yield objects[k], rows, None if given is None else _item(given, a)
+
+    def write_object_state_to_sim(self, object_state, env_ids=None, object_ids=None) -> None:
+        """Writes poses of links and velocities of centres of mass, ``[instances, objects, 13]``; arguments and errors are those of
+        :meth:`newton_like.articulation.Articulation.write_root_state_to_sim`, with `object_ids` (None: all)."""
+        for each, rows, values in self._each(object_state, env_ids, object_ids, 13, "object_state"):
+            each.write_root_state_to_sim(values, rows)
+
+    def write_object_link_state_to_sim(self, object_state, env_ids=None, object_ids=None) -> None:
+        """The same with velocities of link frames."""
+        for each, rows, values in self._each(object_state, env_ids, object_ids, 13, "object_state"):
+            each.write_root_link_state_to_sim(values, rows)
+
+    def write_object_com_state_to_sim(self, object_state, env_ids=None, object_ids=None) -> None:
+        """The same with poses and velocities of centres of mass."""
+        for each, rows, values in self._each(object_state, env_ids, object_ids, 13, "object_state"):
+            each.write_root_com_state_to_sim(values, rows)
+
+    def write_object_pose_to_sim(self, object_pose, env_ids=None, object_ids=None) -> None:
+        """Writes poses of links, ``[instances, objects, 7]``."""
+        for each, rows, values in self._each(object_pose, env_ids, object_ids, 7, "object_pose"):
+            each.write_root_pose_to_sim(values, rows)
+
+    def write_object_velocity_to_sim(self, object_velocity, env_ids=None, object_ids=None) -> None:
+        """Writes velocities of centres of mass, ``[instances, objects, 6]``."""
+        for each, rows, values in self._each(object_velocity, env_ids, object_ids, 6, "object_velocity"):
+            each.write_root_velocity_to_sim(values, rows)
+
+    def set_external_force_and_torque(
+        self, forces, torques, positions=None, object_ids=None, env_ids=None, is_global: bool = False
+    ) -> None:
+        """Sets wrenches on objects, ``[instances, objects, 3]`` each; see
+        :meth:`newton_like.articulation.WrenchComposer.set_forces_and_torques`."""
+        given = ((forces, "forces"), (torques, "torques"), (positions, "positions"))
+        parts = [list(self._each(x, env_ids, object_ids, 3, name)) for x, name in given]
+        for (each, rows, f), (_, _, n), (_, _, p) in zip(*parts, strict=True):
+            own = [None if x is None else x.contiguous().reshape((rows.count, 1, 3)) for x in (f, n, p)]
+            each.set_external_force_and_torque(*own, None, rows, is_global)
+
+    def write_data_to_sim(self) -> None:
+        """Applies external wrenches. Call it before every physics step."""
+        for each in self.objects.values():
+            each.write_data_to_sim()
+
+    def update(self, dt: float) -> None:
+        """See :meth:`newton_like.articulation.Articulation.update`."""
+        for each in self.objects.values():
+            each.update(dt)
+
+    def reset(self, env_ids=None, object_ids=None) -> None:
+        """Clears what is remembered of objects; see :meth:`RigidObject.reset`."""
+        for each, rows, _ in self._each(None, env_ids, object_ids, 0, ""):
+            each.reset(rows)
+
+    def reset_to(self, env_ids=None, object_ids=None, object_state=None) -> None:
+        """Resets objects to the default state or a given one; see :meth:`RigidObject.reset_to`."""
+        for each, rows, values in self._each(object_state, env_ids, object_ids, 13, "object_state"):
+            each.reset_to(rows, values)

@@ -1,0 +1,175 @@
+"""The simulation that assets act on: state, control, solver and time of one model."""
+
+from __future__ import annotations
+
+from weakref import WeakValueDictionary
+
+import numpy as np
+import warp as wp
+
+from newton_like.articulation.chosen import Chosen
+from newton_like.coercion import as_count, as_number
+from newton_like.kernels.articulation.scatter import scatter_kernels
+from newton_like.kinematics import move_bodies
+from newton_like.model.arguments import check_model
+from newton_like.solvers.featherstone import SolverFeatherstone
+from newton_like.types import ModelFlags
+
+_contexts: WeakValueDictionary = WeakValueDictionary()
+
+
+class SimulationContext:
+    """State, control and solver of a model, with a clock. Assets of one model share a context.
+
+    A step of an environment is::
+
+        robot.set_joint_position_target(actions)
+        for _ in range(sim.decimation):
+            robot.write_data_to_sim()
+            sim.step()
+        robot.update(sim.step_dt)
+
+    :meth:`advance` runs the loop for a scene. Joint coordinates that assets write move bodies before they are read or stepped
+    (:meth:`forward`).
+
+    Args:
+        model: the model. States of the model get the array ``joint_qdd``.
+        dt: length of a physics step [s].
+        decimation: physics steps of a step of the environment.
+        solver: solver of the model; None: a :class:`newton_like.solvers.SolverFeatherstone`, made at its first use.
+        solver_options: arguments of that solver.
+
+    Attributes:
+        model, dt, decimation: as above.
+        state, control: arrays of the simulation. Do not replace their arrays: data of assets are views of them.
+        time: simulated time [s].
+        stamp: number that grows with each step and each write. Data of assets of an older stamp are computed again.
+
+    Raises:
+        TypeError: ``model`` is not a model.
+        ValueError: ``dt`` or ``decimation`` is not positive; another solver and options; a solver of another model.
+    """
+
+    def __init__(self, model, dt: float = 1.0 / 240.0, decimation: int = 1, solver=None, **solver_options):
+        self.model = check_model(model)
+        if not as_number(dt, "dt") > 0.0:
+            raise ValueError(f"dt {dt!r} must be a positive number of seconds")
+        self.dt, self.decimation = float(dt), as_count(decimation, "decimation")
+        if solver is not None and solver_options:
+            raise ValueError(f"give a solver, or options of one ({', '.join(solver_options)}), not both")
+        if solver is not None and solver.model is not model:
+            raise ValueError("the solver is one of another model; make it with the model of the context")
+        model.request_state_attributes("joint_qdd")
+        self.state, self.control = model.state(), model.control()
+        self.time, self.stamp = 0.0, 0
+        self._solver, self._solver_options = solver, solver_options
+        device = model.device
+        # coordinates of the builder may have been edited without their bodies
+        self._moved = wp.ones(model.world_count, dtype=wp.bool, device=device)
+        self._some_moved = True
+        self._joints = [self.state.joint_q, self.state.joint_qd, self.state.body_q, self.state.body_qd]
+        self._chosen = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=device)
+        _contexts[id(model)] = self
+
+    @classmethod
+    def of(cls, model) -> SimulationContext:
+        """The context of a model that was made last, or a new one."""
+        if isinstance(model, SimulationContext):
+            return model
+        found = _contexts.get(id(model))
+        return found if found is not None and found.model is model else cls(model)
+
+    @property
+    def device(self) -> wp.Device:
+        """Device of the model."""
+        return self.model.device
+
+    @property
+    def solver(self):
+        """The solver. It is made when it is first needed, so that assets set parameters before."""
+        if self._solver is None:
+            self._solver = SolverFeatherstone(self.model, **self._solver_options)
+        return self._solver
+
+    @property
+    def step_dt(self) -> float:
+        """Length of a step of the environment [s]."""
+        return self.dt * self.decimation
+
+    def step(self) -> None:
+        """Takes one physics step of :attr:`dt`."""
+        self.forward()
+        self.solver.step(self.state, self.state, self.control, dt=self.dt)
+        self.time += self.dt
+        self.stamp += 1
+
+    def advance(self, scene, steps: int | None = None) -> None:
+        """Takes :attr:`decimation` physics steps with the commands of a scene or an asset, then updates its data.
+
+        Args:
+            scene: object with ``write_data_to_sim()`` and ``update(dt)``.
+            steps: number of physics steps; None: :attr:`decimation`.
+        """
+        count = self.decimation if steps is None else as_count(steps, "steps")
+        for _ in range(count):
+            scene.write_data_to_sim()
+            self.step()
+        scene.update(self.dt * count)
+
+    def touch(self) -> None:
+        """Tells assets that arrays of the state were written by other code."""
+        self.stamp += 1
+
+    def joints_written(self, rows: wp.array, count: int, world_of: wp.array) -> None:
+        """Tells that joint coordinates or velocities of some worlds were written: their bodies move before they are read.
+
+        Args:
+            rows: chosen instances; without entries: all.
+            count: number of chosen instances.
+            world_of: world of each instance.
+        """
+        if count:
+            kernel = scatter_kernels(self.model.dtype).mark
+            wp.launch(kernel, dim=count, inputs=[rows, world_of], outputs=[self._moved], device=self.device)
+            self._some_moved = True
+        self.stamp += 1
+
+    def forward(self) -> None:
+        """Moves the bodies of worlds whose joint coordinates or velocities were written by assets."""
+        if not self._some_moved:
+            return
+        self._some_moved = False
+        wp.launch(
+            scatter_kernels(self.model.dtype).spread,
+            dim=self.model.articulation_count,
+            inputs=[self._moved, self.model.articulation_world],
+            outputs=[self._chosen],
+            device=self.device,
+        )
+        move_bodies(self.model, self._joints, self._chosen)
+        self._moved.zero_()
+
+    def notify(self, flags: ModelFlags, chosen: Chosen | None, worlds: np.ndarray) -> None:
+        """Tells the solver of edited arrays of the model.
+
+        Args:
+            flags: groups of arrays.
+            chosen: instances whose arrays were edited; None: all.
+            worlds: world of each instance.
+        """
+        mask = None
+        if chosen is not None and not chosen.everything:
+            mask = np.zeros(self.model.world_count, dtype=bool)
+            mask[np.maximum(worlds[chosen.indices], 0)] = True
+        target = self.model.notify_changed if self._solver is None else self._solver.notify_model_changed
+        target(flags, mask)
+        self.stamp += 1
+
+    def forget(self, worlds: np.ndarray) -> None:
+        """Clears the contact forces that the solver remembers of some worlds.
+
+        Args:
+            worlds: indices.
+        """
+        if self._solver is not None and len(worlds):
+            self._solver.forget(np.unique(np.maximum(worlds, 0)))

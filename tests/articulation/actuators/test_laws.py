@@ -1,0 +1,204 @@
+"""Each actuator beside its formula, on signals that are recorded while a robot moves."""
+
+import numpy as np
+import pytest
+
+from newton_like.articulation import (
+    DCMotorCfg,
+    DelayedPDActuatorCfg,
+    IdealPDActuatorCfg,
+    ImplicitActuatorCfg,
+    NetworkActuatorCfg,
+    RemotizedPDActuatorCfg,
+)
+from tests.articulation.robots import WORLDS, numbers, walker
+
+KP, KD = 30.0, 0.5
+TABLE = [(-1.0, 1.0), (0.0, 3.0), (0.5, 2.0)]
+ALL = ".*"
+
+
+def signals(robot, rng, steps: int = 12) -> dict[str, np.ndarray]:
+    """Commands, states before each step, and reported efforts, each ``[step, instance, joint]``."""
+    d, kept = robot.data, {}
+    for _ in range(steps):
+        given = dict(
+            target=rng.normal(size=(WORLDS, 4)), rate=rng.normal(size=(WORLDS, 4)), feed=rng.normal(size=(WORLDS, 4))
+        )
+        robot.set_joint_position_target(given["target"])
+        robot.set_joint_velocity_target(given["rate"])
+        robot.set_joint_effort_target(given["feed"])
+        given |= dict(q=numbers(d.joint_pos), qd=numbers(d.joint_vel))
+        robot.write_data_to_sim()
+        given |= dict(computed=numbers(d.computed_torque), applied=numbers(d.applied_torque))
+        given["act"] = robot.sim.control.joint_act.numpy().reshape(WORLDS, -1)[:, 6:].astype(float)
+        for name, value in given.items():
+            kept.setdefault(name, []).append(value)
+        robot.sim.step()
+    return {name: np.array(values) for name, values in kept.items()}
+
+
+def pd(s: dict, kp=KP, kd=KD) -> np.ndarray:
+    return kp * (s["target"] - s["q"]) + kd * (s["rate"] - s["qd"]) + s["feed"]
+
+
+def close(found, wanted) -> None:
+    np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
+
+
+def test_ideal_pd_is_clipped(rng):
+    robot = walker(rng, actuators={"a": IdealPDActuatorCfg(ALL, stiffness=KP, damping=KD, effort_limit=4.0)})
+    s = signals(robot, rng)
+    close(s["computed"], pd(s))
+    close(s["applied"], np.clip(pd(s), -4.0, 4.0))
+    np.testing.assert_array_equal(s["act"], s["applied"])
+    assert not robot.data.joint_stiffness.numpy().any() and (robot.data.joint_effort_limits.numpy() > 1e9).all()
+
+
+def test_implicit_pd_hands_targets_to_the_drive(rng):
+    robot = walker(rng, actuators={"a": ImplicitActuatorCfg(ALL, stiffness=KP, damping=KD, effort_limit=4.0)})
+    s = signals(robot, rng)
+    close(s["computed"], pd(s))
+    close(s["applied"], np.clip(pd(s), -4.0, 4.0))
+    close(s["act"], s["feed"])
+    assert (robot.data.joint_stiffness.numpy() == KP).all() and (robot.data.joint_effort_limits.numpy() == 4.0).all()
+
+
+def test_dc_motors_stay_within_their_torque_speed_line(rng):
+    top, stall, limit = 2.0, 6.0, 4.0
+    cfg = DCMotorCfg(ALL, stiffness=KP, damping=KD, effort_limit=limit, velocity_limit=top, saturation_effort=stall)
+    s = signals(walker(rng, actuators={"a": cfg}), rng)
+    v = np.clip(s["qd"], -top * (1 + limit / stall), top * (1 + limit / stall))
+    high, low = np.minimum(stall * (1 - v / top), limit), np.maximum(stall * (-1 - v / top), -limit)
+    close(s["applied"], np.clip(pd(s), low, high))
+    # beyond the speed without load a motor brakes, at most by its limit
+    assert (abs(s["applied"]) <= limit + 1e-5).all()
+    fast = s["qd"] > top
+    assert (s["applied"][fast] <= 1e-5).all()
+
+
+def test_commands_arrive_late_by_the_delay_of_the_instance(rng):
+    cfg = DelayedPDActuatorCfg(
+        ALL, stiffness=KP, damping=KD, effort_limit=50.0, min_delay=0, max_delay=4, seed=int(rng.integers(1000))
+    )
+    robot = walker(rng, actuators={"a": cfg})
+    for _ in range(2):
+        delay = robot.actuators["a"].delay
+        assert delay.shape == (WORLDS,) and (delay >= 0).all() and (delay <= 4).all()
+        s = signals(robot, rng)
+        steps = np.arange(len(s["q"]))
+        for i in range(WORLDS):
+            # before the first command has arrived, it counts
+            then = np.maximum(steps - delay[i], 0)
+            late = {name: s[name][then, i] for name in ("target", "rate", "feed")} | {
+                name: s[name][:, i] for name in ("q", "qd")
+            }
+            close(s["computed"][:, i], pd(late))
+        robot.reset()
+
+
+def test_limits_by_position_are_linear_between_the_rows_of_their_table(rng):
+    cfg = RemotizedPDActuatorCfg(ALL, stiffness=KP, damping=KD, joint_parameter_lookup=TABLE)
+    s = signals(walker(rng, actuators={"a": cfg}), rng)
+    bound = np.interp(s["q"], *np.array(TABLE).T)
+    close(s["applied"], np.clip(pd(s), -bound, bound))
+
+
+def test_networks_see_errors_and_velocities_of_earlier_steps(rng):
+    seen = []
+
+    def network(rows):
+        seen.append(rows.copy())
+        return rows @ np.array([3.0, 2.0, 1.0, 0.5, 0.25, 0.125])
+
+    cfg = NetworkActuatorCfg(
+        ALL, network=network, input_idx=(0, 1, 3), pos_scale=2.0, vel_scale=0.5, torque_scale=0.1, effort_limit=1.0, velocity_limit=100.0,
+        saturation_effort=50.0,
+    )  # fmt: skip
+    s = signals(walker(rng, actuators={"a": cfg}), rng)
+    steps = np.arange(len(s["q"]))
+    past = [np.maximum(steps - i, 0) for i in (0, 1, 3)]
+    error, speed = 2.0 * (s["target"] - s["q"]), 0.5 * s["qd"]
+    rows = np.stack([error[p] for p in past] + [speed[p] for p in past], -1)
+    close(np.array(seen).reshape(rows.shape), rows)
+    wanted = 0.1 * rows @ np.array([3.0, 2.0, 1.0, 0.5, 0.25, 0.125])
+    close(s["computed"], wanted)
+    assert (abs(s["applied"]) <= 1.0 + 1e-6).all()
+
+
+def test_groups_of_several_laws_keep_to_their_joints(rng):
+    common = dict(stiffness=KP, damping=KD, effort_limit=4.0)
+    robot = walker(
+        rng,
+        actuators={
+            "motor": DCMotorCfg("left_hip_joint", velocity_limit=2.0, saturation_effort=6.0, **common),
+            "drive": ImplicitActuatorCfg("left_knee_joint", **common),
+            "late": DelayedPDActuatorCfg("right_hip.*", min_delay=2, max_delay=2, **common),
+            "table": RemotizedPDActuatorCfg("right_knee.*", joint_parameter_lookup=TABLE, stiffness=KP, damping=KD),
+        },
+    )
+    s = signals(robot, rng)
+    effort = pd(s)
+    close(s["computed"][..., [0, 1, 3]], effort[..., [0, 1, 3]])
+    late = np.maximum(np.arange(len(effort)) - 2, 0)
+    shifted = {name: s[name][late] for name in ("target", "rate", "feed")} | {name: s[name] for name in ("q", "qd")}
+    close(s["computed"][..., 2], pd(shifted)[..., 2])
+    close(s["applied"][..., 1], np.clip(effort[..., 1], -4.0, 4.0))
+    close(s["act"][..., 1], s["feed"][..., 1])
+    bound = np.interp(s["q"][..., 3], *np.array(TABLE).T)
+    close(s["act"][..., 3], np.clip(effort[..., 3], -bound, bound))
+    assert robot.actuators["motor"].joint_names == ["left_hip_joint"]
+    np.testing.assert_array_equal(
+        robot.actuators["late"].computed_effort.numpy()[:, 0], robot.data.computed_torque.numpy()[:, 2]
+    )
+    assert (robot.actuators["table"].stiffness.numpy() == KP).all()
+
+
+def test_an_implicit_drive_is_stable_where_an_explicit_one_is_not(rng):
+    """The gains are far beyond what a step can take explicitly."""
+    gains = dict(stiffness=1e5, damping=1e3, effort_limit=1e9)
+    found = []
+    for cfg in (ImplicitActuatorCfg, IdealPDActuatorCfg):
+        robot = walker(np.random.default_rng(1), floating=False, actuators={"a": cfg(ALL, **gains)})
+        robot.write_joint_state_to_sim(0.0, 0.0)
+        for _ in range(30):
+            robot.set_joint_position_target(0.1)
+            robot.write_data_to_sim()
+            robot.sim.step()
+        found.append(abs(numbers(robot.data.joint_pos) - 0.1).max())
+    assert found[0] < 0.01 < found[1] or np.isnan(found[1])
+
+
+def test_parameters_of_actuators_reach_the_model(rng):
+    cfg = ImplicitActuatorCfg(
+        ALL, stiffness={".*_hip.*": 5.0, ".*knee.*": 6.0}, damping=0.3, armature=0.02, friction=0.4, dynamic_friction=0.4,
+        viscous_friction=0.05, velocity_limit_sim=7.0, effort_limit_sim=8.0, gear_ratio=9.0,
+    )  # fmt: skip
+    d = walker(rng, actuators={"a": cfg}).data
+    for name, value in (
+        ("joint_damping", 0.3), ("joint_armature", 0.02), ("joint_friction_coeff", 0.4), ("joint_dynamic_friction_coeff", 0.4),
+        ("joint_viscous_friction_coeff", 0.05), ("joint_vel_limits", 7.0), ("joint_effort_limits", 8.0), ("gear_ratio", 9.0),
+        ("default_joint_armature", 0.02), ("default_joint_damping", 0.3),
+    ):  # fmt: skip
+        assert (getattr(d, name).numpy() == np.float32(value)).all(), name
+    np.testing.assert_array_equal(d.joint_stiffness.numpy()[0], [5.0, 6.0, 5.0, 6.0])
+
+
+@pytest.mark.parametrize(
+    "cfg, told",
+    [
+        (DCMotorCfg(ALL, velocity_limit=3.0), "needs a positive saturation_effort"),
+        (DelayedPDActuatorCfg(ALL, min_delay=3, max_delay=1), "delays from 3 to 1"),
+        (RemotizedPDActuatorCfg(ALL), "joint_parameter_lookup must have rows"),
+        (RemotizedPDActuatorCfg(ALL, joint_parameter_lookup=[(1.0, 2.0), (0.0, 2.0)]), "must ascend"),
+        (NetworkActuatorCfg(ALL, velocity_limit=1.0, saturation_effort=1.0), "needs a network"),
+        (
+            NetworkActuatorCfg(ALL, velocity_limit=1.0, saturation_effort=1.0, network="gone.onnx"),
+            "no file 'gone.onnx'",
+        ),
+        (IdealPDActuatorCfg(ALL, effort_limit={"left.*": -2.0}), "effort_limit of joint 'left_hip_joint' is -2"),
+    ],
+)
+def test_bad_configurations_are_named(rng, cfg, told):
+    with pytest.raises(ValueError, match=rf"actuator 'a': .*{told}|actuator 'a' .*{told}"):
+        walker(rng, actuators={"a": cfg})

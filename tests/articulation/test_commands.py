@@ -1,0 +1,219 @@
+"""What is written to the simulation is read back from it; other instances, joints and bodies keep every bit."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like.articulation import Articulation, IdealPDActuatorCfg, ImplicitActuatorCfg, SimulationContext
+from tests.articulation.robots import WORLDS, numbers, random_states, scene, walker
+
+JOINTS = 4
+
+
+def chosen(rng, count: int):
+    """A random selection in one of the ways in which it may be given, and its indices."""
+    indices = rng.permutation(count)[: rng.integers(1, count + 1)]
+    mask = np.zeros(count, dtype=bool)
+    mask[indices] = True
+    ways = (
+        (None, np.arange(count)),
+        (slice(1, None, 2), np.arange(1, count, 2)),
+        (indices, indices),
+        (indices.tolist(), indices),
+        (mask, np.flatnonzero(mask)),
+        (wp.array(indices, dtype=int, device="cpu"), indices),
+        (wp.array(mask, dtype=wp.bool, device="cpu"), np.flatnonzero(mask)),
+    )
+    return ways[rng.integers(len(ways))]
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return walker(np.random.default_rng(3), actuators={"legs": ImplicitActuatorCfg(".*", stiffness=5.0, damping=0.1)})
+
+
+WRITES = {
+    "set_joint_position_target": "joint_pos_target",
+    "set_joint_velocity_target": "joint_vel_target",
+    "set_joint_effort_target": "joint_effort_target",
+    "write_joint_position_to_sim": "joint_pos",
+    "write_joint_velocity_to_sim": "joint_vel",
+    "write_joint_stiffness_to_sim": "joint_stiffness",
+    "write_joint_damping_to_sim": "joint_damping",
+    "write_joint_armature_to_sim": "joint_armature",
+    "write_joint_effort_limit_to_sim": "joint_effort_limits",
+    "write_joint_velocity_limit_to_sim": "joint_vel_limits",
+    "write_joint_friction_to_sim": "joint_friction_coeff",
+}
+
+
+@pytest.mark.parametrize("method", WRITES)
+def test_numbers_of_joints_come_back_and_others_keep_their_bits(robot, rng, method):
+    for _ in range(4):
+        (envs, rows), (joints, columns) = chosen(rng, WORLDS), chosen(rng, JOINTS)
+        before = getattr(robot.data, WRITES[method]).numpy().copy()
+        values = rng.uniform(0.1, 2.0, (len(rows), len(columns))).astype(np.float32)
+        given = wp.array(values, dtype=float, device="cpu") if rng.random() < 0.3 else values
+        getattr(robot, method)(given, joint_ids=joints, env_ids=envs)
+        wanted = before.copy()
+        wanted[np.ix_(rows, columns)] = values
+        np.testing.assert_array_equal(getattr(robot.data, WRITES[method]).numpy(), wanted)
+        getattr(robot, method)(0.5, joint_ids=joints, env_ids=envs)
+        wanted[np.ix_(rows, columns)] = 0.5
+        np.testing.assert_array_equal(getattr(robot.data, WRITES[method]).numpy(), wanted)
+
+
+def test_values_of_a_mask_may_have_rows_of_all_instances(robot, rng):
+    mask = np.array([True, False, True, True, False])
+    values = rng.normal(size=(WORLDS, JOINTS)).astype(np.float32)
+    before = robot.data.joint_pos.numpy().copy()
+    robot.write_joint_position_to_sim(values, env_ids=mask)
+    np.testing.assert_array_equal(robot.data.joint_pos.numpy(), np.where(mask[:, None], values, before))
+
+
+@pytest.mark.parametrize("frame", ["", "link_", "com_"])
+def test_root_states_come_back_in_their_frames(robot, rng, frame):
+    (envs, rows) = chosen(rng, WORLDS)
+    states, before = random_states(rng, len(rows)), numbers(getattr(robot.data, f"root_{frame}state_w"))
+    others = np.setdiff1d(np.arange(WORLDS), rows)
+    kept = robot.sim.state.joint_q.numpy().reshape(WORLDS, -1)[others].copy()
+    getattr(robot, f"write_root_{frame}state_to_sim")(states, envs)
+    found = numbers(getattr(robot.data, f"root_{frame}state_w"))
+    sign = np.sign(np.einsum("ni,ni->n", found[rows, 3:7], states[:, 3:7]))
+    states[:, 3:7] *= sign[:, None]
+    np.testing.assert_allclose(found[rows], states, atol=5e-6)
+    np.testing.assert_array_equal(found[others], before[others])
+    np.testing.assert_array_equal(robot.sim.state.joint_q.numpy().reshape(WORLDS, -1)[others], kept)
+
+
+@pytest.mark.parametrize("frame", ["", "link_", "com_"])
+def test_poses_and_velocities_of_roots_are_written_apart(robot, rng, frame):
+    states = random_states(rng, WORLDS)
+    robot.write_root_state_to_sim(states)
+    velocity = numbers(robot.data.root_com_vel_w)
+    pose = random_states(rng, WORLDS)[:, :7]
+    getattr(robot, f"write_root_{frame}pose_to_sim")(pose)
+    np.testing.assert_allclose(numbers(robot.data.root_com_vel_w), velocity, atol=1e-6)
+    name = frame or "link_"
+    placed = numbers(getattr(robot.data, f"root_{name}pose_w"))
+    np.testing.assert_allclose(placed[:, :3], pose[:, :3], atol=2e-6)
+    new = random_states(rng, WORLDS)[:, 7:]
+    getattr(robot, f"write_root_{frame}velocity_to_sim")(new)
+    name = frame or "com_"
+    np.testing.assert_allclose(numbers(getattr(robot.data, f"root_{name}vel_w")), new, atol=5e-6)
+    np.testing.assert_allclose(numbers(getattr(robot.data, f"root_{frame or 'link_'}pose_w")), placed, atol=2e-6)
+
+
+def test_the_pose_of_a_fixed_root_is_its_anchor(rng):
+    robot = walker(rng, floating=False)
+    pose, mask = random_states(rng, WORLDS)[:, :7], np.arange(WORLDS) != 1
+    before = numbers(robot.data.root_pose_w)
+    robot.write_root_pose_to_sim(pose, mask)
+    found = numbers(robot.data.root_pose_w)
+    np.testing.assert_array_equal(found[1], before[1])
+    np.testing.assert_allclose(found[mask, :3], pose[mask, :3], atol=2e-6)
+    robot.sim.step()
+    np.testing.assert_allclose(numbers(robot.data.root_pose_w)[:, :3], found[:, :3], atol=2e-6)
+    with pytest.raises(ValueError, match="no free joint at its root"):
+        robot.write_root_velocity_to_sim(np.ones(6))
+
+
+def test_position_limits_act_and_clip_default_positions(rng):
+    robot = walker(rng, gravity=0.0)
+    limits = np.array([-0.2, 0.3])
+    robot.data.default_joint_pos.fill_(0.5)
+    with pytest.warns(UserWarning, match="default position 0.5 of instance"):
+        robot.write_joint_position_limit_to_sim(limits, joint_ids=[1, 2], env_ids=[0, 3])
+    found = robot.data.joint_pos_limits.numpy()
+    np.testing.assert_allclose(found[np.ix_([0, 3], [1, 2])], np.broadcast_to(limits, (2, 2, 2)), rtol=1e-6)
+    assert (abs(found[[1, 2, 4]]) > 1e9).all()
+    assert np.allclose(robot.data.default_joint_pos.numpy()[0], [0.5, 0.3, 0.3, 0.5])
+    robot.write_joint_state_to_sim(0.0, 0.0)
+    robot.write_root_velocity_to_sim(0.0)
+    robot.set_joint_effort_target(3.0)
+    for _ in range(120):
+        robot.write_data_to_sim()
+        robot.sim.step()
+    q = robot.data.joint_pos.numpy()
+    assert (q[np.ix_([0, 3], [1, 2])] < 0.31).all() and (q[[1, 2, 4]][:, 1:3] > 0.31).any()
+    with pytest.raises(ValueError, match="lower limit is above"):
+        robot.write_joint_limits_to_sim(limits[::-1].copy())
+
+
+def test_dry_friction_at_rest_holds_more_than_friction_in_motion(rng):
+    """A hinge without gravity: it rests below the bound; beyond it, the effort above the friction in motion accelerates it."""
+    robot = walker(rng, floating=False, gravity=0.0)
+    robot.write_joint_state_to_sim(0.0, 0.0)
+    robot.write_joint_friction_coefficient_to_sim(100.0)
+    robot.write_joint_friction_coefficient_to_sim(1.0, 0.4, 0.0, joint_ids=[0])
+    d = robot.data
+    np.testing.assert_array_equal(d.joint_dynamic_friction_coeff.numpy()[:, 0], np.float32(0.4))
+    efforts = np.array([0.5, 0.9, 1.1, 1.5, -1.5])
+
+    def run(steps: int) -> np.ndarray:
+        for _ in range(steps):
+            robot.write_data_to_sim()
+            robot.sim.step()
+        return numbers(d.joint_vel)[:, 0]
+
+    robot.set_joint_effort_target(efforts[:, None], joint_ids=[0])
+    v = run(10)
+    assert abs(v[:2]).max() < 1e-4 and (abs(v[2:]) > 1e-3).all()
+    # what moves goes on where friction at rest would hold it
+    robot.set_joint_effort_target(0.6 * np.sign(efforts)[:, None], joint_ids=[0])
+    w = run(10)
+    assert abs(w[:2]).max() < 1e-4 and (abs(w[2:]) > abs(v[2:])).all()
+    gained = abs(w[2:] - v[2:])
+    robot.set_joint_effort_target(0.8 * np.sign(efforts)[:, None], joint_ids=[0])
+    np.testing.assert_allclose(abs(run(10)[2:] - w[2:]) / gained, (0.8 - 0.4) / (0.6 - 0.4), rtol=0.05)
+    with pytest.raises(ValueError, match="above that at rest"):
+        robot.write_joint_friction_coefficient_to_sim(0.1, 0.2)
+
+
+def test_viscous_friction_takes_the_power_of_the_speed_squared(rng):
+    robot = walker(rng, floating=False, gravity=0.0)
+    robot.write_joint_friction_coefficient_to_sim(0.0, 0.0, 0.7)
+    np.testing.assert_array_equal(robot.data.joint_viscous_friction_coeff.numpy(), np.float32(0.7))
+    np.testing.assert_array_equal(robot.model.joint_damping.numpy(), np.float32(0.7))
+
+
+def test_drives_follow_what_was_set_only_after_it_was_applied(robot, rng):
+    targets = rng.normal(size=(WORLDS, JOINTS)).astype(np.float32)
+    coords = robot.sim.control.joint_target_q.numpy().reshape(WORLDS, -1)[:, 7:]
+    robot.set_joint_position_target(targets)
+    assert not np.array_equal(coords, targets)
+    robot.write_data_to_sim()
+    np.testing.assert_array_equal(coords, targets)
+
+
+def test_bad_input_is_named(rng):
+    model = scene(rng)
+    sim = SimulationContext(model, evaluator="general")
+    pd = IdealPDActuatorCfg
+    with pytest.raises(KeyError, match="matches no articulation"):
+        Articulation(sim, "crawler")
+    with pytest.raises(ValueError, match=r"actuator 'a': pattern 'left_hop.*' matches no joint; did you mean"):
+        Articulation(sim, "walker", actuators={"a": pd("left_hop.*")})
+    with pytest.raises(ValueError, match=r"actuators 'a' and 'b' share the joint 'left_hip_joint'"):
+        Articulation(sim, "walker", actuators={"a": pd("left.*"), "b": pd(".*hip_joint")})
+    with pytest.raises(TypeError, match="'a': int is not the configuration of an actuator"):
+        Articulation(sim, "walker", actuators={"a": 3})
+    with pytest.raises(ValueError, match="stiffness of joint 'left_hip_joint' is -1"):
+        Articulation(sim, "walker", actuators={"a": pd(".*", stiffness=-1.0)})
+    robot = Articulation(sim, "walker")
+    with pytest.raises(ValueError, match=r"target has shape \(5, 3\); it must be \(5, 4\)"):
+        robot.set_joint_position_target(np.zeros((5, 3)))
+    with pytest.raises(IndexError, match="env_ids: index 5 does not exist; there are 5"):
+        robot.set_joint_position_target(0.0, env_ids=[5])
+    with pytest.raises(IndexError, match="joint_ids: index -1"):
+        robot.set_joint_position_target(0.0, joint_ids=[-1])
+    with pytest.raises(ValueError, match="joint_ids contains the index 2 twice"):
+        robot.set_joint_position_target(0.0, joint_ids=[2, 2])
+    with pytest.raises(ValueError, match="the mask has 3 entries; it needs 5"):
+        robot.set_joint_position_target(0.0, env_ids=np.ones(3, bool))
+    with pytest.raises(ValueError, match="not finite"):
+        robot.set_joint_position_target(np.nan)
+    with pytest.raises(ValueError, match="stiffness -2 is below 0"):
+        robot.write_joint_stiffness_to_sim(-2.0)
+    with pytest.raises(ValueError, match="the quaternion in row 0 is zero"):
+        robot.write_root_pose_to_sim(np.zeros(7))

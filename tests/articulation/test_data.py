@@ -1,0 +1,157 @@
+"""Data of articulations beside their definitions, finite differences and the dynamics library."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like import dynamics
+from newton_like.articulation.fields import Part, View
+from newton_like.types import VelRepr
+from tests.articulation.robots import numbers, rotation, shake, walker
+
+_TOL = dict(rtol=1e-4, atol=2e-5)
+
+
+@pytest.fixture
+def robot(rng):
+    return walker(rng)
+
+
+def fields_of(data) -> list[str]:
+    return [n for n in dir(type(data)) if isinstance(getattr(type(data), n), Part | View)]
+
+
+def test_states_of_links_and_centres_of_mass_follow_from_each_other(robot):
+    d, model = robot.data, robot.model
+    q, com = numbers(d.body_link_quat_w), numbers(d.body_com_pos_b)
+    np.testing.assert_array_equal(com.reshape(-1, 3), model.body_com.numpy())
+    arm = np.einsum("nbij,nbj->nbi", rotation(q), com)
+    np.testing.assert_allclose(numbers(d.body_com_pos_w), numbers(d.body_link_pos_w) + arm, **_TOL)
+    w = numbers(d.body_com_ang_vel_w)
+    np.testing.assert_allclose(numbers(d.body_link_lin_vel_w), numbers(d.body_com_lin_vel_w) - np.cross(w, arm), **_TOL)
+    np.testing.assert_array_equal(d.body_link_ang_vel_w.numpy(), d.body_com_ang_vel_w.numpy())
+    for name in ("link", "com"):
+        state = numbers(getattr(d, f"body_{name}_state_w"))
+        np.testing.assert_array_equal(state[..., :7], numbers(getattr(d, f"body_{name}_pose_w")))
+        np.testing.assert_array_equal(state[..., 7:], numbers(getattr(d, f"body_{name}_vel_w")))
+        np.testing.assert_array_equal(numbers(getattr(d, f"root_{name}_state_w")), state[:, 0])
+    np.testing.assert_array_equal(numbers(d.body_state_w)[..., 7:], numbers(d.body_com_vel_w))
+    np.testing.assert_array_equal(numbers(d.root_state_w), numbers(d.body_state_w)[:, 0])
+
+
+def test_principal_axes_make_inertias_diagonal(robot):
+    d = robot.data
+    turn = rotation(numbers(d.body_com_quat_b))
+    found = np.swapaxes(turn, -1, -2) @ numbers(d.body_inertia) @ turn
+    off = found - np.einsum("nbii->nbi", found)[..., None] * np.eye(3)
+    assert abs(off).max() < 1e-6
+    # the smallest of all turns to these axes
+    assert (np.einsum("nbii->nb", turn) >= 1.0 - 1e-5).all()
+    world = rotation(numbers(d.body_com_quat_w))
+    np.testing.assert_allclose(world, rotation(numbers(d.body_link_quat_w)) @ turn, atol=2e-6)
+
+
+def test_root_quantities_in_root_axes(robot):
+    d = robot.data
+    back = np.swapaxes(rotation(numbers(d.root_link_quat_w)), -1, -2)
+    for kind in ("link_lin", "link_ang", "com_lin", "com_ang"):
+        world, own = (numbers(getattr(d, f"root_{kind}_vel_{frame}")) for frame in "wb")
+        np.testing.assert_allclose(own, np.einsum("nij,nj->ni", back, world), **_TOL)
+    np.testing.assert_allclose(numbers(d.projected_gravity_b), -back[:, :, 2], atol=2e-6)
+    forward = np.swapaxes(back, -1, -2)[:, :, 0]
+    np.testing.assert_allclose(numbers(d.heading_w), np.arctan2(forward[:, 1], forward[:, 0]), atol=2e-6)
+
+
+def test_velocities_are_the_rates_of_poses(rng):
+    robot = walker(rng, gravity=0.0, dt=1e-4)
+    d = robot.data
+    before, v = numbers(d.body_com_pos_w), numbers(d.body_com_lin_vel_w)
+    link, u = numbers(d.body_link_pos_w), numbers(d.body_link_lin_vel_w)
+    robot.sim.step()
+    h = robot.sim.dt
+    # positions of some metres are rounded to 1e-7 m
+    close = dict(atol=0.02, rtol=1e-3)
+    np.testing.assert_allclose(
+        (numbers(d.body_com_pos_w) - before) / h, 0.5 * (v + numbers(d.body_com_lin_vel_w)), **close
+    )
+    np.testing.assert_allclose(
+        (numbers(d.body_link_pos_w) - link) / h, 0.5 * (u + numbers(d.body_link_lin_vel_w)), **close
+    )
+
+
+def test_accelerations_are_those_of_the_dynamics(rng):
+    """Of a step so short that forces and the configuration hardly change."""
+    robot = walker(rng, dt=1e-4)
+    d, model, state = robot.data, robot.model, robot.sim.state
+    efforts = rng.normal(size=d.joint_pos.shape)
+    robot.set_joint_effort_target(efforts)
+    robot.write_data_to_sim()
+    joint_f = robot.sim.control.joint_act.numpy()
+    wanted = dynamics.forward_dynamics(model, state, wp.array(joint_f, dtype=float, device="cpu"))
+    links = numbers(dynamics.link_accelerations(model, state, wanted, out_repr=VelRepr.COM))
+    wanted = numbers(wanted)
+    robot.sim.step()
+    size = 1.0 + abs(wanted[:, 6:]).max()
+    np.testing.assert_allclose(numbers(d.joint_acc) / size, wanted[:, 6:] / size, atol=0.02)
+    size = 1.0 + abs(links).max()
+    np.testing.assert_allclose(numbers(d.body_com_acc_w) / size, links / size, atol=0.02)
+    np.testing.assert_array_equal(d.body_acc_w.numpy()[..., 3:], d.body_com_ang_acc_w.numpy())
+
+
+def test_accelerations_are_the_velocity_change_of_the_last_physics_step(robot, rng):
+    before = numbers(robot.data.joint_vel)
+    robot.sim.step()
+    after = numbers(robot.data.joint_vel)
+    np.testing.assert_allclose(numbers(robot.data.joint_acc), (after - before) / robot.sim.dt, rtol=1e-3, atol=1e-2)
+    kept = robot.data.joint_acc.numpy().copy()
+    # a state that is written has no part in it
+    shake(robot, rng)
+    np.testing.assert_array_equal(robot.data.joint_acc.numpy(), kept)
+
+
+def test_wxyz_accessors_turn_quaternions_only(robot):
+    d = robot.data
+    for name in ("root_quat_w", "body_com_quat_w", "body_com_quat_b"):
+        q, turned = getattr(d, name).numpy(), getattr(d, f"{name}_wxyz").numpy()
+        np.testing.assert_array_equal(turned, q[..., [3, 0, 1, 2]])
+    order = [0, 1, 2, 6, 3, 4, 5, *range(7, 13)]
+    np.testing.assert_array_equal(d.body_state_w_wxyz.numpy(), d.body_state_w.numpy()[..., order])
+    np.testing.assert_array_equal(d.root_link_pose_w_wxyz.numpy(), d.root_link_pose_w.numpy()[..., order[:7]])
+    with pytest.raises(AttributeError, match="joint_pos_wxyz"):
+        d.joint_pos_wxyz  # noqa: B018
+
+
+def test_every_property_sees_steps_and_writes(robot, rng):
+    d = robot.data
+    old = {name: getattr(d, name).numpy().copy() for name in fields_of(d)}
+    robot.sim.step()
+    shake(robot, rng)
+    still = ("_mass", "_inertia", "stiffness", "damping", "armature", "friction", "coeff", "limits", "_b", "com_")
+    for name, before in old.items():
+        if name.endswith(still) and not name.endswith(("vel_b", "gravity_b")):
+            continue
+        now = getattr(d, name).numpy()
+        assert now.shape == before.shape and not np.array_equal(now, before), name
+
+
+def test_arrays_share_memory_with_the_simulation_and_other_libraries(robot):
+    d = robot.data
+    view = d.joint_pos.numpy()
+    assert np.shares_memory(view, robot.sim.state.joint_q.numpy())
+    assert np.shares_memory(d.body_pos_w.numpy(), robot.sim.state.body_q.numpy())
+    for name in ("joint_pos", "root_quat_w", "body_com_state_w", "heading_w"):
+        array = getattr(d, name)
+        taken = np.from_dlpack(array)
+        assert taken.shape == array.shape and taken.ctypes.data == array.ptr
+        np.testing.assert_array_equal(taken, array.numpy())
+
+
+def test_soft_limits_are_a_share_of_the_range(rng):
+    robot = walker(rng, soft_joint_pos_limit_factor=0.8)
+    limits = np.sort(rng.normal(size=(4, 2)), axis=1)
+    robot.write_joint_position_limit_to_sim(limits, warn_limit_violation=False)
+    found = numbers(robot.data.soft_joint_pos_limits)
+    middle, half = limits.mean(axis=1), 0.4 * (limits[:, 1] - limits[:, 0])
+    np.testing.assert_allclose(
+        found, np.broadcast_to(np.stack([middle - half, middle + half], -1), found.shape), rtol=1e-5
+    )

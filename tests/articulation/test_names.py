@@ -1,0 +1,36 @@
+"""Names of bodies and joints by regular expressions."""
+
+import pytest
+
+from newton_like.articulation.names import by_name, find_names
+
+NAMES = ["left_hip", "left_knee", "right_hip", "right_knee"]
+
+
+def test_patterns_match_whole_names_in_the_order_of_the_names_or_of_the_patterns():
+    assert find_names(["right_.*", "left_hip"], NAMES, "joint") == ([0, 2, 3], ["left_hip", "right_hip", "right_knee"])
+    assert find_names(["right_.*", "left_hip"], NAMES, "joint", preserve_order=True)[0] == [2, 3, 0]
+    assert find_names("hip", ["hip", "hip_2"], "joint") == ([0], ["hip"])
+    assert find_names(".*_knee", NAMES, "joint", subset=["right_knee", "left_hip"]) == ([0], ["right_knee"])
+
+
+def test_patterns_without_a_match_name_near_ones():
+    with pytest.raises(ValueError, match=r"'left_hop' matches no joint; did you mean 'left_hip'"):
+        find_names("left_hop", NAMES, "joint")
+    with pytest.raises(ValueError, match=r"joint 'left_hip' matches two patterns, 'left_.\*' and '.\*_hip'"):
+        find_names(["left_.*", ".*_hip"], NAMES, "joint")
+    with pytest.raises(ValueError, match="no regular expression"):
+        find_names("(", NAMES, "joint")
+    with pytest.raises(TypeError, match="must be a text"):
+        find_names([3], NAMES, "joint")
+    with pytest.raises(ValueError, match="'elbow' of the subset does not exist"):
+        find_names(".*", NAMES, "joint", subset=["elbow"])
+
+
+def test_numbers_by_pattern_leave_the_default_of_other_names():
+    assert by_name({".*_hip": 3.0, "left_knee": 1.0}, NAMES, "joint", 2.0, "stiffness").tolist() == [3.0, 1.0, 3.0, 2.0]
+    assert by_name(None, NAMES, "joint", 2.0, "stiffness").tolist() == [2.0] * 4
+    with pytest.raises(ValueError, match="'left_hip' matches two patterns"):
+        by_name({".*_hip": 3.0, "left.*": 1.0}, NAMES, "joint", 2.0, "stiffness")
+    with pytest.raises(TypeError, match="stiffness must be"):
+        by_name("stiff", NAMES, "joint", 2.0, "stiffness")

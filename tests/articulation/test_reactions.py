@@ -1,0 +1,83 @@
+"""Wrenches that joints transmit: beside inverse dynamics, and in balance with contacts."""
+
+import numpy as np
+import pytest
+
+import newton_like as nl
+from newton_like import dynamics
+from newton_like.articulation import Articulation, IdealPDActuatorCfg, SimulationContext
+from tests.articulation.robots import WORLDS, add_robot, numbers, rotation, shake, walker
+
+
+@pytest.mark.parametrize("floating", [True, False])
+def test_along_the_axis_of_a_joint_is_what_inverse_dynamics_gives(rng, floating):
+    # forces are those of the middle of the step
+    robot = walker(
+        rng, floating=floating, dt=1e-4, actuators={"a": IdealPDActuatorCfg(".*", stiffness=3.0, damping=0.2)}
+    )
+    model, state, d = robot.model, robot.sim.state, robot.data
+    robot.set_external_force_and_torque(rng.normal(size=(WORLDS, 5, 3)), rng.normal(size=(WORLDS, 5, 3)))
+    for _ in range(3):
+        robot.write_data_to_sim()
+        robot.sim.step()
+    found = numbers(d.body_incoming_joint_wrench_b)
+    tau = numbers(dynamics.inverse_dynamics(model, state, state.joint_qdd, state.body_f))
+    armature = numbers(model.joint_armature).reshape(WORLDS, -1) * numbers(state.joint_qdd).reshape(WORLDS, -1)
+    tau = (tau - armature)[:, -4:]
+    axes = numbers(model.joint_axis).reshape(WORLDS, -1, 3)[:, -4:]
+    # anchors of children are not turned: axes in the child's link are those of the parent, which the joint does not turn
+    part = {"left_hip_joint": 3, "left_knee_joint": 0, "right_hip_joint": 3, "right_knee_joint": 3}
+    for j, name in enumerate(robot.joint_names):
+        along = np.einsum("ni,ni->n", axes[:, j], found[:, 1 + j, part[name] : part[name] + 3])
+        np.testing.assert_allclose(along, tau[:, j], rtol=2e-3, atol=2e-3)
+    if floating:
+        np.testing.assert_allclose(found[:, 0], 0.0, atol=0.03)
+
+
+def test_a_free_root_gets_no_wrench_while_its_robot_lies_on_the_ground(rng):
+    """Contacts, gravity and motion balance; the joints of the legs carry what the ground gives."""
+    one = nl.ModelBuilder()
+    add_robot(one, rng)
+    for body in range(one.body_count):
+        one.add_shape_sphere(body, radius=0.08, cfg=nl.ShapeConfig(density=0.0))
+    builder = nl.ModelBuilder()
+    builder.add_ground_plane()
+    builder.replicate(one, WORLDS)
+    model = builder.finalize("cpu")
+    robot = Articulation(SimulationContext(model, evaluator="general"), "walker")
+    shake(robot, rng)
+    state = numbers(robot.data.root_state_w)
+    state[:, 2], state[:, 7:] = 0.4, 0.0
+    robot.write_root_state_to_sim(state)
+    robot.sim.step()
+    with pytest.raises(ValueError, match="request_contact_attributes"):
+        robot.data.body_incoming_joint_wrench_b  # noqa: B018
+    model.request_contact_attributes("force")
+    for _ in range(150):
+        robot.write_data_to_sim()
+        robot.sim.step()
+    weight = 9.81 * numbers(robot.data.body_mass).sum(axis=1)
+    found = numbers(robot.data.body_incoming_joint_wrench_b)
+    ground = numbers(robot.sim.solver.contact_forces())[1:].reshape(WORLDS, -1, 3).sum(axis=1)
+    assert (ground[:, 2] > 0.1 * weight).any()
+    assert abs(found[:, 0]).max() < 0.05 * weight.max()
+    assert abs(found[:, 1:]).max() > 0.05 * weight.min()
+
+
+def test_a_fixed_root_carries_the_weight_at_rest(rng):
+    robot = walker(rng, floating=False, actuators={"a": IdealPDActuatorCfg(".*", stiffness=0.0, damping=0.0)})
+    robot.write_joint_state_to_sim(0.0, 0.0)
+    robot.write_joint_friction_to_sim(1e4)
+    for _ in range(3):
+        robot.write_data_to_sim()
+        robot.sim.step()
+    d = robot.data
+    turn = rotation(numbers(d.root_quat_w))
+    force = np.einsum("nij,nj->ni", turn, numbers(d.body_incoming_joint_wrench_b)[:, 0, :3])
+    weight = 9.81 * numbers(d.body_mass).sum(axis=1)
+    np.testing.assert_allclose(force, np.stack([0 * weight, 0 * weight, weight], 1), atol=0.02)
+    # the torque about the root's anchor is that of the weights at the centres of mass
+    arms = numbers(d.body_com_pos_w) - numbers(d.root_pos_w)[:, None]
+    torque = np.cross(arms, [0, 0, 9.81] * numbers(d.body_mass)[..., None]).sum(axis=1)
+    found = np.einsum("nij,nj->ni", turn, numbers(d.body_incoming_joint_wrench_b)[:, 0, 3:])
+    np.testing.assert_allclose(found, torque, atol=0.02)

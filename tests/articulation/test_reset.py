@@ -1,0 +1,109 @@
+"""Reset of instances: state, buffers, actuators, wrenches; other worlds keep every bit."""
+
+import numpy as np
+import pytest
+
+from newton_like.articulation import DelayedPDActuatorCfg
+from tests.articulation.robots import WORLDS, numbers, random_states, walker
+
+DELAYED = {"legs": DelayedPDActuatorCfg(".*", stiffness=20.0, damping=1.0, effort_limit=5.0, min_delay=1, max_delay=3)}
+
+
+def play(robot, rng, steps: int = 6) -> None:
+    for _ in range(steps):
+        robot.set_joint_position_target(rng.normal(size=(WORLDS, 4)))
+        robot.set_external_force_and_torque(rng.normal(size=3), None, body_ids=[1])
+        robot.write_data_to_sim()
+        robot.sim.step()
+
+
+def test_reset_to_defaults_and_a_copy_of_the_first_episode(rng):
+    """After a reset, the same commands give the bits of the first episode, but for delays that are drawn again."""
+    robot = walker(
+        rng, actuators={"legs": DelayedPDActuatorCfg(".*", stiffness=20.0, damping=1.0, min_delay=2, max_delay=2)}
+    )
+    robot.reset_to()
+    seed = int(rng.integers(1 << 30))
+    play(robot, np.random.default_rng(seed))
+    first = robot.sim.state.joint_q.numpy().copy()
+    play(robot, rng)
+    robot.reset_to()
+    np.testing.assert_allclose(numbers(robot.data.root_state_w), numbers(robot.data.default_root_state), atol=1e-6)
+    np.testing.assert_array_equal(robot.data.joint_pos.numpy(), robot.data.default_joint_pos.numpy())
+    assert not robot.data.joint_acc.numpy().any() and not robot.data.computed_torque.numpy().any()
+    play(robot, np.random.default_rng(seed))
+    np.testing.assert_array_equal(robot.sim.state.joint_q.numpy(), first)
+
+
+@pytest.mark.parametrize(
+    "frame, name", [("state", "root_state_w"), ("link", "root_link_state_w"), ("com", "root_com_state_w")]
+)
+def test_reset_of_some_leaves_others(rng, frame, name):
+    robot = walker(rng, actuators=DELAYED)
+    play(robot, rng)
+    chosen, others = [1, 4], [0, 2, 3]
+    state = robot.sim.state
+    before = {
+        n: getattr(state, n).numpy().reshape(WORLDS, -1).copy() for n in ("joint_q", "joint_qd", "joint_qdd", "body_f")
+    }
+    delays = robot.actuators["legs"].delay.copy()
+    targets = robot.data.joint_pos_target.numpy().copy()
+    root, q, qd = random_states(rng, 2), rng.normal(size=(2, 4)), rng.normal(size=(2, 4))
+    robot.reset_to(chosen, root, q, qd, frame=frame)
+    found = numbers(getattr(robot.data, name))[chosen]
+    found[:, 3:7] *= np.sign(np.einsum("ni,ni->n", found[:, 3:7], root[:, 3:7]))[:, None]
+    np.testing.assert_allclose(found, root, atol=1e-5)
+    np.testing.assert_allclose(numbers(robot.data.joint_pos)[chosen], q, rtol=1e-6)
+    np.testing.assert_allclose(numbers(robot.data.joint_vel)[chosen], qd, rtol=1e-6)
+    for n, old in before.items():
+        np.testing.assert_array_equal(getattr(state, n).numpy().reshape(WORLDS, -1)[others], old[others])
+    np.testing.assert_array_equal(robot.actuators["legs"].delay[others], delays[others])
+    np.testing.assert_array_equal(robot.data.joint_pos_target.numpy()[others], targets[others])
+    np.testing.assert_array_equal(
+        robot.data.joint_pos_target.numpy()[chosen], robot.data.default_joint_pos.numpy()[chosen]
+    )
+    robot.write_data_to_sim()
+    pressed = state.body_f.numpy().reshape(WORLDS, -1)
+    assert not pressed[chosen].any() and pressed[others].any()
+
+
+def test_a_world_that_went_nan_comes_back(rng):
+    robot, other = (walker(np.random.default_rng(7), actuators=DELAYED) for _ in range(2))
+    for each in (robot, other):
+        each.reset_to()
+    view = robot.data.joint_pos_target.numpy()
+    view[2] = np.nan
+    for each in (robot, other):
+        for _ in range(5):
+            each.write_data_to_sim()
+            each.sim.step()
+    assert np.isnan(robot.data.joint_pos.numpy()[2]).any()
+    # data of other worlds are as if nothing had happened
+    for name in ("root_state_w", "body_com_acc_w", "joint_acc"):
+        np.testing.assert_array_equal(
+            getattr(robot.data, name).numpy()[[0, 1, 3, 4]], getattr(other.data, name).numpy()[[0, 1, 3, 4]]
+        )
+    for each in (robot, other):
+        each.reset_to([2])
+        for _ in range(5):
+            each.write_data_to_sim()
+            each.sim.step()
+    assert robot.sim.solver.check(robot.sim.state).all()
+    assert np.isfinite(robot.data.body_com_acc_w.numpy()).all()
+    np.testing.assert_array_equal(
+        robot.data.joint_pos.numpy()[[0, 1, 3, 4]], other.data.joint_pos.numpy()[[0, 1, 3, 4]]
+    )
+
+
+def test_reset_of_no_instance_changes_nothing(rng):
+    robot = walker(rng, actuators=DELAYED)
+    play(robot, rng)
+    q, delays = robot.sim.state.joint_q.numpy().copy(), robot.actuators["legs"].delay.copy()
+    robot.reset([])
+    robot.reset_to(np.zeros(WORLDS, dtype=bool))
+    np.testing.assert_array_equal(robot.sim.state.joint_q.numpy(), q)
+    np.testing.assert_array_equal(robot.actuators["legs"].delay, delays)
+    with pytest.raises(IndexError, match="index 9 does not exist"):
+        robot.reset([9])
+    with pytest.raises(ValueError, match="frame 'body'"):
+        robot.reset_to(frame="body")

@@ -1,0 +1,152 @@
+"""Several assets of the same worlds: rigid objects, collections, origins, one loop with decimation."""
+
+import numpy as np
+import pytest
+
+import newton_like as nl
+from newton_like.articulation import (
+    Articulation,
+    ImplicitActuatorCfg,
+    InteractiveScene,
+    RigidObject,
+    RigidObjectCollection,
+    SimulationContext,
+)
+from tests.articulation.robots import add_robot, numbers, random_inertia, random_states, rotation
+
+WORLDS = 6
+
+
+def add_body(builder: nl.ModelBuilder, rng, label: str) -> None:
+    body = builder.add_link(mass=1.5, com=rng.uniform(-0.1, 0.1, 3), inertia=random_inertia(rng), label=f"{label}/body")
+    builder.add_articulation([builder.add_joint_free(body, label=f"{label}/free")], label=label)
+
+
+@pytest.fixture
+def scene(rng) -> InteractiveScene:
+    one = nl.ModelBuilder()
+    add_robot(one, rng)
+    for label in ("cube", "ball", "stick"):
+        add_body(one, rng, label)
+    scene = InteractiveScene.replicate(
+        one, WORLDS, env_spacing=3.0, device="cpu", dt=1 / 240, decimation=4, evaluator="general"
+    )
+    scene.add(
+        "robot",
+        Articulation(scene.sim, "walker", actuators={"legs": ImplicitActuatorCfg(".*", stiffness=10.0, damping=1.0)}),
+    )
+    scene.add("cube", RigidObject(scene.sim, "cube"))
+    scene.add("others", RigidObjectCollection(scene.sim, {"ball": "ball", "stick": "stick"}))
+    return scene
+
+
+def test_origins_are_those_of_the_worlds(scene):
+    origins = numbers(scene.env_origins)
+    steps = numbers(scene["robot"].data.root_pos_w)
+    np.testing.assert_allclose(steps - steps[:1], origins - origins[:1], atol=1e-6)
+    gaps = np.linalg.norm(origins[:, None] - origins, axis=-1)[~np.eye(WORLDS, dtype=bool)]
+    assert gaps.min() == pytest.approx(3.0)
+
+
+def test_a_step_of_the_environment_is_its_physics_steps(scene, rng):
+    """With decimation, and with the same steps by hand."""
+    sim, robot = scene.sim, scene["robot"]
+    robot.set_joint_position_target(rng.normal(size=(WORLDS, 4)))
+    start = scene.get_state()
+    sim.advance(scene)
+    after = scene.get_state()
+    assert sim.time == pytest.approx(4 / 240)
+    scene.reset_to(start)
+    robot.set_joint_position_target(robot.data.joint_pos_target)
+    by_hand = robot.data.joint_pos_target.numpy().copy()
+    assert not by_hand.any()  # a reset clears commands
+    again = scene.get_state()
+    for name in ("root_pose", "joint_position"):
+        np.testing.assert_allclose(
+            again["articulation"]["robot"][name], start["articulation"]["robot"][name], atol=1e-6
+        )
+    assert not np.array_equal(
+        after["articulation"]["robot"]["joint_position"], start["articulation"]["robot"]["joint_position"]
+    )
+
+
+def test_free_bodies_fall_under_gravity_and_forces(scene):
+    """Closed form: the centre of mass of each body has the acceleration g + F / m, whatever else is in its world."""
+    sim, cube, others = scene.sim, scene["cube"], scene["others"]
+    force = np.array([3.0, 0.0, 1.5])
+    cube.set_external_force_and_torque(force, None, is_global=True)
+    others.set_external_force_and_torque(np.stack([force, 0 * force]), None, is_global=True)
+    before = [numbers(cube.data.root_com_pos_w), numbers(others.data.object_com_pos_w)]
+    for _ in range(6):
+        sim.advance(scene)
+    t, g = sim.time, np.array([0.0, 0.0, -9.81])
+    fallen = numbers(cube.data.root_com_pos_w) - before[0]
+    np.testing.assert_allclose(fallen, np.tile(0.5 * (g + force / 1.5) * t * t, (WORLDS, 1)), atol=2e-4)
+    moved = numbers(others.data.object_com_pos_w) - before[1]
+    np.testing.assert_allclose(moved[:, 0], np.tile(0.5 * (g + force / 1.5) * t * t, (WORLDS, 1)), atol=2e-4)
+    np.testing.assert_allclose(moved[:, 1], np.tile(0.5 * g * t * t, (WORLDS, 1)), atol=2e-4)
+    np.testing.assert_allclose(
+        numbers(cube.data.body_com_acc_w)[:, 0, :3], np.tile(g + force / 1.5, (WORLDS, 1)), atol=1e-3
+    )
+    assert others.data.object_acc_w.shape == (WORLDS, 2, 6)
+
+
+def test_objects_of_a_collection_are_written_apart(scene, rng):
+    others = scene["others"]
+    states = random_states(rng, 2)[:, None]
+    before = numbers(others.data.object_link_state_w)
+    others.write_object_link_state_to_sim(states, env_ids=[1, 4], object_ids=[1])
+    found = numbers(others.data.object_link_state_w)
+    np.testing.assert_allclose(rotation(found[[1, 4], 1, 3:7]), rotation(states[:, 0, 3:7]), atol=1e-5)
+    np.testing.assert_allclose(
+        found[[1, 4], 1][:, [0, 1, 2, *range(7, 13)]], states[:, 0][:, [0, 1, 2, *range(7, 13)]], atol=1e-5
+    )
+    found[[1, 4], 1] = before[[1, 4], 1]
+    np.testing.assert_array_equal(found, before)
+    assert others.find_objects("b.*") == ([0], ["ball"])
+    np.testing.assert_array_equal(
+        others.data.object_quat_w_wxyz.numpy(), others.data.object_quat_w.numpy()[..., [3, 0, 1, 2]]
+    )
+    others.reset_to([1], [1])
+    np.testing.assert_allclose(
+        numbers(others.data.object_state_w)[1], numbers(others.data.default_object_state)[1], atol=1e-6
+    )
+
+
+def test_states_relative_to_origins_move_with_them(scene, rng):
+    state = scene.get_state(is_relative=True)
+    chosen = [0, 5]
+    swapped = {
+        kind: {name: {k: v[[5, 0]] for k, v in numbers_.items()} for name, numbers_ in assets.items()}
+        for kind, assets in state.items()
+    }
+    scene.reset_to(swapped, chosen, is_relative=True)
+    after = scene.get_state(is_relative=True)
+    for kind, assets in after.items():
+        for name, found in assets.items():
+            for key, value in found.items():
+                np.testing.assert_allclose(value[chosen], state[kind][name][key][[5, 0]], atol=2e-6)
+                np.testing.assert_array_equal(value[1:5], state[kind][name][key][1:5])
+
+
+def test_assets_of_one_model_share_a_context(scene):
+    model = scene.sim.model
+    assert Articulation(model, "walker").sim is scene.sim is RigidObject(model, "cube").sim
+    assert SimulationContext.of(model) is scene.sim
+
+
+def test_bad_scenes_are_named(scene):
+    with pytest.raises(KeyError, match="no asset 'robo'; did you mean 'robot'"):
+        scene["robo"]
+    with pytest.raises(ValueError, match="already has an asset 'cube'"):
+        scene.add("cube", scene["cube"])
+    with pytest.raises(TypeError, match="asset 'x' must be an Articulation"):
+        scene.add("x", 3)
+    with pytest.raises(ValueError, match="'walker' has 5 bodies"):
+        RigidObject(scene.sim, "walker")
+    with pytest.raises(ValueError, match="matches 2 articulations in each world"):
+        RigidObject(scene.sim, ["cube", "ball"])
+    with pytest.raises(ValueError, match="at least one object"):
+        RigidObjectCollection(scene.sim, {})
+    with pytest.raises(ValueError, match="dt"):
+        SimulationContext(scene.sim.model, dt=0.0)

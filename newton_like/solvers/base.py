@@ -121,6 +121,9 @@ class SolverBase:
 
     supports: frozenset[str] = frozenset()
 
+    _reduced = True
+    """Whether the solver inverts the inertia of joint coordinates, so that each joint must move inertia."""
+
     _complete = False
     """Whether all attributes exist, so that others are refused; a class that sets it leaves its subclasses free."""
 
@@ -133,8 +136,9 @@ class SolverBase:
         _check_flags(model)
         check_masses(model)
         check_shape_types(model)
-        refuse_singular(model, type(self).__name__)
-        warn_near_singular(model, type(self).__name__, stacklevel=4)
+        if self._reduced:
+            refuse_singular(model, type(self).__name__)
+            warn_near_singular(model, type(self).__name__, stacklevel=4)
         self._version, self._enabled = model.version, Accepted()
         self._chosen = self._sick = self._control = self._armature_matters = None
         # whether the copy of the initial control is older than an edit
@@ -269,7 +273,7 @@ class SolverBase:
                 check_masses(self.model)
             if lean > seen:
                 self._armature_matters = None
-        if max(edits.last[g] for g in (BODIES, GAINS, JOINTS)) > seen:
+        if self._reduced and max(edits.last[g] for g in (BODIES, GAINS, JOINTS)) > seen:
             if self._armature_matters is None:
                 # no robot without lean bodies depends on its armature
                 self._armature_matters = bool(edits.lean.numpy().any()) and armature_matters(self.model)

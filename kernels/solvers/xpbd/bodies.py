@@ -103,6 +103,12 @@ def body_program(m: types.SimpleNamespace) -> dict:
         body_put_vec(B, r, SPIN, m.fma3(m.sub3(after, w), dynamic, w))
 
     @m.func
+    def body_swing(B: wp.array[real], r: BodyRef, q: m.Quat, w: m.Vec3) -> m.Vec3:
+        """The angular acceleration of free motion (Euler's equation)."""
+        momentum = m.turned_apply(body_sym(B, r, BODY_INERTIA), m.quat_to_matrix(q), w)
+        return m.sym_apply(body_sym(B, r, INVERSE_INERTIA), m.cross(momentum, w))
+
+    @m.func
     def body_open(B: wp.array[real], r: BodyRef):
         """Computes the inverse inertia in world axes."""
         inverse = m.sym_rotate(body_sym(B, r, BODY_INVERSE), m.quat_to_matrix(body_turn(B, r, QUAT)))

@@ -22,7 +22,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
     class Joints:
         """Joints in blocks, and what drives them.
 
-        blocks: see `newton_like.kernels.solvers.xpbd.joints`; parent, child, dof, coordinate: slots and indices of each joint.
+        blocks: see `newton_like.kernels.solvers.xpbd.joints`; parent, child, dof, coordinate: slots and indices of each joint; rotors: whether
+        some joint has an armature; acting: whether something acts along degrees of freedom.
         """
 
         blocks: wp.array2d[int]
@@ -37,6 +38,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         target_qd: wp.array[real]
         joint_f: wp.array[real]
         joint_act: wp.array[real]
+        rotors: int
+        acting: int
 
     @m.func
     def of_joint(J: Joints, b: int, i: int) -> lane:
@@ -54,6 +57,24 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         return m.dot(d, u)
 
     @m.func
+    def slide_rate(J: Joints, at: int, row: int, va: Vec3, wa: Vec3, vb: Vec3, wb: Vec3, swing_a: Vec3, swing_b: Vec3) -> lane:
+        """The rate of the velocity along a row of translation while both bodies move freely: its direction is fixed in the parent."""
+        d = m.get3(J.work, at + ROWS + 3 * row, 0)
+        rb = m.get3(J.work, at + CHILD_ARM, 0)
+        turn = m.cross(wb, rb)
+        point = m.add3(vb, turn)
+        apart = m.sub3(point, m.cross_plus(wa, m.get3(J.work, at + PARENT_ARM, 0), va))
+        bend = m.cross_plus(swing_b, rb, m.sub3(m.cross(wb, turn), m.cross(wa, m.sub3(point, va))))
+        bend = m.sub3(bend, m.cross(swing_a, m.get3(J.work, at + PARENT_ARM, 0)))
+        return m.dot_plus(m.cross(wa, d), apart, m.dot(d, bend))
+
+    @m.func
+    def turn_rate(J: Joints, at: int, row: int, spin: Vec3, wa: Vec3, wb: Vec3, swing: Vec3) -> lane:
+        """The same along a row of rotation, whose direction turns with the angular velocity `spin`."""
+        d = m.get3(J.work, at + ROWS + 3 * row, 0)
+        return m.dot_plus(m.cross(spin, d), m.sub3(wb, wa), m.dot(d, swing))
+
+    @m.func
     def nearest_turn(angle: lane, reference: lane) -> lane:
         """The angle plus the full turns that bring it nearest to the reference."""
         turn = m.fill(real(6.283185307179586))
@@ -62,8 +83,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def put_acts(J: Joints, b: int, row: int, dof: int, ids: ints, u: lane, q: lane, lack: lane, strain: lane, h: real, push_speed: real):
-        """Stores what acts along a free row: u and q are its velocity and position, `lack` the way to the target, `strain` that from the rest
-        position."""
+        """Stores what acts along a free row: u is the velocity of its rotor, q its position, `lack` the way to the target, `strain` that from
+        the rest position."""
         c = b * JOINT_NUMBERS + DOFS_AT + DOF_NUMBERS * dof
         at = b * JOINT_WORK + ACTS + ACT_NUMBERS * dof
         P = J.numbers
@@ -94,8 +115,6 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         speed = m.get(P, c + SPEED, 0)
         m.put(J.work, at + LEAST_SPEED, 0, m.smaller(speed, m.larger(least, m.neg(speed))))
         m.put(J.work, at + MOST_SPEED, 0, m.larger(m.neg(speed), m.smaller(most, speed)))
-        m.put(J.work, b * JOINT_WORK + IMPULSE + dof, 0, zero)
-
     @m.func
     def joint_prepare(J: Joints, b: int, B: wp.array[real], body_at: int, stride: int, h: real, push_speed: real):
         """Computes rows, factor and forces of block b from poses and velocities of bodies."""
@@ -126,6 +145,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         ids = m.listed(J.dof, start, width, 0)
         cs = m.listed(J.coordinate, start, width, 0)
         zero = m.fill(real(0.0))
+        dt = m.fill(h)
         if kind == DISTANCE:
             length = m.sqrt(m.dot(gap, gap))
             tiny = m.fill(real(1.0e-9))
@@ -146,8 +166,16 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             m.joint_rows(J.work, at, kind, linear, angular, frame, turn, r, sl, sa)
             locked = 6 - linear - angular
             m.factor_rows(J.work, at, 6, 3 - linear, locked, locked + linear, ia, ib, mass)
+            # angular accelerations of free motion
+            swing_a = m.zero3()
+            swing_b = m.zero3()
+            if J.rotors != 0:
+                swing_a = m.body_swing(B, A, qa, wa)
+                swing_b = m.body_swing(B, C, qb, wb)
             for i in range(linear):
                 u = row_speed(J, at, locked + i, False, va, wa, vb, wb)
+                # a rotor has the velocity of the sub-step before
+                u = m.fnma(dt, slide_rate(J, at, locked + i, va, wa, vb, wb, swing_a, swing_b), u)
                 x = m.dot(m.get3(J.work, at + ROWS + 3 * (locked + i), 0), gap)
                 lack = m.sub(m.fetch(J.target_q, i, -1, cs), x)
                 strain = m.sub(x, of_joint(J, b, DOFS_AT + DOF_NUMBERS * i + REST))
@@ -200,6 +228,10 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             for i in range(angular):
                 row = locked + linear + i
                 u = row_speed(J, at, row, True, va, wa, vb, wb)
+                spin = wa
+                if i == 1:
+                    spin = wb
+                u = m.fnma(dt, turn_rate(J, at, row, spin, wa, wb, m.sub3(swing_b, swing_a)), u)
                 angle = turns.x
                 lack = lacks.x
                 strain = strains.x
@@ -228,6 +260,46 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         if i != j:
             last = m.get(W, row + j, 0)
         return m.fma(last, root, a)
+
+    @m.func
+    def reduce_locked(W: m.memory, at: int, locked: int, rows: int):
+        """right <- right minus what the impulses of the free rows do to the locked ones, in the factor's axes."""
+        for k in range(locked):
+            y = m.get(W, at + RIGHT + k, 0)
+            for i in range(locked, rows):
+                y = m.fnma(m.get(W, at + FACTOR + i * (i + 1) // 2 + k, 0), m.get(W, at + PARENT_TURNS + i, 0), y)
+            m.put(W, at + RIGHT + k, 0, y)
+
+    @m.func
+    def apply_rows(
+        J: Joints, b: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, kind: int, linear: int, locked: int, rows: int, free_turns: int,
+        dt: lane,
+    ):  # fmt: skip
+        """Finds the impulses of the locked rows, and applies those of all rows to both bodies."""
+        at = b * JOINT_WORK
+        W = J.work
+        for back in range(locked):
+            i = locked - 1 - back
+            y = m.get(W, at + RIGHT + i, 0)
+            for k in range(i + 1, locked):
+                y = m.fnma(m.get(W, at + FACTOR + k * (k + 1) // 2 + i, 0), m.get(W, at + PARENT_TURNS + k, 0), y)
+            m.put(W, at + PARENT_TURNS + i, 0, m.mul(y, m.get(W, at + FACTOR + i * (i + 1) // 2 + i, 0)))
+        p = m.zero3()
+        turn = m.zero3()
+        for i in range(rows):
+            d = m.get3(W, at + ROWS + 3 * i, 0)
+            x = m.get(W, at + PARENT_TURNS + i, 0)
+            turns = (i >= 3 - linear and i < locked) or i >= free_turns
+            if kind == DISTANCE:
+                turns = False
+            if turns:
+                turn = m.fma3(d, x, turn)
+            else:
+                p = m.fma3(d, x, p)
+        own = m.cross_plus(m.get3(W, at + CHILD_ARM, 0), p, turn)
+        other = m.cross_plus(m.get3(W, at + PARENT_ARM, 0), p, turn)
+        m.body_push(B, C, p, own, dt, 1)
+        m.body_push(B, A, m.neg3(p), m.neg3(other), dt, 1)
 
     @m.func
     def joint_solve(J: Joints, b: int, B: wp.array[real], body_at: int, stride: int, h: real):
@@ -293,33 +365,36 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                     for j in range(locked, rows):
                         share = free_factor(W, at, wp.max(i, j), wp.min(i, j), locked)
                         m.put(W, at + RIGHT + j, 0, m.fma(share, change, m.get(W, at + RIGHT + j, 0)))
+            reduce_locked(W, at, locked, rows)
+        apply_rows(J, b, B, A, C, kind, linear, locked, rows, free_turns, dt)
+
+    @m.func
+    def joint_start(J: Joints, b: int, B: wp.array[real], body_at: int, stride: int, h: real, scale: real):
+        """Applies the impulses of free rows of the sub-step before, times `scale`, and those of the locked rows that follow from them."""
+        kind = J.blocks[b, KIND]
+        linear = J.blocks[b, LINEAR]
+        angular = J.blocks[b, ANGULAR]
+        start = b * width
+        A = m.body_ref(body_at, stride, J.blocks[b, PARENT_RUN], m.listed(J.parent, start, width, 0))
+        C = m.body_ref(body_at, stride, J.blocks[b, CHILD_RUN], m.listed(J.child, start, width, 0))
+        at = b * JOINT_WORK
+        W = J.work
+        locked = 6 - linear - angular
+        rows = int(6)
+        free_turns = locked + linear
+        if kind == DISTANCE:
+            locked = 0
+            rows = 1
+            free_turns = 6
+        if rows > locked:
             for k in range(locked):
-                y = m.get(W, at + RIGHT + k, 0)
-                for i in range(locked, rows):
-                    y = m.fnma(m.get(W, at + FACTOR + i * (i + 1) // 2 + k, 0), m.get(W, at + PARENT_TURNS + i, 0), y)
-                m.put(W, at + RIGHT + k, 0, y)
-        for back in range(locked):
-            i = locked - 1 - back
-            y = m.get(W, at + RIGHT + i, 0)
-            for k in range(i + 1, locked):
-                y = m.fnma(m.get(W, at + FACTOR + k * (k + 1) // 2 + i, 0), m.get(W, at + PARENT_TURNS + k, 0), y)
-            m.put(W, at + PARENT_TURNS + i, 0, m.mul(y, m.get(W, at + FACTOR + i * (i + 1) // 2 + i, 0)))
-        p = m.zero3()
-        turn = m.zero3()
-        for i in range(rows):
-            d = m.get3(W, at + ROWS + 3 * i, 0)
-            x = m.get(W, at + PARENT_TURNS + i, 0)
-            turns = (i >= 3 - linear and i < locked) or i >= free_turns
-            if kind == DISTANCE:
-                turns = False
-            if turns:
-                turn = m.fma3(d, x, turn)
-            else:
-                p = m.fma3(d, x, p)
-        own = m.cross_plus(m.get3(W, at + CHILD_ARM, 0), p, turn)
-        other = m.cross_plus(m.get3(W, at + PARENT_ARM, 0), p, turn)
-        m.body_push(B, C, p, own, dt, 1)
-        m.body_push(B, A, m.neg3(p), m.neg3(other), dt, 1)
+                m.put(W, at + RIGHT + k, 0, m.fill(real(0.0)))
+            for i in range(locked, rows):
+                x = m.mul(m.fill(scale), m.get(W, at + IMPULSE + i - locked, 0))
+                m.put(W, at + IMPULSE + i - locked, 0, x)
+                m.put(W, at + PARENT_TURNS + i, 0, x)
+            reduce_locked(W, at, locked, rows)
+            apply_rows(J, b, B, A, C, kind, linear, locked, rows, free_turns, m.fill(h))
 
     return {
         name: value for name, value in locals().items() if name not in ("m", "real", "lane", "ints", "Vec3", "width")

@@ -18,7 +18,7 @@ from newton_like.kernels.solvers.xpbd.bodies import (
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS, contact_program
 from newton_like.kernels.solvers.xpbd.joint_solve import joint_solve_program
-from newton_like.kernels.solvers.xpbd.joints import joint_program
+from newton_like.kernels.solvers.xpbd.joints import IMPULSE, joint_program
 from newton_like.kernels.solvers.xpbd.order import (
     BODY_AT, COLOURS, DUMMY, FIRST_BLOCK, FIRST_SLOT, LAST_BLOCK, SLOTS, order_kernels,
 )  # fmt: skip
@@ -80,6 +80,7 @@ def step_kernel(width: int, real):
         push_speed: real
         rebound_speed: real
         spin_share: real
+        impulse_scale: real
 
     @wp.func
     def put3(numbers: wp.array[real], at: int, stride: int, i: int, x: vec3):
@@ -237,6 +238,12 @@ def step_kernel(width: int, real):
                 sweep_contacts(0, N, c, K, B, at, stride, h, ahead, o)
             for i in range(blocks):
                 m.body_kick(B, m.body_ref(at, stride, i * width, m.counted(i * width)), whole)
+            if J.acting != 0:
+                scale = real(1.0)
+                if sub == 0:
+                    scale = o.impulse_scale
+                for b in range(begin, behind):
+                    m.joint_start(J, b, B, at, stride, h, scale)
             if o.contacts != 0:
                 sweep_contacts(1, N, c, K, B, at, stride, h, ahead, o)
             for _sweep in range(o.iterations):
@@ -257,6 +264,21 @@ def step_kernel(width: int, real):
             keep_contacts(N, c, K.at, K.room, h, numbers)
 
     return step, Bodies, Joints, Listed, Settings
+
+
+@cache
+def forget_kernel(real):
+    """Kernel over blocks and lanes: sets the kept impulses of joints in chosen worlds to zero."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def forget_joints(world: wp.array2d[int], mask: wp.array[bool], work: wp.array3d[real]):
+        b, k = wp.tid()
+        if world[b, k] >= 0:
+            if mask[world[b, k]]:
+                for i in range(6):
+                    work[b, IMPULSE + i, k] = real(0.0)
+
+    return forget_joints
 
 
 @cache

@@ -65,6 +65,19 @@ def _check_free_joints(model) -> None:
             )
 
 
+def _check_armature(model) -> None:
+    """Joints that turn about three axes have no armature."""
+    dims = model.joint_dof_dim.numpy()
+    owner = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
+    i = _first((model.joint_armature.numpy() > 0.0) & (dims[owner, 1] > 2))
+    if i is not None:
+        k = owner[i]
+        raise ValueError(
+            f"joint '{model.joint_label[k]}' (index {k}) turns about three axes and has an armature, which {SOLVER} does not do; {_ELSE}: set"
+            " joint_armature to 0"
+        )
+
+
 def _check_relations(model) -> None:
     i = _first(model.joint_mimic_joint.numpy() >= 0)
     if i is not None:
@@ -95,6 +108,7 @@ def check_features(model) -> None:
     """Raises ValueError, with the name of the entity, for features that the solver does not have."""
     _check_bodies(model)
     _check_free_joints(model)
+    _check_armature(model)
     _check_relations(model)
     _check_shapes(model)
 

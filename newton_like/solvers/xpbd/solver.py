@@ -16,7 +16,7 @@ from newton_like.kernels.solvers.xpbd.bodies import (
 from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS
 from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
 from newton_like.kernels.solvers.xpbd.order import COLOURS, order_kernels
-from newton_like.kernels.solvers.xpbd.step import maximal_math, step_kernel, turn_kernel
+from newton_like.kernels.solvers.xpbd.step import forget_kernel, maximal_math, step_kernel, turn_kernel
 from newton_like.kinematics import eval_ik
 from newton_like.model.arguments import arrays_of_state, check_row
 from newton_like.model.joint_types import look_up
@@ -185,10 +185,12 @@ class SolverXPBD(SolverBase):
         self._joints = dict(
             blocks=self._array(blocks.table), parent=self._array(blocks.parent), child=self._array(blocks.child),
             dof=self._array(blocks.dof), coordinate=self._array(blocks.coordinate),
+            rotors=int((model.joint_armature.numpy() > 0.0).any()), acting=int(blocks.acting),
             numbers=self._lanes(lanes), work=self._lanes(np.zeros((count * JOINT_WORK, width))),
         )  # fmt: skip
         self._moves = moves
-        self._lists = None
+        self._lists = self._last_length = None
+        self._joint_world = self._array(blocks.world)
         self._recorded.clear()
         self._contact_room = contact_room(model)
         types, first = model.joint_type.numpy(), model.joint_q_start.numpy()
@@ -285,9 +287,15 @@ class SolverXPBD(SolverBase):
         return N
 
     def _forget(self, mask: wp.array) -> None:
+        check_recorded(self.device, "SolverXPBD.reset")
+        if self._joint_world.size:
+            work = self._joints["work"]
+            shape = (self._joint_world.shape[0], JOINT_WORK, self.width)
+            work = wp.array(ptr=work.ptr, dtype=self.model.dtype, shape=shape, device=self.device, copy=False)
+            inputs = [self._joint_world, mask, work]
+            wp.launch(forget_kernel(self.model.dtype), dim=self._joint_world.shape, inputs=inputs, device=self.device)
         if self._lists is None:
             return
-        check_recorded(self.device, "SolverXPBD.reset")
         N = self._structs[2]()
         kept = self._lists["banks"][1 - self._lists["now"]]
         N.shape_body, N.body_world = self._lists["fixed"]["shape_body"], self._lists["fixed"]["body_world"]
@@ -302,11 +310,13 @@ class SolverXPBD(SolverBase):
         o.dt, o.substeps, o.iterations, o.contacts = dt, self.substeps, self.iterations, int(touching)
         o.push_speed, o.rebound_speed = self.max_depenetration_speed, self.restitution_speed
         o.spin_share = math.exp(-self.angular_damping * dt)
+        o.impulse_scale = dt / self.substeps / (self._last_length or dt / self.substeps)
         return o
 
     def _key(self, dt: float, touching: bool) -> tuple:
         return (
             dt, touching, self.substeps, self.iterations, self.max_depenetration_speed, self.restitution_speed, self.angular_damping,
+            self._last_length,
         )  # fmt: skip
 
     def step(self, state_in, state_out, control=None, contacts=None, dt: float = 1.0 / 240.0) -> None:
@@ -404,6 +414,7 @@ class SolverXPBD(SolverBase):
                 command.set_param_by_name("o", options)
             found[0] = settings
         run_shared(found[1][0])
+        self._last_length = dt / self.substeps
         if lists is not None:
             lists["now"] = 1 - lists["now"]
 

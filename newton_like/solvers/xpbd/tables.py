@@ -107,6 +107,7 @@ class Blocks:
         numbers: ``[blocks, JOINT_NUMBERS, width]``.
         wrenches: of joints that leave a body free, by chunks: dof, slot of the child, slot of the parent.
         wrench_start: first of these of each chunk.
+        world: of each lane, -1 for none, ``[blocks, width]``.
     """
 
     table: np.ndarray
@@ -118,21 +119,32 @@ class Blocks:
     numbers: np.ndarray
     wrenches: np.ndarray
     wrench_start: np.ndarray
+    world: np.ndarray
+
+
+    @property
+    def acting(self) -> bool:
+        """Whether something acts along degrees of freedom that keeps its impulse."""
+        kept = (KE, KD, ARMATURE, DAMPING, STIFFNESS, LOSS)
+        columns = [DOFS_AT + DOF_NUMBERS * i + k for i in range(6) for k in kept]
+        ends = [DOFS_AT + DOF_NUMBERS * i for i in range(6)]
+        limited = any((self.numbers[:, at + LOWER] > -0.5 * MAXVAL).any() or (self.numbers[:, at + UPPER] < 0.5 * MAXVAL).any() for at in ends)
+        return limited or bool(self.numbers[:, columns].any())
 
 
 def _colours(pairs: np.ndarray) -> np.ndarray:
-    """The first colour of each pair that no earlier pair with one of its bodies has; bodies -1 do not count."""
-    used: dict[int, set] = {}
+    """One more than the largest colour of earlier pairs with one of the bodies; bodies -1 do not count.
+
+    Passing through the colours in turn is then the same as passing through the pairs in turn: impulses travel from the roots of trees to their
+    leaves in one pass.
+    """
+    last: dict[int, int] = {}
     out = np.zeros(len(pairs), dtype=int)
     for i, pair in enumerate(pairs.tolist()):
-        taken = set().union(*(used.get(k, ()) for k in pair if k >= 0))
-        colour = 0
-        while colour in taken:
-            colour += 1
-        out[i] = colour
+        out[i] = 1 + max((last.get(k, -1) for k in pair if k >= 0), default=-1)
         for k in pair:
             if k >= 0:
-                used.setdefault(k, set()).add(colour)
+                last[k] = out[i]
     return out
 
 
@@ -228,6 +240,7 @@ def make_blocks(model, slots: Slots, width: int) -> Blocks:
     return Blocks(
         table, joint, *(x.astype(np.int32).ravel() for x in (*sides, *starts)), numbers_of(model, joint),
         listed.astype(np.int32), np.searchsorted(wrench_chunk, np.arange(len(slots.chunks) + 1)).astype(np.int32),
+        np.where(joint >= 0, of_world, -1).astype(np.int32),
     )  # fmt: skip
 
 
@@ -307,6 +320,8 @@ def numbers_of(model, joint: np.ndarray) -> np.ndarray:
     out = np.zeros((len(flat), JOINT_NUMBERS))
     for at in (LINEAR_FRAME, PARENT_FRAME, CHILD_FRAME, REST_TURN):
         out[:, at + 3] = 1.0
+    for i in range(6):
+        out[:, DOFS_AT + DOF_NUMBERS * i + LOWER], out[:, DOFS_AT + DOF_NUMBERS * i + UPPER] = -MAXVAL, MAXVAL
     rows = np.flatnonzero(flat >= 0)
     if len(rows):
         _frames(model, out, rows, flat[rows])

@@ -46,9 +46,7 @@ def access_program(m: types.SimpleNamespace) -> dict:
     def deposit_some(array: wp.array[real], at: int, valid: int, x: lane):
         """Writes the first `valid` numbers from `at` on."""
 
-    return dict(
-        ints=ints, listed=listed, counted=counted, fetch=fetch, deposit=deposit, deposit_some=deposit_some
-    )
+    return dict(ints=ints, listed=listed, counted=counted, fetch=fetch, deposit=deposit, deposit_some=deposit_some)
 
 
 def _scalar_access(real) -> dict:
@@ -73,6 +71,4 @@ def _scalar_access(real) -> dict:
     def deposit_some(array: wp.array[real], at: int, valid: int, x: real):
         array[at] = x
 
-    return dict(
-        ints=int, listed=listed, counted=counted, fetch=fetch, deposit=deposit, deposit_some=deposit_some
-    )
+    return dict(ints=int, listed=listed, counted=counted, fetch=fetch, deposit=deposit, deposit_some=deposit_some)

@@ -24,6 +24,7 @@ BODY_NUMBERS = 46
 def body_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: the struct ``BodyRef``, and functions over bodies."""
     real, lane, ints = m.real, m.lane, m.ints
+
     @wp.struct
     class BodyRef:
         """Bodies of lanes: where the first row of the chunk is, the distance of rows, and the slots."""

@@ -1,6 +1,7 @@
 """Contacts between bodies in maximal coordinates: a normal row, and friction in its plane.
 
-The rows stand at the pose in the middle of a sub-step and keep their impulses p from one sub-step to the next. While the surfaces are apart by
+The rows stand at the pose in the middle of a sub-step and keep their impulses p from one sub-step to the next. While the surfaces are
+apart by
 the gap g, the normal velocity is at least -g / h: they touch after the drift at the earliest. Surfaces that overlap have an implicit spring
 with the natural frequency w and damping ratio z of the material; over a step of length h it is
 
@@ -72,7 +73,12 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         ra = m.apply(m.quat_to_matrix(m.body_turn(B, A, QUAT)), vec_of_contact(K, POINT_A, k))
         rb = m.apply(m.quat_to_matrix(m.body_turn(B, C, QUAT)), vec_of_contact(K, POINT_B, k))
         apart = m.sub3(m.body_vec(B, C, POS), m.body_vec(B, A, POS))
-        gap = m.sub(m.dot(n, m.add3(apart, m.sub3(rb, ra))), of_contact(K, MARGINS, k))
+        between = m.add3(apart, m.sub3(rb, ra))
+        gap = m.sub(m.dot(n, between), of_contact(K, MARGINS, k))
+        # impulses act halfway between the points, so that they keep the angular momentum
+        half = m.fill(real(0.5))
+        ra = m.fma3(between, half, ra)
+        rb = m.fnma3(between, half, rb)
         one = m.cross_plus(m.body_vec(B, C, SPIN), rb, m.body_vec(B, C, VEL))
         two = m.cross_plus(m.body_vec(B, A, SPIN), ra, m.body_vec(B, A, VEL))
         contact_put(K, GAP, k, valid, gap)
@@ -96,7 +102,9 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         m.body_push(B, A, m.neg3(p), m.neg3(m.cross(ra, p)), h, ahead)
 
     @m.func
-    def contact_start(K: Touching, k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int):
+    def contact_start(
+        K: Touching, k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int
+    ):
         """Applies the impulses of the sub-step before."""
         A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
         C = m.body_ref(body_at, stride, -1, m.listed(K.body_b, K.first + k, valid, K.dummy))
@@ -117,6 +125,9 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         n = vec_of_contact(K, NORMAL_AT, k)
         ra = vec_of_contact(K, ARM_A, k)
         rb = vec_of_contact(K, ARM_B, k)
+        if relax != 0:
+            # bodies have moved; one point again
+            rb = m.add3(ra, m.sub3(m.body_vec(B, A, POS), m.body_vec(B, C, POS)))
         one = m.cross_plus(m.body_vec(B, C, SPIN), rb, m.body_vec(B, C, VEL))
         two = m.cross_plus(m.body_vec(B, A, SPIN), ra, m.body_vec(B, A, VEL))
         u = m.sub3(one, two)

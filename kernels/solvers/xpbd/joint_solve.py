@@ -3,11 +3,12 @@
 import types
 
 import warp as wp
-from newton_like.kernels.solvers.xpbd.bodies import (
+
+from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     INVERSE_INERTIA, INVERSE_MASS, NEXT_POS, NEXT_QUAT, POS, QUAT, SPIN, VEL,
 )  # fmt: skip
-from newton_like.kernels.solvers.xpbd.joints import (
-    ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, AXES, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, DISTANCE, DOF_NUMBERS,
+from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
+    ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, DISTANCE, DOF_NUMBERS,
     DOFS_AT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LINEAR, LINEAR_FRAME,
     LINEAR_SIGN, LOSS, LOWER, MOST, MOST_SPEED, PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE,
     RECOVERY, REST, REST_TURN, RIGHT, ROWS, SPEED, STICK, STIFFNESS, TURNS, UPPER,
@@ -22,8 +23,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
     class Joints:
         """Joints in blocks, and what drives them.
 
-        blocks: see `newton_like.kernels.solvers.xpbd.joints`; parent, child, dof, coordinate: slots and indices of each joint; rotors: whether
-        some joint has an armature; acting: whether something acts along degrees of freedom.
+        blocks: see `newton_like.kernels.solvers.xpbd.joints`; parent, child, dof, coordinate: slots and indices of each joint; rotors:
+        whether some joint has an armature; acting: whether something acts along degrees of freedom.
         """
 
         blocks: wp.array2d[int]
@@ -57,7 +58,9 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         return m.dot(d, u)
 
     @m.func
-    def slide_rate(J: Joints, at: int, row: int, va: Vec3, wa: Vec3, vb: Vec3, wb: Vec3, swing_a: Vec3, swing_b: Vec3) -> lane:
+    def slide_rate(
+        J: Joints, at: int, row: int, va: Vec3, wa: Vec3, vb: Vec3, wb: Vec3, swing_a: Vec3, swing_b: Vec3
+    ) -> lane:
         """The rate of the velocity along a row of translation while both bodies move freely: its direction is fixed in the parent."""
         d = m.get3(J.work, at + ROWS + 3 * row, 0)
         rb = m.get3(J.work, at + CHILD_ARM, 0)
@@ -82,14 +85,25 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         return m.fma(turn, m.floor(m.add(share, m.fill(real(0.5)))), angle)
 
     @m.func
-    def put_acts(J: Joints, b: int, row: int, dof: int, ids: ints, u: lane, q: lane, lack: lane, strain: lane, h: real, push_speed: real):
-        """Stores what acts along a free row: u is the velocity of its rotor, q its position, `lack` the way to the target, `strain` that from
-        the rest position."""
+    def put_acts(
+        J: Joints,
+        b: int,
+        row: int,
+        dof: int,
+        ids: ints,
+        u: lane,
+        q: lane,
+        lack: lane,
+        strain: lane,
+        h: real,
+        push_speed: real,
+    ):
+        """Stores what acts along a free row: u is the velocity of its rotor, q its position, `lack` the way to the target, `strain` that
+        from the rest position."""
         c = b * JOINT_NUMBERS + DOFS_AT + DOF_NUMBERS * dof
         at = b * JOINT_WORK + ACTS + ACT_NUMBERS * dof
         P = J.numbers
         dt = m.fill(h)
-        one = m.fill(real(1.0))
         zero = m.fill(real(0.0))
         ke = m.get(P, c + KE, 0)
         stiffness = m.get(P, c + STIFFNESS, 0)
@@ -115,6 +129,10 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         speed = m.get(P, c + SPEED, 0)
         m.put(J.work, at + LEAST_SPEED, 0, m.smaller(speed, m.larger(least, m.neg(speed))))
         m.put(J.work, at + MOST_SPEED, 0, m.larger(m.neg(speed), m.smaller(most, speed)))
+        if J.acting == 0:
+            # only joint forces act, which need no start
+            m.put(J.work, b * JOINT_WORK + IMPULSE + dof, 0, zero)
+
     @m.func
     def joint_prepare(J: Joints, b: int, B: wp.array[real], body_at: int, stride: int, h: real, push_speed: real):
         """Computes rows, factor and forces of block b from poses and velocities of bodies."""

@@ -1,6 +1,7 @@
 """Joints between bodies in maximal coordinates, as blocks of six rows.
 
-A joint has a frame on its parent and one on its child. Rows of translations lie along the axes of the parent's frame, rows of rotations along
+A joint has a frame on its parent and one on its child. Rows of translations lie along the axes of the parent's frame, rows of rotations
+along
 the axes about which the joint turns. A row is *locked* or *free*. Locked rows close the pose after the next drift: with the gap C there, the
 velocities change by -C / h (position-based dynamics: Mueller et al. 2020; small sub-steps: Macklin et al. 2019). Free rows are degrees of
 freedom. All impulses of a joint are found together: with the Cholesky factor of J M^-1 JT, locked rows first, the impulses of the locked rows
@@ -17,10 +18,18 @@ through them in turn.
 
 import types
 
-
 # Constants of a joint: places of the frames about the centres of mass, in link axes; orientations of the frames of translations (parent) and
 # of rotations (parent, child) in link axes; signs of the third axes; then those of the degrees of freedom.
-PARENT_AT, CHILD_AT, LINEAR_FRAME, PARENT_FRAME, CHILD_FRAME, LINEAR_SIGN, ANGULAR_SIGN, REST_TURN = 0, 3, 6, 10, 14, 18, 19, 20
+PARENT_AT, CHILD_AT, LINEAR_FRAME, PARENT_FRAME, CHILD_FRAME, LINEAR_SIGN, ANGULAR_SIGN, REST_TURN = (
+    0,
+    3,
+    6,
+    10,
+    14,
+    18,
+    19,
+    20,
+)
 DOFS_AT = 24
 # of a degree of freedom
 (KE, KD, KV, EFFORT, SPEED, LOSS, LOWER, UPPER, ARMATURE, DAMPING, STIFFNESS, REST, CLIP) = range(13)
@@ -60,9 +69,7 @@ def joint_program(m: types.SimpleNamespace) -> dict:
         """The angles of r = Rx Ry Rz."""
         zero = m.fill(real(0.0))
         side = m.sqrt(m.fma(r.y.z, r.y.z, m.mul(r.z.z, r.z.z)))
-        return m.vec(
-            m.atan2(m.sub(zero, r.y.z), r.z.z), m.atan2(r.x.z, side), m.atan2(m.sub(zero, r.x.y), r.x.x)
-        )
+        return m.vec(m.atan2(m.sub(zero, r.y.z), r.z.z), m.atan2(r.x.z, side), m.atan2(m.sub(zero, r.x.y), r.x.x))
 
     @m.func
     def hinge_turn(r: m.Mat33) -> lane:
@@ -85,7 +92,18 @@ def joint_program(m: types.SimpleNamespace) -> dict:
         m.put3(W, at + ROWS + 3 * row, 0, a)
 
     @m.func
-    def joint_rows(W: m.memory, at: int, kind: int, linear: int, angular: int, frame: m.Mat33, turn: m.Mat33, r: m.Mat33, sl: lane, sa: lane):
+    def joint_rows(
+        W: m.memory,
+        at: int,
+        kind: int,
+        linear: int,
+        angular: int,
+        frame: m.Mat33,
+        turn: m.Mat33,
+        r: m.Mat33,
+        sl: lane,
+        sa: lane,
+    ):
         """Stores the directions of all rows: locked translations, locked rotations, free translations, free rotations.
 
         Args:
@@ -157,7 +175,17 @@ def joint_program(m: types.SimpleNamespace) -> dict:
                 m.put(W, out, 0, m.neg(r.x.y))
 
     @m.func
-    def factor_rows(W: m.memory, at: int, n: int, first_angular: int, last_angular: int, first_free: int, ia: m.Sym3, ib: m.Sym3, mass: lane):
+    def factor_rows(
+        W: m.memory,
+        at: int,
+        n: int,
+        first_angular: int,
+        last_angular: int,
+        first_free: int,
+        ia: m.Sym3,
+        ib: m.Sym3,
+        mass: lane,
+    ):
         """Stores the Cholesky factor of J M^-1 JT over n rows. Rows first_angular to last_angular - 1 and those from first_free on turn."""
         ra = m.get3(W, at + PARENT_ARM, 0)
         rb = m.get3(W, at + CHILD_ARM, 0)

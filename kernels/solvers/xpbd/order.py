@@ -1,6 +1,7 @@
 """Which contacts of a list can be solved side by side, and which of them were there in the step before.
 
-Contacts get colours: two contacts of one colour share no body that moves, so that their impulses can be updated at once. Every contact takes
+Contacts get colours: two contacts of one colour share no body that moves, so that their impulses can be updated at once. Every contact
+takes
 the first colour that is free at both of its bodies, in the order of the list; the colours of a world do not depend on other worlds. The last
 colour holds those contacts for which none was free, and these are updated one by one.
 """
@@ -8,8 +9,9 @@ colour holds those contacts for which none was free, and these are updated one b
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.solvers.xpbd.contacts import (
-    BIAS, CONTACT_NUMBERS, GIVE, IMPULSES, LEAK, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND,
+
+from newton_like.kernels.solvers.xpbd.contacts import (  # isort: skip
+    BIAS, GIVE, IMPULSES, LEAK, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND,
 )  # fmt: skip
 
 COLOURS = 64
@@ -281,7 +283,9 @@ def order_kernels(real):
         """Stores the forces on shape 1 of the contacts of chunk c, in world axes, for the next step."""
         for k in range(N.start[c], N.start[c + 1]):
             j = at + k - N.start[c]
-            n = vec3(numbers[j + NORMAL_AT * room], numbers[j + (NORMAL_AT + 1) * room], numbers[j + (NORMAL_AT + 2) * room])
+            n = vec3(
+                numbers[j + NORMAL_AT * room], numbers[j + (NORMAL_AT + 1) * room], numbers[j + (NORMAL_AT + 2) * room]
+            )
             t1 = tangent_of(n)
             t2 = wp.cross(n, t1)
             f = n * numbers[j + IMPULSES * room] + t1 * numbers[j + (IMPULSES + 1) * room]

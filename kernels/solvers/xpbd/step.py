@@ -1,6 +1,7 @@
 """The step of the solver in maximal coordinates.
 
-A chunk is a group of worlds whose bodies stand together in memory. One CPU worker takes a chunk through all sub-steps, while the chunk is in
+A chunk is a group of worlds whose bodies stand together in memory. One CPU worker takes a chunk through all sub-steps, while the chunk is
+in
 its cache; within it, lanes are bodies, joints or contacts of any of its worlds. Joints and contacts are ordered by colours: those of one colour
 share no body that moves. All sums are taken in this order, so that the result of a world does not depend on the others.
 """
@@ -13,13 +14,15 @@ from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.lanes import lane_math
 from newton_like.kernels.simd import compiler_flags
 from newton_like.kernels.solvers.xpbd.access import access_program
-from newton_like.kernels.solvers.xpbd.bodies import (
+
+from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     INVERSE_MASS, POS, PUSH, QUAT, SPIN, TORQUE, VEL, body_program,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS, contact_program
 from newton_like.kernels.solvers.xpbd.joint_solve import joint_solve_program
 from newton_like.kernels.solvers.xpbd.joints import IMPULSE, joint_program
-from newton_like.kernels.solvers.xpbd.order import (
+
+from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
     BODY_AT, COLOURS, DUMMY, FIRST_BLOCK, FIRST_SLOT, LAST_BLOCK, SLOTS, order_kernels,
 )  # fmt: skip
 from newton_like.kernels.spatial import spatial_algebra
@@ -81,6 +84,7 @@ def step_kernel(width: int, real):
         rebound_speed: real
         spin_share: real
         impulse_scale: real
+        kept_share: real
 
     @wp.func
     def put3(numbers: wp.array[real], at: int, stride: int, i: int, x: vec3):
@@ -164,7 +168,16 @@ def step_kernel(width: int, real):
 
     @wp.func
     def sweep_contacts(
-        stage: int, N: Listed, c: int, K: Touching, B: wp.array[real], at: int, stride: int, h: real, ahead: int, o: Settings
+        stage: int,
+        N: Listed,
+        c: int,
+        K: Touching,
+        B: wp.array[real],
+        at: int,
+        stride: int,
+        h: real,
+        ahead: int,
+        o: Settings,
     ):
         """Passes over all contacts of a chunk, colour by colour: 0 prepares them, 1 applies kept impulses, 2 solves, 3 relaxes."""
         for colour in range(COLOURS):
@@ -239,9 +252,9 @@ def step_kernel(width: int, real):
             for i in range(blocks):
                 m.body_kick(B, m.body_ref(at, stride, i * width, m.counted(i * width)), whole)
             if J.acting != 0:
-                scale = real(1.0)
+                scale = o.kept_share
                 if sub == 0:
-                    scale = o.impulse_scale
+                    scale = scale * o.impulse_scale
                 for b in range(begin, behind):
                     m.joint_start(J, b, B, at, stride, h, scale)
             if o.contacts != 0:

@@ -26,7 +26,8 @@ def _check_bodies(model) -> None:
     i = _first(dynamic & (mass <= 0.0))
     if i is not None:
         raise ValueError(
-            f"body '{model.body_label[i]}' (index {i}) has no mass; {SOLVER} moves each body by its own mass: give it mass, or merge it with"
+            f"body '{model.body_label[i]}' (index {i}) has no mass; {SOLVER} moves each body by its own mass: give it"
+            f" mass, or merge it with"
             " collapse_fixed_joints"
         )
     if not len(mass):
@@ -52,7 +53,9 @@ def _check_free_joints(model) -> None:
     mode = model.joint_target_mode.numpy()
     driven = (mode != JointTargetMode.NONE) & (mode != JointTargetMode.EFFORT)
     driven &= (model.joint_target_ke.numpy() > 0.0) | (model.joint_target_kd.numpy() > 0.0)
-    numbers = {name: getattr(model, f"joint_{name}").numpy() > 0.0 for name in ("damping", "stiffness", "friction", "armature")}
+    numbers = {
+        name: getattr(model, f"joint_{name}").numpy() > 0.0 for name in ("damping", "stiffness", "friction", "armature")
+    }
     numbers["velocity_limit"] = model.joint_velocity_limit.numpy() < NO_SPEED
     numbers["drive"] = driven
     for name, wrong in numbers.items():
@@ -81,16 +84,22 @@ def _check_armature(model) -> None:
 def _check_relations(model) -> None:
     i = _first(model.joint_mimic_joint.numpy() >= 0)
     if i is not None:
-        raise ValueError(f"joint '{model.joint_label[i]}' (index {i}) mimics another one, which {SOLVER} does not do; {_ELSE}")
+        raise ValueError(
+            f"joint '{model.joint_label[i]}' (index {i}) mimics another one, which {SOLVER} does not do; {_ELSE}"
+        )
     rows = equalities_of(model)
     if rows is not None and any(len(x) for x in rows.values()):
-        raise ValueError(f"the model has equality constraints (mujoco:equality_constraint), which {SOLVER} does not do; {_ELSE}")
+        raise ValueError(
+            f"the model has equality constraints (mujoco:equality_constraint), which {SOLVER} does not do; {_ELSE}"
+        )
     if has_contact_settings(model):
         settings = settings_of(model)
         for name in ("contact_rules", "limit_rules"):
             i = _first(np.asarray(settings.get(name, np.zeros(0))) != 0)
             if i is not None:
-                raise ValueError(f"mujoco:{name} of index {i} states softness or friction of MuJoCo, which {SOLVER} does not do; {_ELSE}")
+                raise ValueError(
+                    f"mujoco:{name} of index {i} states softness or friction of MuJoCo, which {SOLVER} does not do; {_ELSE}"
+                )
     if "mujoco:gravcomp" in model.custom_attributes and (model.mujoco.gravcomp.numpy() != 0.0).any():
         raise ValueError(f"mujoco:gravcomp takes weight from bodies, which {SOLVER} does not do; {_ELSE}")
 

@@ -10,7 +10,8 @@ import warp as wp
 from newton_like.arrays import active_tape, check_recorded, flat
 from newton_like.coercion import as_count, as_flag, as_number
 from newton_like.collision.pipeline import check_contacts, collide
-from newton_like.kernels.solvers.xpbd.bodies import (
+
+from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     BODY_INERTIA, BODY_INVERSE, BODY_NUMBERS, DYNAMIC, INVERSE_MASS, QUAT,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS
@@ -18,7 +19,7 @@ from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
 from newton_like.kernels.solvers.xpbd.order import COLOURS, order_kernels
 from newton_like.kernels.solvers.xpbd.step import forget_kernel, maximal_math, step_kernel, turn_kernel
 from newton_like.kinematics import eval_ik
-from newton_like.model.arguments import arrays_of_state, check_row
+from newton_like.model.arguments import arrays_of_state, check_made_by, check_row
 from newton_like.model.joint_types import look_up
 from newton_like.model.model import contact_room
 from newton_like.options import ANY, OneOf, check_option
@@ -31,6 +32,8 @@ from newton_like.threads import Command, compiling, cut, run_shared, worker_coun
 from newton_like.types import BodyFlags, warp_types
 
 _RECORDED = 16
+KEPT = 0.8
+"""Share of the impulses of degrees of freedom that a sub-step starts from; with a single iteration larger shares are unstable."""
 _OWN = (
     "iterations", "substeps", "restitution_speed", "max_depenetration_speed", "angular_damping", "enable_restitution", "update_joints",
     "unsupported_contacts", "width", "threads",
@@ -84,7 +87,8 @@ class SolverXPBD(SolverBase):
     full turns of angles. With `update_joints`, ``joint_q`` and ``joint_qd`` of ``state_out`` are computed by
     :func:`newton_like.eval_ik`, with angles that count turns; those of loop joints keep their values.
 
-    All joint types are supported, in trees and in loops, between any two bodies of a world: anchors, limits of position and velocity, drives
+    All joint types are supported, in trees and in loops, between any two bodies of a world: anchors, limits of position and velocity,
+    drives
     (implicit, with effort limits), springs, damping, dry friction, armature and ``joint_f``. Internal impulses keep linear and angular
     momentum up to rounding and up to the gaps of joints. A kinematic body keeps the velocity ``body_qd`` of ``state_in``, and its pose is
     integrated from it.
@@ -260,7 +264,13 @@ class SolverXPBD(SolverBase):
         if not self.enable_restitution:
             fixed["restitution"] = wp.zeros_like(model.shape_material_restitution)
         banks = [
-            dict(start=whole(chunks + 1), shape0=whole(room), shape1=whole(room), point=whole(room, vec3), force=whole(room, vec3))
+            dict(
+                start=whole(chunks + 1),
+                shape0=whole(room),
+                shape1=whole(room),
+                point=whole(room, vec3),
+                force=whole(room, vec3),
+            )
             for _ in range(2)
         ]
         numbers = whole(CONTACT_NUMBERS * (room + chunks * self.width), model.dtype)
@@ -299,7 +309,9 @@ class SolverXPBD(SolverBase):
         N = self._structs[2]()
         kept = self._lists["banks"][1 - self._lists["now"]]
         N.shape_body, N.body_world = self._lists["fixed"]["shape_body"], self._lists["fixed"]["body_world"]
-        N.kept_start, N.kept_shape0, N.kept_shape1, N.kept_force = (kept[n] for n in ("start", "shape0", "shape1", "force"))
+        N.kept_start, N.kept_shape0, N.kept_shape1, N.kept_force = (
+            kept[n] for n in ("start", "shape0", "shape1", "force")
+        )
         forget = order_kernels(self.model.dtype)[2]
         wp.launch(forget, dim=self._lists["room"], inputs=[N, mask], device=self.device)
 
@@ -308,6 +320,7 @@ class SolverXPBD(SolverBase):
     def _options(self, dt: float, touching: bool):
         o = self._structs[3]()
         o.dt, o.substeps, o.iterations, o.contacts = dt, self.substeps, self.iterations, int(touching)
+        o.kept_share = KEPT if self.iterations > 1 else 0.0
         o.push_speed, o.rebound_speed = self.max_depenetration_speed, self.restitution_speed
         o.spin_share = math.exp(-self.angular_damping * dt)
         o.impulse_scale = dt / self.substeps / (self._last_length or dt / self.substeps)
@@ -344,8 +357,11 @@ class SolverXPBD(SolverBase):
         for name, state in (("state_in", state_in), ("state_out", state_out)):
             if not hasattr(state, "body_f"):
                 raise TypeError(f"{name} must be a State, as model.state() makes it, not {type(state).__name__}")
+            check_made_by(model, state, name)
         if not hasattr(control, "joint_target_q"):
-            raise TypeError(f"control must be None or a Control, as model.control() makes it, not {type(control).__name__}")
+            raise TypeError(
+                f"control must be None or a Control, as model.control() makes it, not {type(control).__name__}"
+            )
         before = arrays_of_state(model, state_in, "joint_q", "body_q", "body_qd")
         after = arrays_of_state(model, state_out, "joint_q", "joint_qd", "body_q", "body_qd")
         check_row(model, state_in.body_f, "state_in.body_f", 6 * model.body_count)
@@ -357,7 +373,9 @@ class SolverXPBD(SolverBase):
             )
         ]  # fmt: skip
         if active_tape() is not None and any(a.requires_grad for a in (*before, *after, *commands)):
-            raise RuntimeError("SolverXPBD.step has no gradients, but a tape is recording and an array requires a gradient")
+            raise RuntimeError(
+                "SolverXPBD.step has no gradients, but a tape is recording and an array requires a gradient"
+            )
         if not model.body_count:
             return
         contacts = self._contacts(state_in, contacts)
@@ -422,7 +440,7 @@ class SolverXPBD(SolverBase):
     def _record(self, arrays, contacts, N, dt: float):
         model, (Bodies, Joints, Listed, _) = self.model, self._structs
         kinds = warp_types(model.dtype)
-        joint_q, body_q, body_qd, body_f, next_q, next_qd, target_q, target_qd, joint_f, joint_act, angles = arrays
+        _, body_q, body_qd, body_f, next_q, next_qd, target_q, target_qd, joint_f, joint_act, angles = arrays
         G, J = Bodies(), Joints()
         for name, array in self._bodies.items():
             setattr(G, name, array)
@@ -441,7 +459,15 @@ class SolverXPBD(SolverBase):
         empty = wp.zeros(1, dtype=model.dtype, device=model.device)
         none = wp.zeros(1, dtype=wp.int32, device=model.device)
         lists = self._lists if contacts is not None else dict(a=none, b=none, numbers=empty)
-        inputs = [G, J, Listed() if N is None else N, lists["a"], lists["b"], lists["numbers"], self._options(dt, contacts is not None)]
+        inputs = [
+            G,
+            J,
+            Listed() if N is None else N,
+            lists["a"],
+            lists["b"],
+            lists["numbers"],
+            self._options(dt, contacts is not None),
+        ]
 
         def record(first, count):
             return wp.launch(self._kernel, dim=count, inputs=[first, *inputs], device=model.device, record_cmd=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from newton_like.geometry.transforms import quat_from_matrix, quat_multiply
-from newton_like.kernels.solvers.xpbd.joints import (
+
+from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ANGULAR_SIGN, ARMATURE, AXES, CHILD_AT, CHILD_FRAME, CLIP, DAMPING, DISTANCE, DOF_NUMBERS, DOFS_AT, EFFORT, JOINT_NUMBERS, KD, KE, KV,
     LINEAR_FRAME, LINEAR_SIGN, LOSS, LOWER, PARENT_AT, PARENT_FRAME, REST, REST_TURN, SPEED, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
@@ -82,7 +84,8 @@ def make_slots(model, width: int, threads: int, body_numbers: int) -> Slots:
 
 
 def _basis(axes: np.ndarray) -> tuple[np.ndarray, float]:
-    """A right-handed basis, as a quaternion, that begins with the axes; and the sign of the third axis against the third one of the basis."""
+    """A right-handed basis, as a quaternion, that begins with the axes; and the sign of the third axis against the"
+    " third one of the basis."""
     if not len(axes):
         return np.array([0.0, 0.0, 0.0, 1.0]), 1.0
     a = axes[0]
@@ -121,14 +124,16 @@ class Blocks:
     wrench_start: np.ndarray
     world: np.ndarray
 
-
     @property
     def acting(self) -> bool:
         """Whether something acts along degrees of freedom that keeps its impulse."""
         kept = (KE, KD, ARMATURE, DAMPING, STIFFNESS, LOSS)
         columns = [DOFS_AT + DOF_NUMBERS * i + k for i in range(6) for k in kept]
         ends = [DOFS_AT + DOF_NUMBERS * i for i in range(6)]
-        limited = any((self.numbers[:, at + LOWER] > -0.5 * MAXVAL).any() or (self.numbers[:, at + UPPER] < 0.5 * MAXVAL).any() for at in ends)
+        limited = any(
+            (self.numbers[:, at + LOWER] > -0.5 * MAXVAL).any() or (self.numbers[:, at + UPPER] < 0.5 * MAXVAL).any()
+            for at in ends
+        )
         return limited or bool(self.numbers[:, columns].any())
 
 
@@ -187,7 +192,7 @@ def make_blocks(model, slots: Slots, width: int) -> Blocks:
     order = np.argsort(world_of, kind="stable")
     ends = np.searchsorted(world_of[order], np.arange(model.world_count + 1))
     known: dict[bytes, np.ndarray] = {}
-    for start, end in zip(ends[:-1], ends[1:], strict=True):
+    for start, end in pairwise(ends):
         here = order[start:end]
         if not len(here):
             continue
@@ -215,7 +220,9 @@ def make_blocks(model, slots: Slots, width: int) -> Blocks:
     dummy = slots.chunks[block_chunk, 3][:, None]
 
     def places(bodies, worlds):
-        return np.where(bodies >= 0, slots.slot_of[np.maximum(bodies, 0)] if len(slots.slot_of) else 0, slots.fixed[worlds])
+        return np.where(
+            bodies >= 0, slots.slot_of[np.maximum(bodies, 0)] if len(slots.slot_of) else 0, slots.fixed[worlds]
+        )
 
     of_world = np.append(world_of, 0)[lanes]
     sides = [np.where(joint >= 0, places(np.append(x, -1)[joint], of_world), dummy) for x in (parent, child)]
@@ -224,19 +231,26 @@ def make_blocks(model, slots: Slots, width: int) -> Blocks:
         table[:, column] = np.where(run & (width > 1), side[:, 0], -1)
     slots.chunks[:, 4] = np.searchsorted(block_chunk, np.arange(len(slots.chunks)))
     slots.chunks[:, 5] = np.searchsorted(block_chunk, np.arange(len(slots.chunks)), side="right")
-    starts = [np.where(joint >= 0, np.append(getattr(model, n).numpy()[:-1], 0)[joint], 0) for n in ("joint_qd_start", "joint_q_start")]
+    starts = [
+        np.where(joint >= 0, np.append(getattr(model, n).numpy()[:-1], 0)[joint], 0)
+        for n in ("joint_qd_start", "joint_q_start")
+    ]
     wrenches = np.array(wrenches, dtype=int)
     wrench_chunk = slots.chunk_of[child[wrenches]] if len(wrenches) else wrenches
     order = np.argsort(wrench_chunk, kind="stable")
     wrenches, wrench_chunk = wrenches[order], wrench_chunk[order]
-    listed = np.stack(
-        [
-            model.joint_qd_start.numpy()[wrenches],
-            places(child[wrenches], world[child[wrenches]]),
-            places(parent[wrenches], world[child[wrenches]]),
-        ],
-        axis=1,
-    ) if len(wrenches) else np.zeros((0, 3))
+    listed = (
+        np.stack(
+            [
+                model.joint_qd_start.numpy()[wrenches],
+                places(child[wrenches], world[child[wrenches]]),
+                places(parent[wrenches], world[child[wrenches]]),
+            ],
+            axis=1,
+        )
+        if len(wrenches)
+        else np.zeros((0, 3))
+    )
     return Blocks(
         table, joint, *(x.astype(np.int32).ravel() for x in (*sides, *starts)), numbers_of(model, joint),
         listed.astype(np.int32), np.searchsorted(wrench_chunk, np.arange(len(slots.chunks) + 1)).astype(np.int32),
@@ -249,7 +263,11 @@ def _frames(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> Non
     com = np.append(model.body_com.numpy().astype(np.float64), np.zeros((1, 3)), axis=0)
     frame_p, frame_c = (getattr(model, f"joint_X_{side}").numpy().astype(np.float64) for side in "pc")
     parent, child, types = (getattr(model, f"joint_{name}").numpy() for name in ("parent", "child", "type"))
-    axis, first, dims = model.joint_axis.numpy().astype(np.float64), model.joint_qd_start.numpy(), model.joint_dof_dim.numpy()
+    axis, first, dims = (
+        model.joint_axis.numpy().astype(np.float64),
+        model.joint_qd_start.numpy(),
+        model.joint_dof_dim.numpy(),
+    )
     out[rows, PARENT_AT : PARENT_AT + 3] = frame_p[joints, :3] - com[parent[joints]]
     out[rows, CHILD_AT : CHILD_AT + 3] = frame_c[joints, :3] - com[child[joints]]
     known: dict = {}
@@ -278,7 +296,17 @@ def _dofs(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> None:
     kinematic = (model.body_flags.numpy()[child] & BodyFlags.KINEMATIC) != 0
     arrays = {
         name: getattr(model, f"joint_{name}").numpy().astype(np.float64)
-        for name in ("armature", "friction", "damping", "stiffness", "effort_limit", "velocity_limit", "target_ke", "target_kd", "rest_q")
+        for name in (
+            "armature",
+            "friction",
+            "damping",
+            "stiffness",
+            "effort_limit",
+            "velocity_limit",
+            "target_ke",
+            "target_kd",
+            "rest_q",
+        )
     }
     lower, upper = (getattr(model, f"joint_limit_{x}").numpy().astype(np.float64) for x in ("lower", "upper"))
     nearest, farthest = model.joint_min_distance.numpy(), model.joint_max_distance.numpy()

@@ -2,5 +2,6 @@
 
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone import SolverFeatherstone
+from newton_like.solvers.xpbd import SolverXPBD
 
-__all__ = ["SolverBase", "SolverFeatherstone"]
+__all__ = ["SolverBase", "SolverFeatherstone", "SolverXPBD"]

@@ -123,6 +123,9 @@ class SolverBase:
     results: frozenset[str] = frozenset()
     """Arrays on request of states, see :meth:`Model.request_state_attributes`, that a step writes."""
 
+    _reduced = True
+    """Whether the solver inverts the inertia of joint coordinates, so that each joint must move inertia."""
+
     _complete = False
     """Whether all attributes exist, so that others are refused; a class that sets it leaves its subclasses free."""
 
@@ -135,8 +138,9 @@ class SolverBase:
         _check_flags(model)
         check_masses(model)
         check_shape_types(model)
-        refuse_singular(model, type(self).__name__)
-        warn_near_singular(model, type(self).__name__, stacklevel=4)
+        if self._reduced:
+            refuse_singular(model, type(self).__name__)
+            warn_near_singular(model, type(self).__name__, stacklevel=4)
         self._version, self._enabled = model.version, Accepted()
         self._chosen = self._sick = self._control = self._armature_matters = None
         # whether the copy of the initial control is older than an edit
@@ -271,7 +275,7 @@ class SolverBase:
                 check_masses(self.model)
             if lean > seen:
                 self._armature_matters = None
-        if max(edits.last[g] for g in (BODIES, GAINS, JOINTS)) > seen:
+        if self._reduced and max(edits.last[g] for g in (BODIES, GAINS, JOINTS)) > seen:
             if self._armature_matters is None:
                 # no robot without lean bodies depends on its armature
                 self._armature_matters = bool(edits.lean.numpy().any()) and armature_matters(self.model)

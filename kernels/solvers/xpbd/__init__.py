@@ -1,0 +1,1 @@
+"""Kernels of the solver in maximal coordinates."""

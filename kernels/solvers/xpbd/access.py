@@ -1,0 +1,74 @@
+"""Lanes over items of any world: numbers of bodies, joints and contacts that stand at given places of flat arrays.
+
+A lane has an item (a body, a joint, a contact). The numbers of one kind follow each other in memory, so that items with consecutive indices
+are read and written as one SIMD register; other items are gathered one by one.
+"""
+
+import types
+
+import warp as wp
+from newton_like.kernels.simd import C_NAME
+
+
+def access_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: the type ``ints`` of an index for each lane, and functions that read and write numbers at indices."""
+    real, lane, width = m.real, m.lane, m.width
+    if width == 1:
+        return _scalar_access(real)
+    ints = wp.types.vector(width, int)
+    vector, whole = f"wp::vec_t<{width}, {C_NAME[real]}>", f"wp::vec_t<{width}, int>"
+
+    @wp.func_native(
+        f"{whole} r; for (int k = 0; k < {width}; ++k) r[k] = k < valid ? list.data[start + k] : rest; return r;"
+    )
+    def listed(list: wp.array[int], start: int, valid: int, rest: int) -> ints:
+        """The `valid` entries of a list from `start` on, then `rest`."""
+
+    @wp.func_native(f"{whole} r; for (int k = 0; k < {width}; ++k) r[k] = start + k; return r;")
+    def counted(start: int) -> ints:
+        """start, start + 1, ..."""
+
+    @wp.func_native(
+        f"{vector} r; if (first >= 0) __builtin_memcpy(&r, array.data + at + first, sizeof(r));"
+        f" else for (int k = 0; k < {width}; ++k) r[k] = array.data[at + index[k]]; return r;"
+    )
+    def fetch(array: wp.array[real], at: int, first: int, index: ints) -> lane:
+        """The numbers at `at` plus the indices; `first`: the first index where they are consecutive, else -1."""
+
+    @wp.func_native(
+        f"if (first >= 0) __builtin_memcpy(array.data + at + first, &x, sizeof(x));"
+        f" else for (int k = 0; k < {width}; ++k) array.data[at + index[k]] = x[k];"
+    )
+    def deposit(array: wp.array[real], at: int, first: int, index: ints, x: lane):
+        """Writes numbers where ``fetch`` reads them."""
+
+    @wp.func_native(f"for (int k = 0; k < {width}; ++k) if (k < valid) array.data[at + k] = x[k];")
+    def deposit_some(array: wp.array[real], at: int, valid: int, x: lane):
+        """Writes the first `valid` numbers from `at` on."""
+
+    return dict(ints=ints, listed=listed, counted=counted, fetch=fetch, deposit=deposit, deposit_some=deposit_some)
+
+
+def _scalar_access(real) -> dict:
+    @wp.func
+    def listed(list: wp.array[int], start: int, valid: int, rest: int) -> int:
+        """The entry of a list at `start`."""
+        return list[start]
+
+    @wp.func
+    def counted(start: int) -> int:
+        return start
+
+    @wp.func
+    def fetch(array: wp.array[real], at: int, first: int, index: int) -> real:
+        return array[at + index]
+
+    @wp.func
+    def deposit(array: wp.array[real], at: int, first: int, index: int, x: real):
+        array[at + index] = x
+
+    @wp.func
+    def deposit_some(array: wp.array[real], at: int, valid: int, x: real):
+        array[at] = x
+
+    return dict(ints=int, listed=listed, counted=counted, fetch=fetch, deposit=deposit, deposit_some=deposit_some)

@@ -1,0 +1,169 @@
+"""Contacts between bodies in maximal coordinates: a normal row, and friction in its plane.
+
+The rows stand at the pose in the middle of a sub-step and keep their impulses p from one sub-step to the next. While the surfaces are
+apart by
+the gap g, the normal velocity is at least -g / h: they touch after the drift at the earliest. Surfaces that overlap have an implicit spring
+with the natural frequency w and damping ratio z of the material; over a step of length h it is
+
+    u + b g = -s p / (m k),   b = w / (2 z + h w),   m = h w (2 z + h w) / (1 + h w (2 z + h w)),   s = 1 - m
+
+with the inverse mass k of the row (Catto, Soft Constraints, 2011). It pushes no faster than a largest speed. After the drift, a pass over the
+contacts that carry an impulse takes away the velocity that closed a gap or pushed surfaces apart, and gives rebounds their velocity (Catto,
+Solver2D, 2024). Friction is bounded by the friction coefficient times the normal impulse of the moment (Coulomb's cone).
+"""
+
+import types
+
+import warp as wp
+from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, INVERSE_MASS, POS, QUAT, SPIN, VEL
+
+# Numbers of a contact, each in a row of its chunk: points about the centres of mass in link axes, normal, sum of margins, material ...
+POINT_A, POINT_B, NORMAL_AT, MARGINS, MU_AT, REBOUND, BIAS, GIVE, LEAK = 0, 3, 6, 9, 10, 11, 12, 13, 14
+# ... impulses along the normal and both tangents; arms, gap and approach of a sub-step, inverse responses
+IMPULSES, ARM_A, ARM_B, GAP, APPROACH, MASSES = 15, 18, 21, 24, 25, 26
+CONTACT_NUMBERS = 29
+
+
+def contact_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``contact_prepare``, ``contact_start`` and ``contact_solve``, over contacts that share no body that moves."""
+    real, lane, Vec3 = m.real, m.lane, m.Vec3
+
+    @wp.struct
+    class Touching:
+        """Contacts of a chunk: their numbers, and the slots of their bodies.
+
+        at, room: the first number of the chunk, and the distance of rows.
+        """
+
+        numbers: wp.array[real]
+        body_a: wp.array[int]
+        body_b: wp.array[int]
+        at: int
+        room: int
+        first: int
+        dummy: int
+
+    @m.func
+    def of_contact(K: Touching, i: int, k: int) -> lane:
+        return m.fetch(K.numbers, K.at + i * K.room, k, m.counted(k))
+
+    @m.func
+    def contact_put(K: Touching, i: int, k: int, valid: int, x: lane):
+        m.deposit_some(K.numbers, K.at + i * K.room + k, valid, x)
+
+    @m.func
+    def vec_of_contact(K: Touching, i: int, k: int) -> Vec3:
+        return m.vec(of_contact(K, i, k), of_contact(K, i + 1, k), of_contact(K, i + 2, k))
+
+    @m.func
+    def row_response(n: Vec3, ra: Vec3, rb: Vec3, ia: m.Sym3, ib: m.Sym3, mass: lane) -> lane:
+        """The inverse of the velocity change of a row by a unit impulse; 0 where nothing moves."""
+        ja = m.cross(ra, n)
+        jb = m.cross(rb, n)
+        k = m.dot_plus(ja, m.sym_apply(ia, ja), m.dot_plus(jb, m.sym_apply(ib, jb), mass))
+        tiny = m.fill(real(1.0e-20))
+        return m.where_lt(tiny, k, m.rcp(m.larger(k, tiny)), m.fill(real(0.0)))
+
+    @m.func
+    def contact_prepare(K: Touching, k: int, valid: int, B: wp.array[real], body_at: int, stride: int):
+        """Computes arms, gaps and responses of the contacts k to k + valid - 1."""
+        A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
+        C = m.body_ref(body_at, stride, -1, m.listed(K.body_b, K.first + k, valid, K.dummy))
+        n = vec_of_contact(K, NORMAL_AT, k)
+        ra = m.apply(m.quat_to_matrix(m.body_turn(B, A, QUAT)), vec_of_contact(K, POINT_A, k))
+        rb = m.apply(m.quat_to_matrix(m.body_turn(B, C, QUAT)), vec_of_contact(K, POINT_B, k))
+        apart = m.sub3(m.body_vec(B, C, POS), m.body_vec(B, A, POS))
+        between = m.add3(apart, m.sub3(rb, ra))
+        gap = m.sub(m.dot(n, between), of_contact(K, MARGINS, k))
+        # impulses act halfway between the points, so that they keep the angular momentum
+        half = m.fill(real(0.5))
+        ra = m.fma3(between, half, ra)
+        rb = m.fnma3(between, half, rb)
+        one = m.cross_plus(m.body_vec(B, C, SPIN), rb, m.body_vec(B, C, VEL))
+        two = m.cross_plus(m.body_vec(B, A, SPIN), ra, m.body_vec(B, A, VEL))
+        contact_put(K, GAP, k, valid, gap)
+        contact_put(K, APPROACH, k, valid, m.dot(n, m.sub3(one, two)))
+        contact_put(K, ARM_A, k, valid, ra.x)
+        contact_put(K, ARM_A + 1, k, valid, ra.y)
+        contact_put(K, ARM_A + 2, k, valid, ra.z)
+        contact_put(K, ARM_B, k, valid, rb.x)
+        contact_put(K, ARM_B + 1, k, valid, rb.y)
+        contact_put(K, ARM_B + 2, k, valid, rb.z)
+        ia = m.body_sym(B, A, INVERSE_INERTIA)
+        ib = m.body_sym(B, C, INVERSE_INERTIA)
+        mass = m.add(m.body_number(B, A, INVERSE_MASS), m.body_number(B, C, INVERSE_MASS))
+        contact_put(K, MASSES, k, valid, row_response(n, ra, rb, ia, ib, mass))
+        contact_put(K, MASSES + 1, k, valid, row_response(m.tangent(n), ra, rb, ia, ib, mass))
+        contact_put(K, MASSES + 2, k, valid, row_response(m.second_tangent(n), ra, rb, ia, ib, mass))
+
+    @m.func
+    def push_pair(B: wp.array[real], A: m.BodyRef, C: m.BodyRef, ra: Vec3, rb: Vec3, p: Vec3, h: lane, ahead: int):
+        m.body_push(B, C, p, m.cross(rb, p), h, ahead)
+        m.body_push(B, A, m.neg3(p), m.neg3(m.cross(ra, p)), h, ahead)
+
+    @m.func
+    def contact_start(
+        K: Touching, k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int
+    ):
+        """Applies the impulses of the sub-step before."""
+        A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
+        C = m.body_ref(body_at, stride, -1, m.listed(K.body_b, K.first + k, valid, K.dummy))
+        n = vec_of_contact(K, NORMAL_AT, k)
+        p = m.scale3(n, of_contact(K, IMPULSES, k))
+        p = m.fma3(m.tangent(n), of_contact(K, IMPULSES + 1, k), p)
+        p = m.fma3(m.second_tangent(n), of_contact(K, IMPULSES + 2, k), p)
+        push_pair(B, A, C, vec_of_contact(K, ARM_A, k), vec_of_contact(K, ARM_B, k), p, m.fill(h), ahead)
+
+    @m.func
+    def contact_solve(
+        K: Touching, k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int, relax: int,
+        push_speed: real, rebound_speed: real,
+    ):  # fmt: skip
+        """Updates the impulses of the contacts k to k + valid - 1. `relax`: the pass after the drift."""
+        A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
+        C = m.body_ref(body_at, stride, -1, m.listed(K.body_b, K.first + k, valid, K.dummy))
+        n = vec_of_contact(K, NORMAL_AT, k)
+        ra = vec_of_contact(K, ARM_A, k)
+        rb = vec_of_contact(K, ARM_B, k)
+        if relax != 0:
+            # bodies have moved; one point again
+            rb = m.add3(ra, m.sub3(m.body_vec(B, A, POS), m.body_vec(B, C, POS)))
+        one = m.cross_plus(m.body_vec(B, C, SPIN), rb, m.body_vec(B, C, VEL))
+        two = m.cross_plus(m.body_vec(B, A, SPIN), ra, m.body_vec(B, A, VEL))
+        u = m.sub3(one, two)
+        speed = m.dot(n, u)
+        old = of_contact(K, IMPULSES, k)
+        mass = of_contact(K, MASSES, k)
+        zero = m.fill(real(0.0))
+        change = zero
+        if relax != 0:
+            approach = of_contact(K, APPROACH, k)
+            goal = m.mul(m.neg(of_contact(K, REBOUND, k)), approach)
+            goal = m.where_lt(approach, m.fill(-rebound_speed), goal, zero)
+            change = m.where_lt(zero, old, m.mul(m.sub(goal, speed), mass), zero)
+        else:
+            gap = of_contact(K, GAP, k)
+            push = m.larger(m.mul(of_contact(K, BIAS, k), gap), m.fill(-push_speed))
+            soft = m.mul(of_contact(K, GIVE, k), m.mul(m.add(speed, push), mass))
+            soft = m.neg(m.fma(of_contact(K, LEAK, k), old, soft))
+            rigid = m.mul(m.neg(m.fma(gap, m.fill(real(1.0) / h), speed)), mass)
+            change = m.where_lt(zero, gap, rigid, soft)
+        normal = m.larger(zero, m.add(old, change))
+        contact_put(K, IMPULSES, k, valid, normal)
+        t1 = m.tangent(n)
+        t2 = m.second_tangent(n)
+        old1 = of_contact(K, IMPULSES + 1, k)
+        old2 = of_contact(K, IMPULSES + 2, k)
+        new1 = m.fnma(m.dot(t1, u), of_contact(K, MASSES + 1, k), old1)
+        new2 = m.fnma(m.dot(t2, u), of_contact(K, MASSES + 2, k), old2)
+        bound = m.mul(of_contact(K, MU_AT, k), normal)
+        shrink = m.shrink(bound, m.fma(new1, new1, m.fma(new2, new2, m.fill(real(1.0e-30)))))
+        new1 = m.mul(new1, shrink)
+        new2 = m.mul(new2, shrink)
+        contact_put(K, IMPULSES + 1, k, valid, new1)
+        contact_put(K, IMPULSES + 2, k, valid, new2)
+        p = m.scale3(n, m.sub(normal, old))
+        p = m.fma3(t1, m.sub(new1, old1), m.fma3(t2, m.sub(new2, old2), p))
+        push_pair(B, A, C, ra, rb, p, m.fill(h), ahead)
+
+    return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "Vec3")}

@@ -1,0 +1,419 @@
+"""The two passes over joints of a sub-step: their rows at the pose now, and the impulses that close the pose after the next drift."""
+
+import types
+
+import warp as wp
+
+from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
+    INVERSE_INERTIA, INVERSE_MASS, NEXT_POS, NEXT_QUAT, POS, QUAT, SPIN, VEL,
+)  # fmt: skip
+from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
+    ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, DISTANCE, DOF_NUMBERS,
+    DOFS_AT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LINEAR, LINEAR_FRAME,
+    LINEAR_SIGN, LOSS, LOWER, MOST, MOST_SPEED, PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE,
+    RECOVERY, REST, REST_TURN, RIGHT, ROWS, SPEED, STICK, STIFFNESS, TURNS, UPPER,
+)  # fmt: skip
+
+
+def joint_solve_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``joint_prepare`` and ``joint_solve``, over blocks of joints of one kind."""
+    real, lane, ints, Vec3, width = m.real, m.lane, m.ints, m.Vec3, m.width
+
+    @wp.struct
+    class Joints:
+        """Joints in blocks, and what drives them.
+
+        blocks: see `newton_like.kernels.solvers.xpbd.joints`; parent, child, dof, coordinate: slots and indices of each joint; rotors:
+        whether some joint has an armature; acting: whether something acts along degrees of freedom.
+        """
+
+        blocks: wp.array2d[int]
+        parent: wp.array[int]
+        child: wp.array[int]
+        dof: wp.array[int]
+        coordinate: wp.array[int]
+        numbers: m.memory
+        work: m.memory
+        joint_q: wp.array[real]
+        target_q: wp.array[real]
+        target_qd: wp.array[real]
+        joint_f: wp.array[real]
+        joint_act: wp.array[real]
+        rotors: int
+        acting: int
+
+    @m.func
+    def of_joint(J: Joints, b: int, i: int) -> lane:
+        return m.get(J.numbers, b * JOINT_NUMBERS + i, 0)
+
+    @m.func
+    def row_speed(J: Joints, at: int, row: int, turns: bool, va: Vec3, wa: Vec3, vb: Vec3, wb: Vec3) -> lane:
+        """The velocity along a row, from the velocities of both bodies."""
+        d = m.get3(J.work, at + ROWS + 3 * row, 0)
+        u = m.sub3(wb, wa)
+        if not turns:
+            one = m.cross_plus(wb, m.get3(J.work, at + CHILD_ARM, 0), vb)
+            two = m.cross_plus(wa, m.get3(J.work, at + PARENT_ARM, 0), va)
+            u = m.sub3(one, two)
+        return m.dot(d, u)
+
+    @m.func
+    def slide_rate(
+        J: Joints, at: int, row: int, va: Vec3, wa: Vec3, vb: Vec3, wb: Vec3, swing_a: Vec3, swing_b: Vec3
+    ) -> lane:
+        """The rate of the velocity along a row of translation while both bodies move freely: its direction is fixed in the parent."""
+        d = m.get3(J.work, at + ROWS + 3 * row, 0)
+        rb = m.get3(J.work, at + CHILD_ARM, 0)
+        turn = m.cross(wb, rb)
+        point = m.add3(vb, turn)
+        apart = m.sub3(point, m.cross_plus(wa, m.get3(J.work, at + PARENT_ARM, 0), va))
+        bend = m.cross_plus(swing_b, rb, m.sub3(m.cross(wb, turn), m.cross(wa, m.sub3(point, va))))
+        bend = m.sub3(bend, m.cross(swing_a, m.get3(J.work, at + PARENT_ARM, 0)))
+        return m.dot_plus(m.cross(wa, d), apart, m.dot(d, bend))
+
+    @m.func
+    def turn_rate(J: Joints, at: int, row: int, spin: Vec3, wa: Vec3, wb: Vec3, swing: Vec3) -> lane:
+        """The same along a row of rotation, whose direction turns with the angular velocity `spin`."""
+        d = m.get3(J.work, at + ROWS + 3 * row, 0)
+        return m.dot_plus(m.cross(spin, d), m.sub3(wb, wa), m.dot(d, swing))
+
+    @m.func
+    def nearest_turn(angle: lane, reference: lane) -> lane:
+        """The angle plus the full turns that bring it nearest to the reference."""
+        turn = m.fill(real(6.283185307179586))
+        share = m.mul(m.sub(reference, angle), m.fill(real(0.15915494309189535)))
+        return m.fma(turn, m.floor(m.add(share, m.fill(real(0.5)))), angle)
+
+    @m.func
+    def put_acts(
+        J: Joints,
+        b: int,
+        row: int,
+        dof: int,
+        ids: ints,
+        u: lane,
+        q: lane,
+        lack: lane,
+        strain: lane,
+        h: real,
+        push_speed: real,
+    ):
+        """Stores what acts along a free row: u is the velocity of its rotor, q its position, `lack` the way to the target, `strain` that
+        from the rest position."""
+        c = b * JOINT_NUMBERS + DOFS_AT + DOF_NUMBERS * dof
+        at = b * JOINT_WORK + ACTS + ACT_NUMBERS * dof
+        P = J.numbers
+        dt = m.fill(h)
+        zero = m.fill(real(0.0))
+        ke = m.get(P, c + KE, 0)
+        stiffness = m.get(P, c + STIFFNESS, 0)
+        armature = m.get(P, c + ARMATURE, 0)
+        clip = m.get(P, c + CLIP, 0)
+        force = m.fetch(J.joint_f, dof, -1, ids)
+        drive = m.fma(m.get(P, c + KV, 0), m.fetch(J.target_qd, dof, -1, ids), m.fetch(J.joint_act, dof, -1, ids))
+        drive = m.fma(ke, lack, m.fma(clip, force, drive))
+        passive = m.fnma(stiffness, strain, m.fnma(clip, force, force))
+        m.put(J.work, at + DRIVE, 0, m.mul(dt, drive))
+        m.put(J.work, at + DRIVE_SLOPE, 0, m.mul(dt, m.fma(dt, ke, m.get(P, c + KD, 0))))
+        m.put(J.work, at + MOST, 0, m.mul(dt, m.get(P, c + EFFORT, 0)))
+        m.put(J.work, at + PASSIVE, 0, m.fma(dt, passive, m.mul(armature, u)))
+        m.put(J.work, at + PASSIVE_SLOPE, 0, m.fma(dt, m.fma(dt, stiffness, m.get(P, c + DAMPING, 0)), armature))
+        m.put(J.work, at + STICK, 0, m.mul(dt, m.get(P, c + LOSS, 0)))
+        rate = m.fill(real(1.0) / h)
+        slow = m.fill(real(RECOVERY) / h)
+        fastest = m.fill(push_speed)
+        below = m.sub(m.get(P, c + LOWER, 0), q)
+        above = m.sub(m.get(P, c + UPPER, 0), q)
+        least = m.where_lt(zero, below, m.smaller(m.mul(below, slow), fastest), m.mul(below, rate))
+        most = m.where_lt(above, zero, m.larger(m.mul(above, slow), m.neg(fastest)), m.mul(above, rate))
+        speed = m.get(P, c + SPEED, 0)
+        m.put(J.work, at + LEAST_SPEED, 0, m.smaller(speed, m.larger(least, m.neg(speed))))
+        m.put(J.work, at + MOST_SPEED, 0, m.larger(m.neg(speed), m.smaller(most, speed)))
+        if J.acting == 0:
+            # only joint forces act, which need no start
+            m.put(J.work, b * JOINT_WORK + IMPULSE + dof, 0, zero)
+
+    @m.func
+    def joint_prepare(J: Joints, b: int, B: wp.array[real], body_at: int, stride: int, h: real, push_speed: real):
+        """Computes rows, factor and forces of block b from poses and velocities of bodies."""
+        kind = J.blocks[b, KIND]
+        linear = J.blocks[b, LINEAR]
+        angular = J.blocks[b, ANGULAR]
+        start = b * width
+        A = m.body_ref(body_at, stride, J.blocks[b, PARENT_RUN], m.listed(J.parent, start, width, 0))
+        C = m.body_ref(body_at, stride, J.blocks[b, CHILD_RUN], m.listed(J.child, start, width, 0))
+        n0 = b * JOINT_NUMBERS
+        at = b * JOINT_WORK
+        xa = m.body_vec(B, A, POS)
+        xb = m.body_vec(B, C, POS)
+        qa = m.body_turn(B, A, QUAT)
+        qb = m.body_turn(B, C, QUAT)
+        pa = m.apply_plus(m.quat_to_matrix(qa), m.get3(J.numbers, n0 + PARENT_AT, 0), xa)
+        pb = m.apply_plus(m.quat_to_matrix(qb), m.get3(J.numbers, n0 + CHILD_AT, 0), xb)
+        gap = m.sub3(pb, pa)
+        m.put3(J.work, at + PARENT_ARM, 0, m.sub3(pb, xa))
+        m.put3(J.work, at + CHILD_ARM, 0, m.sub3(pb, xb))
+        va = m.body_vec(B, A, VEL)
+        wa = m.body_vec(B, A, SPIN)
+        vb = m.body_vec(B, C, VEL)
+        wb = m.body_vec(B, C, SPIN)
+        ia = m.body_sym(B, A, INVERSE_INERTIA)
+        ib = m.body_sym(B, C, INVERSE_INERTIA)
+        mass = m.add(m.body_number(B, A, INVERSE_MASS), m.body_number(B, C, INVERSE_MASS))
+        ids = m.listed(J.dof, start, width, 0)
+        cs = m.listed(J.coordinate, start, width, 0)
+        zero = m.fill(real(0.0))
+        dt = m.fill(h)
+        if kind == DISTANCE:
+            length = m.sqrt(m.dot(gap, gap))
+            tiny = m.fill(real(1.0e-9))
+            d = m.scale3(gap, m.rcp(m.larger(length, tiny)))
+            d.x = m.where_lt(length, tiny, m.fill(real(1.0)), d.x)
+            m.put3(J.work, at + ROWS, 0, d)
+            m.factor_rows(J.work, at, 1, 0, 0, 6, ia, ib, mass)
+            u = row_speed(J, at, 0, False, va, wa, vb, wb)
+            put_acts(J, b, 0, 0, ids, u, length, zero, zero, h, push_speed)
+        else:
+            fq = m.quat_multiply(qa, m.get4(J.numbers, n0 + PARENT_FRAME, 0))
+            turn = m.quat_to_matrix(fq)
+            q = m.quat_multiply(m.quat_conjugate(fq), m.quat_multiply(qb, m.get4(J.numbers, n0 + CHILD_FRAME, 0)))
+            r = m.quat_to_matrix(q)
+            frame = m.quat_to_matrix(m.quat_multiply(qa, m.get4(J.numbers, n0 + LINEAR_FRAME, 0)))
+            sl = of_joint(J, b, LINEAR_SIGN)
+            sa = of_joint(J, b, ANGULAR_SIGN)
+            m.joint_rows(J.work, at, kind, linear, angular, frame, turn, r, sl, sa)
+            locked = 6 - linear - angular
+            m.factor_rows(J.work, at, 6, 3 - linear, locked, locked + linear, ia, ib, mass)
+            # angular accelerations of free motion
+            swing_a = m.zero3()
+            swing_b = m.zero3()
+            if J.rotors != 0:
+                swing_a = m.body_swing(B, A, qa, wa)
+                swing_b = m.body_swing(B, C, qb, wb)
+            for i in range(linear):
+                u = row_speed(J, at, locked + i, False, va, wa, vb, wb)
+                # a rotor has the velocity of the sub-step before
+                u = m.fnma(dt, slide_rate(J, at, locked + i, va, wa, vb, wb, swing_a, swing_b), u)
+                x = m.dot(m.get3(J.work, at + ROWS + 3 * (locked + i), 0), gap)
+                lack = m.sub(m.fetch(J.target_q, i, -1, cs), x)
+                strain = m.sub(x, of_joint(J, b, DOFS_AT + DOF_NUMBERS * i + REST))
+                put_acts(J, b, locked + i, i, ids, u, x, lack, strain, h, push_speed)
+            turns = m.zero3()
+            lacks = m.zero3()
+            strains = m.zero3()
+            if kind == TURNS:
+                goal = m.quat_normalize(
+                    m.quat(
+                        m.fetch(J.target_q, 0, -1, cs),
+                        m.fetch(J.target_q, 1, -1, cs),
+                        m.fetch(J.target_q, 2, -1, cs),
+                        m.fetch(J.target_q, 3, -1, cs),
+                    )
+                )
+                back = m.quat_conjugate(q)
+                lacks = m.quat_log(m.quat_multiply(goal, back))
+                strains = m.neg3(m.quat_log(m.quat_multiply(m.get4(J.numbers, n0 + REST_TURN, 0), back)))
+            else:
+                if angular == 1:
+                    turns.x = m.hinge_turn(r)
+                if angular > 1:
+                    turns = m.euler_turns(r)
+                if angular == 2:
+                    turns.x = m.atan2(r.z.y, r.y.y)
+                    turns.y = m.atan2(r.x.z, r.x.x)
+                turns.z = m.mul(turns.z, sa)
+                for i in range(angular):
+                    angle = turns.x
+                    if i == 1:
+                        angle = turns.y
+                    if i == 2:
+                        angle = turns.z
+                    angle = nearest_turn(angle, m.fetch(J.joint_q, linear + i, -1, cs))
+                    lack = m.sub(m.fetch(J.target_q, linear + i, -1, cs), angle)
+                    strain = m.sub(angle, of_joint(J, b, DOFS_AT + DOF_NUMBERS * (linear + i) + REST))
+                    if i == 0:
+                        turns.x = angle
+                        lacks.x = lack
+                        strains.x = strain
+                    if i == 1:
+                        turns.y = angle
+                        lacks.y = lack
+                        strains.y = strain
+                    if i == 2:
+                        turns.z = angle
+                        lacks.z = lack
+                        strains.z = strain
+            for i in range(angular):
+                row = locked + linear + i
+                u = row_speed(J, at, row, True, va, wa, vb, wb)
+                spin = wa
+                if i == 1:
+                    spin = wb
+                u = m.fnma(dt, turn_rate(J, at, row, spin, wa, wb, m.sub3(swing_b, swing_a)), u)
+                angle = turns.x
+                lack = lacks.x
+                strain = strains.x
+                if i == 1:
+                    angle = turns.y
+                    lack = lacks.y
+                    strain = strains.y
+                if i == 2:
+                    angle = turns.z
+                    lack = lacks.z
+                    strain = strains.z
+                put_acts(J, b, row, linear + i, ids, u, angle, lack, strain, h, push_speed)
+
+    @m.func
+    def free_factor(W: m.memory, at: int, i: int, j: int, first: int) -> lane:
+        """Entry (i, j) of the inverse inertia of the free rows, from row `first` on, without the locked ones; i >= j."""
+        zero = m.fill(real(0.0))
+        row = at + FACTOR + i * (i + 1) // 2
+        other = at + FACTOR + j * (j + 1) // 2
+        a = m.fill(real(0.0))
+        for k in range(first, j):
+            a = m.fma(m.get(W, row + k, 0), m.get(W, other + k, 0), a)
+        inverse = m.get(W, other + j, 0)
+        root = m.where_lt(zero, inverse, m.rcp(m.larger(inverse, m.fill(real(1.0e-20)))), zero)
+        last = root
+        if i != j:
+            last = m.get(W, row + j, 0)
+        return m.fma(last, root, a)
+
+    @m.func
+    def reduce_locked(W: m.memory, at: int, locked: int, rows: int):
+        """right <- right minus what the impulses of the free rows do to the locked ones, in the factor's axes."""
+        for k in range(locked):
+            y = m.get(W, at + RIGHT + k, 0)
+            for i in range(locked, rows):
+                y = m.fnma(m.get(W, at + FACTOR + i * (i + 1) // 2 + k, 0), m.get(W, at + PARENT_TURNS + i, 0), y)
+            m.put(W, at + RIGHT + k, 0, y)
+
+    @m.func
+    def apply_rows(
+        J: Joints, b: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, kind: int, linear: int, locked: int, rows: int, free_turns: int,
+        dt: lane,
+    ):  # fmt: skip
+        """Finds the impulses of the locked rows, and applies those of all rows to both bodies."""
+        at = b * JOINT_WORK
+        W = J.work
+        for back in range(locked):
+            i = locked - 1 - back
+            y = m.get(W, at + RIGHT + i, 0)
+            for k in range(i + 1, locked):
+                y = m.fnma(m.get(W, at + FACTOR + k * (k + 1) // 2 + i, 0), m.get(W, at + PARENT_TURNS + k, 0), y)
+            m.put(W, at + PARENT_TURNS + i, 0, m.mul(y, m.get(W, at + FACTOR + i * (i + 1) // 2 + i, 0)))
+        p = m.zero3()
+        turn = m.zero3()
+        for i in range(rows):
+            d = m.get3(W, at + ROWS + 3 * i, 0)
+            x = m.get(W, at + PARENT_TURNS + i, 0)
+            turns = (i >= 3 - linear and i < locked) or i >= free_turns
+            if kind == DISTANCE:
+                turns = False
+            if turns:
+                turn = m.fma3(d, x, turn)
+            else:
+                p = m.fma3(d, x, p)
+        own = m.cross_plus(m.get3(W, at + CHILD_ARM, 0), p, turn)
+        other = m.cross_plus(m.get3(W, at + PARENT_ARM, 0), p, turn)
+        m.body_push(B, C, p, own, dt, 1)
+        m.body_push(B, A, m.neg3(p), m.neg3(other), dt, 1)
+
+    @m.func
+    def joint_solve(J: Joints, b: int, B: wp.array[real], body_at: int, stride: int, h: real):
+        """Applies the impulses of block b that close the pose after the next drift."""
+        kind = J.blocks[b, KIND]
+        linear = J.blocks[b, LINEAR]
+        angular = J.blocks[b, ANGULAR]
+        start = b * width
+        A = m.body_ref(body_at, stride, J.blocks[b, PARENT_RUN], m.listed(J.parent, start, width, 0))
+        C = m.body_ref(body_at, stride, J.blocks[b, CHILD_RUN], m.listed(J.child, start, width, 0))
+        n0 = b * JOINT_NUMBERS
+        at = b * JOINT_WORK
+        W = J.work
+        dt = m.fill(h)
+        rate = m.fill(real(-1.0) / h)
+        zero = m.fill(real(0.0))
+        locked = 6 - linear - angular
+        rows = int(6)
+        free_turns = locked + linear
+        if kind == DISTANCE:
+            locked = 0
+            rows = 1
+            free_turns = 6
+        else:
+            qa = m.body_turn(B, A, NEXT_QUAT)
+            qb = m.body_turn(B, C, NEXT_QUAT)
+            pa = m.apply_plus(m.quat_to_matrix(qa), m.get3(J.numbers, n0 + PARENT_AT, 0), m.body_vec(B, A, NEXT_POS))
+            pb = m.apply_plus(m.quat_to_matrix(qb), m.get3(J.numbers, n0 + CHILD_AT, 0), m.body_vec(B, C, NEXT_POS))
+            fq = m.quat_multiply(qa, m.get4(J.numbers, n0 + PARENT_FRAME, 0))
+            q = m.quat_multiply(m.quat_conjugate(fq), m.quat_multiply(qb, m.get4(J.numbers, n0 + CHILD_FRAME, 0)))
+            frame = m.quat_to_matrix(m.quat_multiply(qa, m.get4(J.numbers, n0 + LINEAR_FRAME, 0)))
+            m.locked_gaps(W, at, kind, linear, angular, m.sub3(pb, pa), q, frame)
+        for i in range(locked):
+            y = m.mul(rate, m.get(W, at + RIGHT + i, 0))
+            row = at + FACTOR + i * (i + 1) // 2
+            for k in range(i):
+                y = m.fnma(m.get(W, row + k, 0), m.get(W, at + RIGHT + k, 0), y)
+            m.put(W, at + RIGHT + i, 0, m.mul(y, m.get(W, row + i, 0)))
+        if rows > locked:
+            va = m.body_vec(B, A, VEL)
+            wa = m.body_vec(B, A, SPIN)
+            vb = m.body_vec(B, C, VEL)
+            wb = m.body_vec(B, C, SPIN)
+            for i in range(locked, rows):
+                u = row_speed(J, at, i, i >= free_turns, va, wa, vb, wb)
+                row = at + FACTOR + i * (i + 1) // 2
+                for k in range(locked):
+                    u = m.fma(m.get(W, row + k, 0), m.get(W, at + RIGHT + k, 0), u)
+                m.put(W, at + RIGHT + i, 0, u)
+                m.put(W, at + PARENT_TURNS + i, 0, zero)
+            passes = int(1)
+            if rows - locked > 1:
+                passes = 2
+            for _turn in range(passes):
+                for i in range(locked, rows):
+                    acc = at + IMPULSE + i - locked
+                    response = free_factor(W, at, i, i, locked)
+                    old = m.get(W, acc, 0)
+                    u = m.get(W, at + RIGHT + i, 0)
+                    change = m.free_update(u, response, old, W, at + ACTS + ACT_NUMBERS * (i - locked))
+                    m.put(W, acc, 0, m.add(old, change))
+                    m.put(W, at + PARENT_TURNS + i, 0, m.add(m.get(W, at + PARENT_TURNS + i, 0), change))
+                    for j in range(locked, rows):
+                        share = free_factor(W, at, wp.max(i, j), wp.min(i, j), locked)
+                        m.put(W, at + RIGHT + j, 0, m.fma(share, change, m.get(W, at + RIGHT + j, 0)))
+            reduce_locked(W, at, locked, rows)
+        apply_rows(J, b, B, A, C, kind, linear, locked, rows, free_turns, dt)
+
+    @m.func
+    def joint_start(J: Joints, b: int, B: wp.array[real], body_at: int, stride: int, h: real, scale: real):
+        """Applies the impulses of free rows of the sub-step before, times `scale`, and those of the locked rows that follow from them."""
+        kind = J.blocks[b, KIND]
+        linear = J.blocks[b, LINEAR]
+        angular = J.blocks[b, ANGULAR]
+        start = b * width
+        A = m.body_ref(body_at, stride, J.blocks[b, PARENT_RUN], m.listed(J.parent, start, width, 0))
+        C = m.body_ref(body_at, stride, J.blocks[b, CHILD_RUN], m.listed(J.child, start, width, 0))
+        at = b * JOINT_WORK
+        W = J.work
+        locked = 6 - linear - angular
+        rows = int(6)
+        free_turns = locked + linear
+        if kind == DISTANCE:
+            locked = 0
+            rows = 1
+            free_turns = 6
+        if rows > locked:
+            for k in range(locked):
+                m.put(W, at + RIGHT + k, 0, m.fill(real(0.0)))
+            for i in range(locked, rows):
+                x = m.mul(m.fill(scale), m.get(W, at + IMPULSE + i - locked, 0))
+                m.put(W, at + IMPULSE + i - locked, 0, x)
+                m.put(W, at + PARENT_TURNS + i, 0, x)
+            reduce_locked(W, at, locked, rows)
+            apply_rows(J, b, B, A, C, kind, linear, locked, rows, free_turns, m.fill(h))
+
+    return {
+        name: value for name, value in locals().items() if name not in ("m", "real", "lane", "ints", "Vec3", "width")
+    }

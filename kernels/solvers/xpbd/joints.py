@@ -1,0 +1,257 @@
+"""Joints between bodies in maximal coordinates, as blocks of six rows.
+
+A joint has a frame on its parent and one on its child. Rows of translations lie along the axes of the parent's frame, rows of rotations
+along
+the axes about which the joint turns. A row is *locked* or *free*. Locked rows close the pose after the next drift: with the gap C there, the
+velocities change by -C / h (position-based dynamics: Mueller et al. 2020; small sub-steps: Macklin et al. 2019). Free rows are degrees of
+freedom. All impulses of a joint are found together: with the Cholesky factor of J M^-1 JT, locked rows first, the impulses of the locked rows
+are eliminated, and what is left is the inertia that a degree of freedom feels between these two bodies. Along it act
+
+    drive      within its effort limit, h (ke (q* - q - h u) + kd* u* - kd u + feed-forward)
+    passive    h (-stiffness (q + h u - rest) - damping u + force) + armature (before - u)
+    friction   at most h times the loss, against u
+    limits     of position and velocity, as bounds of u
+
+at the new velocity u. The sum is monotone in u, so that one passage through the cases finds u. Joints with several degrees of freedom pass
+through them in turn.
+"""
+
+import types
+
+# Constants of a joint: places of the frames about the centres of mass, in link axes; orientations of the frames of translations (parent) and
+# of rotations (parent, child) in link axes; signs of the third axes; then those of the degrees of freedom.
+PARENT_AT, CHILD_AT, LINEAR_FRAME, PARENT_FRAME, CHILD_FRAME, LINEAR_SIGN, ANGULAR_SIGN, REST_TURN = (
+    0,
+    3,
+    6,
+    10,
+    14,
+    18,
+    19,
+    20,
+)
+DOFS_AT = 24
+# of a degree of freedom
+(KE, KD, KV, EFFORT, SPEED, LOSS, LOWER, UPPER, ARMATURE, DAMPING, STIFFNESS, REST, CLIP) = range(13)
+DOF_NUMBERS = 13
+JOINT_NUMBERS = DOFS_AT + 6 * DOF_NUMBERS
+
+# Numbers that are written in a sub-step: directions of rows, arms of the anchor, factor, impulses of free rows, what acts along them, ...
+ROWS, PARENT_ARM, CHILD_ARM, FACTOR, IMPULSE, ACTS = 0, 18, 21, 24, 45, 51
+# ... scratch: angular parts of rows, right-hand side
+PARENT_TURNS, CHILD_TURNS, RIGHT = 99, 117, 135
+JOINT_WORK = 141
+# what acts along a free row: push and slope of the drive, its limit, push and slope of the passive part, friction, bounds of the velocity
+DRIVE, DRIVE_SLOPE, MOST, PASSIVE, PASSIVE_SLOPE, STICK, LEAST_SPEED, MOST_SPEED = range(8)
+ACT_NUMBERS = 8
+
+# Kinds of joints, and the columns of the table of blocks: kind, numbers of free translations and rotations, first slot of the parent and of the
+# child where slots are consecutive
+AXES, TURNS, DISTANCE = range(3)
+KIND, LINEAR, ANGULAR, PARENT_RUN, CHILD_RUN = range(5)
+BLOCK_COLUMNS = 5
+
+# Share of a position error beyond a limit that a step takes back.
+RECOVERY = 0.2
+
+
+def joint_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: directions and gaps of rows, their factor, and the impulse of a degree of freedom."""
+    real, lane, Vec3, Quat = m.real, m.lane, m.Vec3, m.Quat
+
+    @m.func
+    def along_axes(r: m.Mat33, i: int) -> Vec3:
+        """Axis i of a frame with the orientation r."""
+        return m.column(r, i)
+
+    @m.func
+    def euler_turns(r: m.Mat33) -> Vec3:
+        """The angles of r = Rx Ry Rz."""
+        zero = m.fill(real(0.0))
+        side = m.sqrt(m.fma(r.y.z, r.y.z, m.mul(r.z.z, r.z.z)))
+        return m.vec(m.atan2(m.sub(zero, r.y.z), r.z.z), m.atan2(r.x.z, side), m.atan2(m.sub(zero, r.x.y), r.x.x))
+
+    @m.func
+    def hinge_turn(r: m.Mat33) -> lane:
+        """The angle of a rotation about the x axis."""
+        return m.atan2(m.sub(r.z.y, r.y.z), m.add(r.y.y, r.z.z))
+
+    @m.func
+    def small_turn(q: Quat) -> Vec3:
+        """Twice the vector part of a unit quaternion with a positive real part: nearly the rotation vector of a small rotation."""
+        zero = m.fill(real(0.0))
+        two = m.where_lt(q.w, zero, m.fill(real(-2.0)), m.fill(real(2.0)))
+        return m.scale3(m.vec(q.x, q.y, q.z), two)
+
+    @m.func
+    def unit3(a: Vec3) -> Vec3:
+        return m.scale3(a, m.rcp(m.sqrt(m.larger(m.dot(a, a), m.fill(real(1.0e-12))))))
+
+    @m.func
+    def put_row(W: m.memory, at: int, row: int, a: Vec3):
+        m.put3(W, at + ROWS + 3 * row, 0, a)
+
+    @m.func
+    def joint_rows(
+        W: m.memory,
+        at: int,
+        kind: int,
+        linear: int,
+        angular: int,
+        frame: m.Mat33,
+        turn: m.Mat33,
+        r: m.Mat33,
+        sl: lane,
+        sa: lane,
+    ):
+        """Stores the directions of all rows: locked translations, locked rotations, free translations, free rotations.
+
+        Args:
+            frame: axes of translations, in world axes; turn: those of rotations, of the parent.
+            r: rotation of the child's frame against the parent's.
+            sl, sa: signs of the third free axes.
+        """
+        locked = int(0)
+        for i in range(linear, 3):
+            put_row(W, at, locked, along_axes(frame, i))
+            locked += 1
+        x = along_axes(turn, 0)
+        if kind == AXES:
+            if angular == 0:
+                put_row(W, at, locked, x)
+                put_row(W, at, locked + 1, along_axes(turn, 1))
+                put_row(W, at, locked + 2, along_axes(turn, 2))
+                locked += 3
+            if angular == 1:
+                put_row(W, at, locked, along_axes(turn, 1))
+                put_row(W, at, locked + 1, along_axes(turn, 2))
+                locked += 2
+            if angular == 2:
+                y = m.apply(turn, m.column(r, 1))
+                put_row(W, at, locked, unit3(m.cross(x, y)))
+                locked += 1
+        for i in range(linear):
+            a = along_axes(frame, i)
+            if i == 2:
+                a = m.scale3(a, sl)
+            put_row(W, at, locked + i, a)
+        first = locked + linear
+        if kind == TURNS:
+            for i in range(3):
+                put_row(W, at, first + i, along_axes(turn, i))
+        else:
+            if angular == 1:
+                put_row(W, at, first, x)
+            if angular == 2:
+                put_row(W, at, first, x)
+                put_row(W, at, first + 1, m.apply(turn, m.column(r, 1)))
+            if angular == 3:
+                # the rates of the angles are the products of the angular velocity with the dual basis of the axes
+                z = m.apply(turn, m.column(r, 2))
+                y = unit3(m.cross(z, x))
+                volume = m.dot(x, m.cross(y, z))
+                small = m.fill(real(1.0e-3))
+                volume = m.rcp(m.where_lt(volume, small, small, volume))
+                put_row(W, at, first, m.scale3(m.cross(y, z), volume))
+                put_row(W, at, first + 1, y)
+                put_row(W, at, first + 2, m.scale3(m.cross(x, y), m.mul(volume, sa)))
+
+    @m.func
+    def locked_gaps(W: m.memory, at: int, kind: int, linear: int, angular: int, gap: Vec3, q: Quat, frame: m.Mat33):
+        """right <- the gaps of the locked rows, for the vector `gap` between the anchors and the rotation q of the child's frame against the
+        parent's; `frame`: the axes of translations, in world axes."""
+        out = at + RIGHT
+        for i in range(linear, 3):
+            m.put(W, out, 0, m.dot(along_axes(frame, i), gap))
+            out += 1
+        if kind == AXES:
+            r = m.quat_to_matrix(q)
+            if angular == 0:
+                m.put3(W, out, 0, small_turn(q))
+            if angular == 1:
+                m.put(W, out, 0, m.neg(r.z.x))
+                m.put(W, out + 1, 0, r.y.x)
+            if angular == 2:
+                m.put(W, out, 0, m.neg(r.x.y))
+
+    @m.func
+    def factor_rows(
+        W: m.memory,
+        at: int,
+        n: int,
+        first_angular: int,
+        last_angular: int,
+        first_free: int,
+        ia: m.Sym3,
+        ib: m.Sym3,
+        mass: lane,
+    ):
+        """Stores the Cholesky factor of J M^-1 JT over n rows. Rows first_angular to last_angular - 1 and those from first_free on turn."""
+        ra = m.get3(W, at + PARENT_ARM, 0)
+        rb = m.get3(W, at + CHILD_ARM, 0)
+        tiny = m.fill(real(1.0e-20))
+        zero = m.fill(real(0.0))
+        for i in range(n):
+            d = m.get3(W, at + ROWS + 3 * i, 0)
+            ja = d
+            jb = d
+            turns = (i >= first_angular and i < last_angular) or i >= first_free
+            if not turns:
+                ja = m.cross(ra, d)
+                jb = m.cross(rb, d)
+            m.put3(W, at + PARENT_TURNS + 3 * i, 0, ja)
+            m.put3(W, at + CHILD_TURNS + 3 * i, 0, jb)
+            wa = m.sym_apply(ia, ja)
+            wb = m.sym_apply(ib, jb)
+            for j in range(i + 1):
+                other = (j >= first_angular and j < last_angular) or j >= first_free
+                a = m.dot(wa, m.get3(W, at + PARENT_TURNS + 3 * j, 0))
+                a = m.dot_plus(wb, m.get3(W, at + CHILD_TURNS + 3 * j, 0), a)
+                if not turns and not other:
+                    a = m.fma(mass, m.dot(d, m.get3(W, at + ROWS + 3 * j, 0)), a)
+                m.put(W, at + FACTOR + i * (i + 1) // 2 + j, 0, a)
+        for i in range(n):
+            row = at + FACTOR + i * (i + 1) // 2
+            for j in range(i + 1):
+                row_j = at + FACTOR + j * (j + 1) // 2
+                a = m.get(W, row + j, 0)
+                for k in range(j):
+                    a = m.fnma(m.get(W, row + k, 0), m.get(W, row_j + k, 0), a)
+                if j < i:
+                    m.put(W, row + j, 0, m.mul(a, m.get(W, row_j + j, 0)))
+                else:
+                    # the inverse of the root; bodies that nothing moves have none
+                    m.put(W, row + i, 0, m.where_lt(tiny, a, m.rcp(m.sqrt(m.larger(a, tiny))), zero))
+
+    @m.func
+    def free_speed(u: lane, response: lane, before: lane, push: lane, W: m.memory, c: int) -> lane:
+        """The velocity without friction and limits: `before` without impulses of the row, and `push` added to them."""
+        one = m.fill(real(1.0))
+        passive = m.get(W, c + PASSIVE_SLOPE, 0)
+        slope = m.get(W, c + DRIVE_SLOPE, 0)
+        drive = m.get(W, c + DRIVE, 0)
+        most = m.get(W, c + MOST, 0)
+        add = m.add(m.get(W, c + PASSIVE, 0), push)
+        within = m.div(m.fma(response, m.add(drive, add), before), m.fma(response, m.add(slope, passive), one))
+        given = m.fnma(slope, within, drive)
+        clipped = m.larger(m.neg(most), m.smaller(given, most))
+        beyond = m.div(m.fma(response, m.add(clipped, add), before), m.fma(response, passive, one))
+        size = m.larger(given, m.neg(given))
+        return m.where_lt(most, size, beyond, within)
+
+    @m.func
+    def free_update(u: lane, response: lane, acc: lane, W: m.memory, c: int) -> lane:
+        """The change of the impulse `acc` of a free row with the velocity u and the inverse inertia `response`."""
+        zero = m.fill(real(0.0))
+        tiny = m.fill(real(1.0e-20))
+        before = m.fnma(response, acc, u)
+        x = free_speed(u, response, before, zero, W, c)
+        loss = m.get(W, c + STICK, 0)
+        against = m.where_lt(x, zero, loss, m.neg(loss))
+        slowed = free_speed(u, response, before, against, W, c)
+        slowed = m.where_lt(zero, m.mul(slowed, x), slowed, zero)
+        x = m.where_lt(zero, loss, slowed, x)
+        x = m.larger(m.get(W, c + LEAST_SPEED, 0), m.smaller(x, m.get(W, c + MOST_SPEED, 0)))
+        return m.where_lt(tiny, response, m.div(m.sub(x, u), m.larger(response, tiny)), zero)
+
+    return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "Vec3", "Quat")}

@@ -1,0 +1,307 @@
+"""Which contacts of a list can be solved side by side, and which of them were there in the step before.
+
+Contacts get colours: two contacts of one colour share no body that moves, so that their impulses can be updated at once. Every contact
+takes
+the first colour that is free at both of its bodies, in the order of the list; the colours of a world do not depend on other worlds. The last
+colour holds those contacts for which none was free, and these are updated one by one.
+"""
+
+from functools import cache
+
+import warp as wp
+
+from newton_like.kernels.solvers.xpbd.contacts import (  # isort: skip
+    BIAS, GIVE, IMPULSES, LEAK, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND,
+)  # fmt: skip
+
+COLOURS = 64
+"""Number of colours; the last one is for contacts that are updated one by one."""
+
+# columns of the table of chunks
+(BODY_AT, SLOTS, FIRST_SLOT, DUMMY, FIRST_BLOCK, LAST_BLOCK, FIRST_WORLD, LAST_WORLD) = range(8)
+CHUNK_COLUMNS = 8
+
+
+def order_struct(real):
+    """The struct of a list of contacts, and what is known of shapes and of the contacts of the step before."""
+    vec3 = wp.types.vector(3, real)
+
+    @wp.struct
+    class Listed:
+        count: wp.array[int]
+        shape0: wp.array[int]
+        shape1: wp.array[int]
+        point0: wp.array[vec3]
+        point1: wp.array[vec3]
+        normal: wp.array[vec3]
+        margin0: wp.array[real]
+        margin1: wp.array[real]
+        # of shapes: the body, and the material
+        shape_body: wp.array[int]
+        mu: wp.array[real]
+        restitution: wp.array[real]
+        time_constant: wp.array[real]
+        damping_ratio: wp.array[real]
+        # of bodies: chunk and slot, and whether forces move them; of worlds: the slot of their fixed bodies; of bodies: their world
+        body_chunk: wp.array[int]
+        body_slot: wp.array[int]
+        body_moves: wp.array[int]
+        body_world: wp.array[int]
+        fixed_slot: wp.array[int]
+        body_com: wp.array[vec3]
+        # of chunks: the first contact, and behind the last one the end; the contacts of each chunk in the order of the list
+        start: wp.array[int]
+        chosen: wp.array[int]
+        # contacts by colour
+        ordered: wp.array[int]
+        colour_start: wp.array2d[int]
+        colour: wp.array[int]
+        taken: wp.array[wp.uint64]
+        # contacts of the step before, and forces
+        kept_start: wp.array[int]
+        kept_shape0: wp.array[int]
+        kept_shape1: wp.array[int]
+        kept_point: wp.array[vec3]
+        kept_force: wp.array[vec3]
+        kept_next: wp.array[int]
+        kept_head: wp.array[int]
+        # the same of this step
+        now_shape0: wp.array[int]
+        now_shape1: wp.array[int]
+        now_point: wp.array[vec3]
+        now_force: wp.array[vec3]
+
+    return Listed
+
+
+@cache
+def order_kernels(real):
+    """The struct of lists, the kernels that give contacts to chunks and that forget forces, and three functions over the contacts of a chunk."""
+    vec3 = wp.types.vector(3, real)
+    Listed = order_struct(real)
+
+    @wp.func
+    def moving_body(N: Listed, i: int) -> int:
+        """The body by which contact i belongs to a chunk; -1: no force moves a body of it."""
+        count = N.shape_body.shape[0]
+        a = N.shape0[i]
+        b = N.shape1[i]
+        if a < 0 or b < 0 or a >= count or b >= count:
+            return -1
+        one = N.shape_body[a]
+        two = N.shape_body[b]
+        if one == two:
+            return -1
+        if two >= 0:
+            if N.body_moves[two] != 0:
+                return two
+        if one >= 0:
+            if N.body_moves[one] != 0:
+                return one
+        return -1
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def share_out(N: Listed):
+        """Counts the contacts of every chunk and lists them, chunk by chunk."""
+        chunks = N.start.shape[0] - 1
+        total = wp.min(N.count[0], N.shape0.shape[0])
+        for c in range(chunks + 1):
+            N.start[c] = 0
+        for i in range(total):
+            k = moving_body(N, i)
+            if k >= 0:
+                c = N.body_chunk[k] + 1
+                N.start[c] = N.start[c] + 1
+        for c in range(chunks):
+            N.start[c + 1] = N.start[c + 1] + N.start[c]
+        # each start is a counter while the lists are filled, and then moves back
+        for i in range(total):
+            k = moving_body(N, i)
+            if k >= 0:
+                c = N.body_chunk[k]
+                N.chosen[N.start[c]] = i
+                N.start[c] = N.start[c] + 1
+        for back in range(chunks):
+            c = chunks - back
+            N.start[c] = N.start[c - 1]
+        N.start[0] = 0
+
+    @wp.func
+    def slot_of(N: Listed, body: int, world: int) -> int:
+        if body < 0:
+            return N.fixed_slot[wp.max(world, 0)]
+        return N.body_slot[body]
+
+    @wp.func
+    def colour_contacts(N: Listed, c: int, first_slot: int, slots: int):
+        """Orders the contacts of chunk c by colours. The contacts of colour i begin at colour_start[c, i], counted from the first one of the
+        chunk."""
+        start = N.start[c]
+        end = N.start[c + 1]
+        for i in range(slots):
+            N.taken[first_slot + i] = wp.uint64(0)
+        for i in range(COLOURS + 1):
+            N.colour_start[c, i] = 0
+        for k in range(start, end):
+            i = N.chosen[k]
+            a = N.shape_body[N.shape0[i]]
+            b = N.shape_body[N.shape1[i]]
+            used = wp.uint64(0)
+            if a >= 0:
+                if N.body_moves[a] != 0:
+                    used = used | N.taken[first_slot + N.body_slot[a]]
+            if b >= 0:
+                if N.body_moves[b] != 0:
+                    used = used | N.taken[first_slot + N.body_slot[b]]
+            colour = int(0)
+            while colour < COLOURS - 1 and ((used >> wp.uint64(colour)) & wp.uint64(1)) != wp.uint64(0):
+                colour += 1
+            bit = wp.uint64(1) << wp.uint64(colour)
+            if a >= 0:
+                N.taken[first_slot + N.body_slot[a]] = N.taken[first_slot + N.body_slot[a]] | bit
+            if b >= 0:
+                N.taken[first_slot + N.body_slot[b]] = N.taken[first_slot + N.body_slot[b]] | bit
+            N.colour[k] = colour
+            N.colour_start[c, colour] = N.colour_start[c, colour] + 1
+        n = int(0)
+        for i in range(COLOURS + 1):
+            here = N.colour_start[c, i]
+            N.colour_start[c, i] = n
+            n += here
+        for k in range(start, end):
+            i = N.colour[k]
+            at = N.colour_start[c, i]
+            N.ordered[start + at] = N.chosen[k]
+            N.colour_start[c, i] = at + 1
+        # each start has moved on to the next one
+        for back in range(COLOURS):
+            i = COLOURS - back
+            N.colour_start[c, i] = N.colour_start[c, i - 1]
+        N.colour_start[c, 0] = 0
+
+    @wp.func
+    def kept_force_of(N: Listed, c: int, first_slot: int, i: int, point: vec3) -> vec3:
+        """The force of the contact of the step before that has the shapes of contact i and is nearest to a point of its shape 1."""
+        s0 = N.shape0[i]
+        s1 = N.shape1[i]
+        body = N.shape_body[s1]
+        if body < 0:
+            body = N.shape_body[s0]
+        k = N.kept_head[first_slot + N.body_slot[body]]
+        best = real(1.0e30)
+        found = int(-1)
+        while k >= 0:
+            if N.kept_shape0[k] == s0 and N.kept_shape1[k] == s1:
+                d = N.kept_point[k] - point
+                far = wp.dot(d, d)
+                if far < best:
+                    best = far
+                    found = k
+            k = N.kept_next[k]
+        if found >= 0:
+            return N.kept_force[found]
+        return vec3(real(0.0), real(0.0), real(0.0))
+
+    @wp.func
+    def chain_kept(N: Listed, c: int, first_slot: int, slots: int):
+        """Lists the contacts of the step before by bodies."""
+        for i in range(slots):
+            N.kept_head[first_slot + i] = -1
+        start = N.kept_start[c]
+        for back in range(N.kept_start[c + 1] - start):
+            k = N.kept_start[c + 1] - 1 - back
+            body = N.shape_body[N.kept_shape1[k]]
+            if body < 0:
+                body = N.shape_body[N.kept_shape0[k]]
+            at = first_slot + N.body_slot[body]
+            N.kept_next[k] = N.kept_head[at]
+            N.kept_head[at] = k
+
+    @wp.func
+    def tangent_of(n: vec3) -> vec3:
+        sign = real(1.0)
+        if n[2] < real(0.0):
+            sign = real(-1.0)
+        f = -real(1.0) / (sign + n[2])
+        return vec3(real(1.0) + sign * n[0] * n[0] * f, sign * n[0] * n[1] * f, -sign * n[0])
+
+    @wp.func
+    def take_contacts(
+        N: Listed, c: int, first_slot: int, slots: int, dummy: int, at: int, room: int, h: real, numbers: wp.array[real],
+        body_a: wp.array[int], body_b: wp.array[int],
+    ):  # fmt: skip
+        """Stores the numbers of the contacts of chunk c, in the order of colours."""
+        chain_kept(N, c, first_slot, slots)
+        half = real(0.5)
+        for k in range(N.start[c], N.start[c + 1]):
+            i = N.ordered[k]
+            s0 = N.shape0[i]
+            s1 = N.shape1[i]
+            a = N.shape_body[s0]
+            b = N.shape_body[s1]
+            world = int(0)
+            if b >= 0:
+                world = N.body_world[b]
+            if a >= 0:
+                world = wp.max(world, N.body_world[a])
+            body_a[k] = slot_of(N, a, world)
+            body_b[k] = slot_of(N, b, world)
+            p0 = N.point0[i]
+            p1 = N.point1[i]
+            force = kept_force_of(N, c, first_slot, i, p1)
+            N.now_shape0[k] = s0
+            N.now_shape1[k] = s1
+            N.now_point[k] = p1
+            if a >= 0:
+                p0 = p0 - N.body_com[a]
+            if b >= 0:
+                p1 = p1 - N.body_com[b]
+            n = N.normal[i]
+            t1 = tangent_of(n)
+            t2 = wp.cross(n, t1)
+            j = at + k - N.start[c]
+            for x in range(3):
+                numbers[j + (POINT_A + x) * room] = p0[x]
+                numbers[j + (POINT_B + x) * room] = p1[x]
+                numbers[j + (NORMAL_AT + x) * room] = n[x]
+            numbers[j + MARGINS * room] = N.margin0[i] + N.margin1[i]
+            numbers[j + MU_AT * room] = half * (N.mu[s0] + N.mu[s1])
+            numbers[j + REBOUND * room] = half * (N.restitution[s0] + N.restitution[s1])
+            w = real(1.0) / wp.max(half * (N.time_constant[s0] + N.time_constant[s1]), real(1.0e-6))
+            z = half * (N.damping_ratio[s0] + N.damping_ratio[s1])
+            reach = real(2.0) * z + h * w
+            stiff = h * w * reach
+            numbers[j + BIAS * room] = w / reach
+            numbers[j + GIVE * room] = stiff / (real(1.0) + stiff)
+            numbers[j + LEAK * room] = real(1.0) / (real(1.0) + stiff)
+            numbers[j + IMPULSES * room] = wp.max(real(0.0), wp.dot(force, n)) * h
+            numbers[j + (IMPULSES + 1) * room] = wp.dot(force, t1) * h
+            numbers[j + (IMPULSES + 2) * room] = wp.dot(force, t2) * h
+
+    @wp.func
+    def keep_contacts(N: Listed, c: int, at: int, room: int, h: real, numbers: wp.array[real]):
+        """Stores the forces on shape 1 of the contacts of chunk c, in world axes, for the next step."""
+        for k in range(N.start[c], N.start[c + 1]):
+            j = at + k - N.start[c]
+            n = vec3(
+                numbers[j + NORMAL_AT * room], numbers[j + (NORMAL_AT + 1) * room], numbers[j + (NORMAL_AT + 2) * room]
+            )
+            t1 = tangent_of(n)
+            t2 = wp.cross(n, t1)
+            f = n * numbers[j + IMPULSES * room] + t1 * numbers[j + (IMPULSES + 1) * room]
+            f = f + t2 * numbers[j + (IMPULSES + 2) * room]
+            N.now_force[k] = f / h
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def forget(N: Listed, mask: wp.array[bool]):
+        """Sets the kept forces of chosen worlds to zero."""
+        k = wp.tid()
+        if k >= N.kept_start[N.kept_start.shape[0] - 1]:
+            return
+        body = N.shape_body[N.kept_shape1[k]]
+        if body < 0:
+            body = N.shape_body[N.kept_shape0[k]]
+        if mask[N.body_world[body]]:
+            N.kept_force[k] = vec3(real(0.0), real(0.0), real(0.0))
+
+    return Listed, share_out, forget, colour_contacts, take_contacts, keep_contacts

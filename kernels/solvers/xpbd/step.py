@@ -1,0 +1,307 @@
+"""The step of the solver in maximal coordinates.
+
+A chunk is a group of worlds whose bodies stand together in memory. One CPU worker takes a chunk through all sub-steps, while the chunk is
+in
+its cache; within it, lanes are bodies, joints or contacts of any of its worlds. Joints and contacts are ordered by colours: those of one colour
+share no body that moves. All sums are taken in this order, so that the result of a world does not depend on the others.
+"""
+
+import types
+from functools import cache
+
+import warp as wp
+from newton_like.kernels.batched import GENERAL_FLAGS
+from newton_like.kernels.lanes import lane_math
+from newton_like.kernels.simd import compiler_flags
+from newton_like.kernels.solvers.xpbd.access import access_program
+
+from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
+    INVERSE_MASS, POS, PUSH, QUAT, SPIN, TORQUE, VEL, body_program,
+)  # fmt: skip
+from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS, contact_program
+from newton_like.kernels.solvers.xpbd.joint_solve import joint_solve_program
+from newton_like.kernels.solvers.xpbd.joints import IMPULSE, joint_program
+
+from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
+    BODY_AT, COLOURS, DUMMY, FIRST_BLOCK, FIRST_SLOT, LAST_BLOCK, SLOTS, order_kernels,
+)  # fmt: skip
+from newton_like.kernels.spatial import spatial_algebra
+
+_LAYERS = (spatial_algebra, access_program, body_program, joint_program, joint_solve_program, contact_program)
+
+
+@cache
+def maximal_math(width: int, real) -> types.SimpleNamespace:
+    """The namespace of the programs of this folder, for one lane width and scalar type."""
+    m = lane_math(width, real)
+    for layer in _LAYERS:
+        made = layer(m)
+        made.pop("m", None)
+        m = types.SimpleNamespace(**{**vars(m), **made})
+    return m
+
+
+@cache
+def step_kernel(width: int, real):
+    """The kernel over chunks, and the structs of its arguments: ``(kernel, Bodies, Joints, Listed, Settings)``."""
+    m = maximal_math(width, real)
+    Listed, _, _, colour_contacts, take_contacts, keep_contacts = order_kernels(real)
+    vec3, twist6 = wp.types.vector(3, real), wp.types.vector(6, real)
+    transform, quat = wp.types.transformation(real), wp.types.quaternion(real)
+    Joints, Touching = m.Joints, m.Touching
+
+    @wp.struct
+    class Bodies:
+        """Bodies in slots, and the state.
+
+        chunks: see `newton_like.kernels.solvers.xpbd.order`; of slots: body and world; of joints that leave a body free, by chunks: first
+        dof, slot of the child and of the parent; of bodies: inverse mass, zero for kinematic ones, and centre of mass.
+        """
+
+        chunks: wp.array2d[int]
+        slot_body: wp.array[int]
+        slot_world: wp.array[int]
+        wrenches: wp.array2d[int]
+        wrench_start: wp.array[int]
+        inverse_mass: wp.array[real]
+        com: wp.array[vec3]
+        gravity: wp.array[vec3]
+        numbers: wp.array[real]
+        body_q: wp.array[transform]
+        body_qd: wp.array[twist6]
+        body_f: wp.array[twist6]
+        joint_f: wp.array[real]
+        next_q: wp.array[transform]
+        next_qd: wp.array[twist6]
+
+    @wp.struct
+    class Settings:
+        dt: real
+        substeps: int
+        iterations: int
+        contacts: int
+        push_speed: real
+        rebound_speed: real
+        spin_share: real
+        impulse_scale: real
+        kept_share: real
+
+    @wp.func
+    def put3(numbers: wp.array[real], at: int, stride: int, i: int, x: vec3):
+        for k in range(3):
+            numbers[at + (i + k) * stride] = x[k]
+
+    @wp.func
+    def load_bodies(G: Bodies, at: int, stride: int, first: int, slots: int):
+        zero = vec3(real(0.0), real(0.0), real(0.0))
+        for s in range(slots):
+            k = G.slot_body[first + s]
+            x = zero
+            q = quat(real(0.0), real(0.0), real(0.0), real(1.0))
+            v = zero
+            w = zero
+            push = zero
+            turn = zero
+            if k >= 0:
+                pose = G.body_q[k]
+                q = wp.normalize(wp.transform_get_rotation(pose))
+                x = wp.transform_get_translation(pose) + wp.quat_rotate(q, G.com[k])
+                twist = G.body_qd[k]
+                v = vec3(twist[0], twist[1], twist[2])
+                w = vec3(twist[3], twist[4], twist[5])
+                mass = G.inverse_mass[k]
+                if mass > real(0.0):
+                    f = G.body_f[k]
+                    push = vec3(f[0], f[1], f[2])
+                    turn = vec3(f[3], f[4], f[5])
+                    push = push * mass + G.gravity[G.slot_world[first + s]]
+            put3(G.numbers, at + s, stride, POS, x)
+            put3(G.numbers, at + s, stride, VEL, v)
+            put3(G.numbers, at + s, stride, SPIN, w)
+            put3(G.numbers, at + s, stride, PUSH, push)
+            put3(G.numbers, at + s, stride, TORQUE, turn)
+            for i in range(4):
+                G.numbers[at + s + (QUAT + i) * stride] = q[i]
+
+    @wp.func
+    def read3(numbers: wp.array[real], at: int, stride: int, i: int) -> vec3:
+        return vec3(numbers[at + i * stride], numbers[at + (i + 1) * stride], numbers[at + (i + 2) * stride])
+
+    @wp.func
+    def push_slot(G: Bodies, at: int, stride: int, f: vec3, turn: vec3):
+        """Adds a force and a torque to the body in a slot."""
+        mass = G.numbers[at + INVERSE_MASS * stride]
+        put3(G.numbers, at, stride, PUSH, read3(G.numbers, at, stride, PUSH) + f * mass)
+        put3(G.numbers, at, stride, TORQUE, read3(G.numbers, at, stride, TORQUE) + turn)
+
+    @wp.func
+    def load_wrenches(G: Bodies, c: int, at: int, stride: int):
+        """Adds the forces of joints that leave bodies free, and the opposite ones on their parents."""
+        for i in range(G.wrench_start[c], G.wrench_start[c + 1]):
+            d = G.wrenches[i, 0]
+            own = at + G.wrenches[i, 1]
+            other = at + G.wrenches[i, 2]
+            f = vec3(G.joint_f[d], G.joint_f[d + 1], G.joint_f[d + 2])
+            turn = vec3(G.joint_f[d + 3], G.joint_f[d + 4], G.joint_f[d + 5])
+            arm = read3(G.numbers, own, stride, POS) - read3(G.numbers, other, stride, POS)
+            push_slot(G, own, stride, f, turn)
+            push_slot(G, other, stride, -f, -turn - wp.cross(arm, f))
+
+    @wp.func
+    def store_bodies(G: Bodies, at: int, stride: int, first: int, slots: int, spin_share: real):
+        for s in range(slots):
+            k = G.slot_body[first + s]
+            if k >= 0:
+                q = quat(
+                    G.numbers[at + s + QUAT * stride],
+                    G.numbers[at + s + (QUAT + 1) * stride],
+                    G.numbers[at + s + (QUAT + 2) * stride],
+                    G.numbers[at + s + (QUAT + 3) * stride],
+                )
+                x = read3(G.numbers, at + s, stride, POS) - wp.quat_rotate(q, G.com[k])
+                v = read3(G.numbers, at + s, stride, VEL)
+                w = read3(G.numbers, at + s, stride, SPIN)
+                if G.inverse_mass[k] > real(0.0):
+                    w = w * spin_share
+                G.next_q[k] = transform(x, q)
+                G.next_qd[k] = twist6(v[0], v[1], v[2], w[0], w[1], w[2])
+
+    @wp.func
+    def sweep_contacts(
+        stage: int,
+        N: Listed,
+        c: int,
+        K: Touching,
+        B: wp.array[real],
+        at: int,
+        stride: int,
+        h: real,
+        ahead: int,
+        o: Settings,
+    ):
+        """Passes over all contacts of a chunk, colour by colour: 0 prepares them, 1 applies kept impulses, 2 solves, 3 relaxes."""
+        for colour in range(COLOURS):
+            k = N.colour_start[c, colour]
+            end = N.colour_start[c, colour + 1]
+            most = int(width)
+            if colour == COLOURS - 1:
+                most = 1
+            while k < end:
+                valid = wp.min(most, end - k)
+                if stage == 0:
+                    m.contact_prepare(K, k, valid, B, at, stride)
+                if stage == 1:
+                    m.contact_start(K, k, valid, B, at, stride, h, ahead)
+                if stage >= 2:
+                    relax = stage - 2
+                    near = ahead
+                    if relax != 0:
+                        near = 0
+                    m.contact_solve(K, k, valid, B, at, stride, h, near, relax, o.push_speed, o.rebound_speed)
+                k += valid
+
+    options = {"cpu_compiler_flags": compiler_flags(GENERAL_FLAGS, width)}
+
+    @wp.kernel(module="unique", enable_backward=False, module_options=options)
+    def step(
+        first: int,
+        G: Bodies,
+        J: Joints,
+        N: Listed,
+        body_a: wp.array[int],
+        body_b: wp.array[int],
+        numbers: wp.array[real],
+        o: Settings,
+    ):
+        c = first + wp.tid()
+        at = G.chunks[c, BODY_AT]
+        stride = G.chunks[c, SLOTS]
+        first_slot = G.chunks[c, FIRST_SLOT]
+        begin = G.chunks[c, FIRST_BLOCK]
+        behind = G.chunks[c, LAST_BLOCK]
+        ahead = int(0)
+        if behind > begin:
+            ahead = 1
+        h = o.dt / real(o.substeps)
+        B = G.numbers
+        blocks = stride // width
+        load_bodies(G, at, stride, first_slot, stride)
+        load_wrenches(G, c, at, stride)
+        K = Touching()
+        if o.contacts != 0:
+            colour_contacts(N, c, first_slot, stride)
+            K.numbers = numbers
+            K.body_a = body_a
+            K.body_b = body_b
+            K.first = N.start[c]
+            K.at = CONTACT_NUMBERS * (N.start[c] + c * width)
+            K.room = N.start[c + 1] - N.start[c] + width
+            K.dummy = G.chunks[c, DUMMY]
+            take_contacts(N, c, first_slot, stride, K.dummy, K.at, K.room, h, numbers, body_a, body_b)
+        whole = m.fill(h)
+        half = m.fill(real(0.5) * h)
+        for i in range(blocks):
+            m.body_drift(B, m.body_ref(at, stride, i * width, m.counted(i * width)), half)
+        for sub in range(o.substeps):
+            for i in range(blocks):
+                m.body_open(B, m.body_ref(at, stride, i * width, m.counted(i * width)))
+            for b in range(begin, behind):
+                m.joint_prepare(J, b, B, at, stride, h, o.push_speed)
+            if o.contacts != 0:
+                sweep_contacts(0, N, c, K, B, at, stride, h, ahead, o)
+            for i in range(blocks):
+                m.body_kick(B, m.body_ref(at, stride, i * width, m.counted(i * width)), whole)
+            if J.acting != 0:
+                scale = o.kept_share
+                if sub == 0:
+                    scale = scale * o.impulse_scale
+                for b in range(begin, behind):
+                    m.joint_start(J, b, B, at, stride, h, scale)
+            if o.contacts != 0:
+                sweep_contacts(1, N, c, K, B, at, stride, h, ahead, o)
+            for _sweep in range(o.iterations):
+                for b in range(begin, behind):
+                    m.joint_solve(J, b, B, at, stride, h)
+                if o.contacts != 0:
+                    sweep_contacts(2, N, c, K, B, at, stride, h, ahead, o)
+            for i in range(blocks):
+                r = m.body_ref(at, stride, i * width, m.counted(i * width))
+                if sub + 1 < o.substeps:
+                    m.body_drift(B, r, whole)
+                else:
+                    m.body_drift(B, r, half)
+            if o.contacts != 0:
+                sweep_contacts(3, N, c, K, B, at, stride, h, ahead, o)
+        store_bodies(G, at, stride, first_slot, stride, o.spin_share)
+        if o.contacts != 0:
+            keep_contacts(N, c, K.at, K.room, h, numbers)
+
+    return step, Bodies, Joints, Listed, Settings
+
+
+@cache
+def forget_kernel(real):
+    """Kernel over blocks and lanes: sets the kept impulses of joints in chosen worlds to zero."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def forget_joints(world: wp.array2d[int], mask: wp.array[bool], work: wp.array3d[real]):
+        b, k = wp.tid()
+        if world[b, k] >= 0:
+            if mask[world[b, k]]:
+                for i in range(6):
+                    work[b, IMPULSE + i, k] = real(0.0)
+
+    return forget_joints
+
+
+@cache
+def turn_kernel(real):
+    """Kernel over degrees of freedom: brings angles to the full turn that is nearest to the angles before."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def count_turns(coordinate: wp.array[int], before: wp.array[real], joint_q: wp.array[real]):
+        i = coordinate[wp.tid()]
+        turn = real(6.283185307179586)
+        joint_q[i] = joint_q[i] + turn * wp.floor((before[i] - joint_q[i]) / turn + real(0.5))
+
+    return count_turns

@@ -1,0 +1,138 @@
+"""What :class:`SolverXPBD` refuses, by name, when it is made or after an edit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from newton_like.model.contact_settings import has_contact_settings, settings_of
+from newton_like.model.equality_settings import equalities_of
+from newton_like.model.joint_types import JOINT_TYPES, look_up
+from newton_like.types import BodyFlags, JointTargetMode
+
+SOLVER = "SolverXPBD"
+_ELSE = "SolverFeatherstone does"
+NO_SPEED = 1.0e5
+"""Velocity limits of free joints from here on are none [m/s or rad/s]."""
+
+
+def _first(wrong: np.ndarray) -> int | None:
+    found = np.flatnonzero(wrong)
+    return int(found[0]) if len(found) else None
+
+
+def _check_bodies(model) -> None:
+    dynamic = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
+    mass, inertia = model.body_mass.numpy(), model.body_inertia.numpy().astype(np.float64)
+    i = _first(dynamic & (mass <= 0.0))
+    if i is not None:
+        raise ValueError(
+            f"body '{model.body_label[i]}' (index {i}) has no mass; {SOLVER} moves each body by its own mass: give it"
+            f" mass, or merge it with"
+            " collapse_fixed_joints"
+        )
+    if not len(mass):
+        return
+    moments = np.linalg.eigvalsh(inertia)
+    i = _first(dynamic & (moments[:, 0] <= 1.0e-7 * np.maximum(moments[:, 2], 1.0e-30)))
+    if i is not None:
+        raise ValueError(
+            f"body '{model.body_label[i]}' (index {i}) has the principal moments of inertia {moments[i].tolist()} kg m^2; {SOLVER} needs"
+            " positive ones, the least above 1e-7 of the largest: give it inertia"
+        )
+    i = _first(model.body_world.numpy() < 0)
+    if i is not None and model.world_count > 1:
+        raise ValueError(
+            f"body '{model.body_label[i]}' (index {i}) belongs to all worlds, and {SOLVER} moves bodies of single worlds only: add it to a world"
+        )
+
+
+def _check_free_joints(model) -> None:
+    """Free joints have no drives, passive forces and limits of velocity."""
+    free = look_up(model.joint_type.numpy(), "floats") if model.joint_count else np.zeros(0, dtype=bool)
+    owner = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
+    mode = model.joint_target_mode.numpy()
+    driven = (mode != JointTargetMode.NONE) & (mode != JointTargetMode.EFFORT)
+    driven &= (model.joint_target_ke.numpy() > 0.0) | (model.joint_target_kd.numpy() > 0.0)
+    numbers = {
+        name: getattr(model, f"joint_{name}").numpy() > 0.0 for name in ("damping", "stiffness", "friction", "armature")
+    }
+    numbers["velocity_limit"] = model.joint_velocity_limit.numpy() < NO_SPEED
+    numbers["drive"] = driven
+    for name, wrong in numbers.items():
+        i = _first(wrong & free[owner])
+        if i is not None:
+            k = owner[i]
+            raise ValueError(
+                f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name.replace('_', ' ')}, which {SOLVER} does not"
+                f" apply to such joints; {_ELSE}"
+            )
+
+
+def _check_armature(model) -> None:
+    """Joints that turn about three axes have no armature."""
+    dims = model.joint_dof_dim.numpy()
+    owner = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
+    i = _first((model.joint_armature.numpy() > 0.0) & (dims[owner, 1] > 2))
+    if i is not None:
+        k = owner[i]
+        raise ValueError(
+            f"joint '{model.joint_label[k]}' (index {k}) turns about three axes and has an armature, which {SOLVER} does not do; {_ELSE}: set"
+            " joint_armature to 0"
+        )
+
+
+def _check_relations(model) -> None:
+    i = _first(model.joint_mimic_joint.numpy() >= 0)
+    if i is not None:
+        raise ValueError(
+            f"joint '{model.joint_label[i]}' (index {i}) mimics another one, which {SOLVER} does not do; {_ELSE}"
+        )
+    rows = equalities_of(model)
+    if rows is not None and any(len(x) for x in rows.values()):
+        raise ValueError(
+            f"the model has equality constraints (mujoco:equality_constraint), which {SOLVER} does not do; {_ELSE}"
+        )
+    if has_contact_settings(model):
+        settings = settings_of(model)
+        for name in ("contact_rules", "limit_rules"):
+            i = _first(np.asarray(settings.get(name, np.zeros(0))) != 0)
+            if i is not None:
+                raise ValueError(
+                    f"mujoco:{name} of index {i} states softness or friction of MuJoCo, which {SOLVER} does not do; {_ELSE}"
+                )
+    if "mujoco:gravcomp" in model.custom_attributes and (model.mujoco.gravcomp.numpy() != 0.0).any():
+        raise ValueError(f"mujoco:gravcomp takes weight from bodies, which {SOLVER} does not do; {_ELSE}")
+
+
+def _check_shapes(model) -> None:
+    for name in ("mu_torsional", "mu_rolling"):
+        i = _first((getattr(model, f"shape_material_{name}").numpy() > 0.0) & (model.shape_flags.numpy() != 0))
+        if i is not None:
+            raise ValueError(
+                f"shape '{model.shape_label[i]}' (index {i}) has {name} above 0, which {SOLVER} does not do; {_ELSE}: set it to 0"
+            )
+
+
+def check_features(model) -> None:
+    """Raises ValueError, with the name of the entity, for features that the solver does not have."""
+    _check_bodies(model)
+    _check_free_joints(model)
+    _check_armature(model)
+    _check_relations(model)
+    _check_shapes(model)
+
+
+def check_axes(model, joint: int, axes: np.ndarray) -> None:
+    """Raises ValueError for axes of a joint that are not perpendicular to each other.
+
+    Args:
+        model: the model.
+        joint: its index.
+        axes: unit vectors, ``[n, 3]``.
+    """
+    if len(axes) > 1 and abs(axes @ axes.T - np.eye(len(axes))).max() > 1.0e-4:
+        kind = JOINT_TYPES[int(model.joint_type.numpy()[joint])].type.name
+        raise ValueError(
+            f"joint '{model.joint_label[joint]}' (index {joint}) is a {kind} joint with axes that are not perpendicular to each other, which"
+            f" {SOLVER} does not do; {_ELSE}"
+        )

@@ -1,0 +1,477 @@
+"""SolverXPBD: bodies in maximal coordinates, with joints and contacts as constraints between them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import warp as wp
+
+from newton_like.arrays import active_tape, check_recorded, flat
+from newton_like.coercion import as_count, as_flag, as_number
+from newton_like.collision.pipeline import check_contacts, collide
+
+from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
+    BODY_INERTIA, BODY_INVERSE, BODY_NUMBERS, DYNAMIC, INVERSE_MASS, QUAT,
+)  # fmt: skip
+from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS
+from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
+from newton_like.kernels.solvers.xpbd.order import COLOURS, order_kernels
+from newton_like.kernels.solvers.xpbd.step import forget_kernel, maximal_math, step_kernel, turn_kernel
+from newton_like.kinematics import eval_ik
+from newton_like.model.arguments import arrays_of_state, check_made_by, check_row
+from newton_like.model.joint_types import look_up
+from newton_like.model.model import contact_room
+from newton_like.options import ANY, OneOf, check_option
+from newton_like.programs.device import lane_width
+from newton_like.solvers.base import SolverBase
+from newton_like.solvers.featherstone.settings import Fixed, Setting
+from newton_like.solvers.xpbd.features import check_features
+from newton_like.solvers.xpbd.tables import make_blocks, make_slots, worlds_of_bodies
+from newton_like.threads import Command, compiling, cut, run_shared, worker_count
+from newton_like.types import BodyFlags, warp_types
+
+_RECORDED = 16
+KEPT = 0.8
+"""Share of the impulses of degrees of freedom that a sub-step starts from; with a single iteration larger shares are unstable."""
+_OWN = (
+    "iterations", "substeps", "restitution_speed", "max_depenetration_speed", "angular_damping", "enable_restitution", "update_joints",
+    "unsupported_contacts", "width", "threads",
+)  # fmt: skip
+_SUBSTEPS = "impulses are not relaxed; substeps and iterations set the accuracy"
+_NEWTON = {
+    "soft_body_relaxation": (ANY, ""),
+    "soft_contact_relaxation": (ANY, ""),
+    "joint_linear_relaxation": (OneOf((0.7, 1.0)), _SUBSTEPS),
+    "joint_angular_relaxation": (OneOf((0.4, 1.0)), _SUBSTEPS),
+    "rigid_contact_relaxation": (OneOf((0.8, 1.0)), _SUBSTEPS),
+    "joint_linear_compliance": (0.0, "joints are rigid; give a D6 joint springs"),
+    "joint_angular_compliance": (0.0, "joints are rigid; give a D6 joint springs"),
+    "rigid_contact_restitution_iterations": (ANY, ""),
+    "rigid_contact_con_weighting": (ANY, ""),
+    "tendon_max_sweeps": (ANY, ""),
+    "tendon_settle_tol": (ANY, ""),
+    "tendon_activation_tol": (ANY, ""),
+    "deterministic": (ANY, ""),
+}
+"""Options of Newton 1.8 that do not exist here: values without effect, and advice instead of other values."""
+
+
+def _positive(value, name: str) -> float:
+    number = as_number(value, name)
+    if not number > 0.0:
+        raise ValueError(f"{name} {number:g} must be positive")
+    return number
+
+
+def _rate(value, name: str) -> float:
+    number = as_number(value, name)
+    if number < 0.0:
+        raise ValueError(f"{name} {number:g} 1/s is negative; give a rate of at least 0")
+    return number
+
+
+class SolverXPBD(SolverBase):
+    """Steps rigid bodies in maximal coordinates: each body has six degrees of freedom, and joints and contacts are constraints.
+
+    A step is cut into `substeps`. In a sub-step, bodies move freely with constant momenta (leapfrog), and impulses of joints and
+    contacts change their velocities between two such motions. Impulses of a joint close its anchors after the next motion, as in
+    extended position-based dynamics with small steps (Macklin, Mueller and Chentanez 2016; Macklin et al., Small Steps in Physics
+    Simulation, 2019; Mueller et al., Detailed Rigid Body Simulation with Extended Position Based Dynamics, 2020), with the directions of
+    the constraints at the middle of the sub-step (SHAKE). All rows of a joint are solved together; joints and contacts follow each other
+    (Gauss-Seidel), ordered by colours. Contacts keep their impulses from one sub-step and step to the next, and are soft by the time
+    constant and damping ratio of the material (Catto, Solver2D, 2024).
+
+    The state of the solver is that of the bodies: a step reads ``body_q`` and ``body_qd`` of ``state_in``, and writes those of
+    ``state_out``. After setting joint coordinates, call :func:`newton_like.eval_fk`. ``joint_q`` of ``state_in`` is read for the number of
+    full turns of angles. With `update_joints`, ``joint_q`` and ``joint_qd`` of ``state_out`` are computed by
+    :func:`newton_like.eval_ik`, with angles that count turns; those of loop joints keep their values.
+
+    All joint types are supported, in trees and in loops, between any two bodies of a world: anchors, limits of position and velocity,
+    drives
+    (implicit, with effort limits), springs, damping, dry friction, armature and ``joint_f``. Internal impulses keep linear and angular
+    momentum up to rounding and up to the gaps of joints. A kinematic body keeps the velocity ``body_qd`` of ``state_in``, and its pose is
+    integrated from it.
+
+    The results of a world are bitwise identical in every run, for any number of worlds, any index of the world and any number of threads.
+
+    Args:
+        model: the model.
+        iterations: passes over all joints and contacts in a sub-step.
+        substeps: sub-steps of a step. Errors of passive motion shrink with the square of ``dt / substeps``; gaps of joints under load and the
+            softness of contacts shrink likewise.
+        restitution_speed: impacts below this speed have no restitution [m/s].
+        max_depenetration_speed: largest speed at which overlapping shapes are separated, and at which joints return to their limits
+            [m/s or rad/s].
+        angular_damping: decay rate [1/s] of the angular velocities of bodies.
+        enable_restitution: whether contacts rebound by the restitution of their materials.
+        update_joints: whether steps write the joint coordinates of ``state_out``.
+        unsupported_contacts: ``"error"`` or ``"ignore"``: see :meth:`newton_like.Model.collide`, for steps that find contacts.
+        width: lanes of a kernel thread, see :func:`newton_like.programs.device.lane_width`.
+        threads: CPU threads, see :func:`newton_like.threads.worker_count`.
+        newton_options: options of Newton 1.8 that choose how it computes, at their defaults.
+
+    Raises:
+        TypeError: `model` is not a model, an argument is unknown or of another type.
+        ValueError: an argument is out of range; or the model has features that this solver does not support: bodies without mass or inertia,
+            bodies without a joint, bodies that belong to all of several worlds, mimic joints, equality constraints, tendons, actuators,
+            torsional and rolling friction, MuJoCo's softness of contacts, axes of a joint that are not perpendicular, and drives and passive
+            forces of joints that leave a body free.
+    """
+
+    supports = frozenset({"kinematic bodies", "loop joints", "disabled joints"})
+    _reduced = False
+
+    iterations = Setting(as_count)
+    substeps = Setting(as_count)
+    restitution_speed = Setting(_positive)
+    max_depenetration_speed = Setting(_positive)
+    angular_damping = Setting(_rate)
+    enable_restitution, update_joints, unsupported_contacts = Fixed(), Fixed(), Fixed()
+    width, threads = Fixed(), Fixed()
+
+    def __init__(
+        self,
+        model,
+        *,
+        iterations: int = 2,
+        substeps: int = 8,
+        restitution_speed: float = 0.1,
+        max_depenetration_speed: float = 1.0,
+        angular_damping: float = 0.0,
+        enable_restitution: bool = True,
+        update_joints: bool = True,
+        unsupported_contacts: str = "error",
+        width: int | None = None,
+        threads: int | None = None,
+        **newton_options,
+    ):
+        for name, value in newton_options.items():
+            check_option("SolverXPBD", name, value, _NEWTON, _OWN)
+        self._recorded: dict = {}
+        super().__init__(model)
+        check_features(model)
+        self.iterations, self.substeps = iterations, substeps
+        self.restitution_speed, self.max_depenetration_speed = restitution_speed, max_depenetration_speed
+        self.angular_damping = angular_damping
+        self.enable_restitution = as_flag(enable_restitution, "enable_restitution")
+        self.update_joints = as_flag(update_joints, "update_joints")
+        self.unsupported_contacts = unsupported_contacts
+        self.width, self.threads = lane_width(model.device, model.dtype, width), threads
+        self._found = self._lists = self._before = None
+        self._build()
+        self._complete = type(self) is SolverXPBD
+
+    # ------------------------------------------------------------------------------------------------ tables
+
+    def _array(self, values, dtype=wp.int32) -> wp.array:
+        return wp.array(np.ascontiguousarray(values), dtype=dtype, device=self.device)
+
+    def _build(self) -> None:
+        """Makes the tables of the model."""
+        model, width = self.model, self.width
+        threads = worker_count(self.threads) if model.device.is_cpu else 1
+        slots = make_slots(model, width, threads, BODY_NUMBERS)
+        blocks = make_blocks(model, slots, width)
+        self._m, self._slots = maximal_math(width, model.dtype), slots
+        self._kernel, Bodies, Joints, Listed, Settings = step_kernel(width, model.dtype)
+        self._structs, self._threads = (Bodies, Joints, Listed, Settings), threads
+        moves = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
+        mass = np.where(moves, model.body_mass.numpy().astype(np.float64), np.inf)
+        self._bodies = dict(
+            chunks=self._array(slots.chunks), slot_body=self._array(slots.body), slot_world=self._array(slots.world),
+            wrenches=self._array(blocks.wrenches), wrench_start=self._array(blocks.wrench_start),
+            inverse_mass=self._array(1.0 / mass, model.dtype), com=model.body_com, gravity=model.gravity,
+            numbers=self._array(self._body_numbers(slots, moves, 1.0 / mass), model.dtype),
+        )  # fmt: skip
+        count = len(blocks.table)
+        lanes = blocks.numbers.reshape(count * blocks.numbers.shape[1], width)
+        self._joints = dict(
+            blocks=self._array(blocks.table), parent=self._array(blocks.parent), child=self._array(blocks.child),
+            dof=self._array(blocks.dof), coordinate=self._array(blocks.coordinate),
+            rotors=int((model.joint_armature.numpy() > 0.0).any()), acting=int(blocks.acting),
+            numbers=self._lanes(lanes), work=self._lanes(np.zeros((count * JOINT_WORK, width))),
+        )  # fmt: skip
+        self._moves = moves
+        self._lists = self._last_length = None
+        self._joint_world = self._array(blocks.world)
+        self._recorded.clear()
+        self._contact_room = contact_room(model)
+        types, first = model.joint_type.numpy(), model.joint_q_start.numpy()
+        turning = [
+            first[j] + n + np.arange(k)
+            for j, (n, k) in enumerate(model.joint_dof_dim.numpy().tolist())
+            if k and not look_up(types[j : j + 1], "has_quaternion")[0]
+        ]
+        self._turning = self._array(np.concatenate([*turning, np.zeros(0, dtype=int)]))
+
+    def _lanes(self, numbers: np.ndarray) -> wp.array:
+        """Lanes in a row, as the two-dimensional arrays that programs read."""
+        if self.width == 1:
+            return self._array(numbers.reshape(-1, 1), self.model.dtype)
+        return self._array(numbers[None], self._m.lane)
+
+    def _body_numbers(self, slots, moves: np.ndarray, inverse_mass: np.ndarray) -> np.ndarray:
+        """The numbers of bodies: constants and identities."""
+        model = self.model
+        inertia = model.body_inertia.numpy().astype(np.float64).reshape(-1, 3, 3)
+        inverse = np.zeros_like(inertia)
+        inverse[moves] = np.linalg.inv(inertia[moves])
+        at = (slice(None), (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2))
+        own = np.where(moves[:, None], inertia[at], 0.0)
+        known = np.concatenate([own, inverse[at], inverse_mass[:, None], moves[:, None]], axis=1)
+        out = []
+        for _, size, first, *_ in slots.chunks.tolist():
+            body = slots.body[first : first + size]
+            rows = np.zeros((BODY_NUMBERS, size))
+            rows[QUAT + 3] = 1.0
+            there = body >= 0
+            for place, column in ((BODY_INERTIA, 0), (BODY_INVERSE, 6)):
+                rows[place : place + 6, there] = known[body[there], column : column + 6].T
+            rows[INVERSE_MASS, there], rows[DYNAMIC, there] = known[body[there], 12], known[body[there], 13]
+            out.append(rows.ravel())
+        return np.concatenate(out)
+
+    def _refresh(self) -> None:
+        check_recorded(self.device, "SolverXPBD.step of an edited model")
+        check_features(self.model)
+        self._build()
+
+    def _settings_changed(self) -> None:
+        # recordings compare their settings with these
+        pass
+
+    # ------------------------------------------------------------------------------------------------ contacts
+
+    def _list_arrays(self, room: int) -> dict:
+        """Memory for lists of contacts of a capacity."""
+        if self._lists is not None and self._lists["room"] == room:
+            return self._lists
+        model, chunks = self.model, len(self._slots.chunks)
+        vec3 = warp_types(model.dtype).vec3
+
+        def whole(n, dtype=wp.int32):
+            return wp.zeros(max(n, 1), dtype=dtype, device=model.device)
+
+        fixed = dict(
+            shape_body=model.shape_body, mu=model.shape_material_mu, restitution=model.shape_material_restitution,
+            time_constant=model.shape_material_time_constant, damping_ratio=model.shape_material_damping_ratio,
+            body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._array(self._moves),
+            body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
+            chosen=whole(room), ordered=whole(room), colour=whole(room), colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
+            taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(room), kept_head=whole(len(self._slots.body)),
+        )  # fmt: skip
+        if not self.enable_restitution:
+            fixed["restitution"] = wp.zeros_like(model.shape_material_restitution)
+        banks = [
+            dict(
+                start=whole(chunks + 1),
+                shape0=whole(room),
+                shape1=whole(room),
+                point=whole(room, vec3),
+                force=whole(room, vec3),
+            )
+            for _ in range(2)
+        ]
+        numbers = whole(CONTACT_NUMBERS * (room + chunks * self.width), model.dtype)
+        self._lists = dict(room=room, fixed=fixed, banks=banks, now=0, a=whole(room), b=whole(room), numbers=numbers)
+        self._recorded.clear()
+        return self._lists
+
+    def _listed(self, contacts):
+        """The struct of a list of contacts, for this step."""
+        N = self._structs[2]()
+        if contacts is None:
+            return N
+        lists = self._list_arrays(contacts.rigid_contact_max)
+        now, kept = lists["banks"][lists["now"]], lists["banks"][1 - lists["now"]]
+        for name, array in lists["fixed"].items():
+            setattr(N, name, array)
+        N.count = contacts.rigid_contact_count
+        for name in ("shape0", "shape1", "point0", "point1", "normal", "margin0", "margin1"):
+            setattr(N, name, getattr(contacts, f"rigid_contact_{name}"))
+        N.start, N.kept_start = now["start"], kept["start"]
+        for name in ("shape0", "shape1", "point", "force"):
+            setattr(N, f"now_{name}", now[name])
+            setattr(N, f"kept_{name}", kept[name])
+        return N
+
+    def _forget(self, mask: wp.array) -> None:
+        check_recorded(self.device, "SolverXPBD.reset")
+        if self._joint_world.size:
+            work = self._joints["work"]
+            shape = (self._joint_world.shape[0], JOINT_WORK, self.width)
+            work = wp.array(ptr=work.ptr, dtype=self.model.dtype, shape=shape, device=self.device, copy=False)
+            inputs = [self._joint_world, mask, work]
+            wp.launch(forget_kernel(self.model.dtype), dim=self._joint_world.shape, inputs=inputs, device=self.device)
+        if self._lists is None:
+            return
+        N = self._structs[2]()
+        kept = self._lists["banks"][1 - self._lists["now"]]
+        N.shape_body, N.body_world = self._lists["fixed"]["shape_body"], self._lists["fixed"]["body_world"]
+        N.kept_start, N.kept_shape0, N.kept_shape1, N.kept_force = (
+            kept[n] for n in ("start", "shape0", "shape1", "force")
+        )
+        forget = order_kernels(self.model.dtype)[2]
+        wp.launch(forget, dim=self._lists["room"], inputs=[N, mask], device=self.device)
+
+    # ------------------------------------------------------------------------------------------------ step
+
+    def _options(self, dt: float, touching: bool):
+        o = self._structs[3]()
+        o.dt, o.substeps, o.iterations, o.contacts = dt, self.substeps, self.iterations, int(touching)
+        o.kept_share = KEPT if self.iterations > 1 else 0.0
+        o.push_speed, o.rebound_speed = self.max_depenetration_speed, self.restitution_speed
+        o.spin_share = math.exp(-self.angular_damping * dt)
+        o.impulse_scale = dt / self.substeps / (self._last_length or dt / self.substeps)
+        return o
+
+    def _key(self, dt: float, touching: bool) -> tuple:
+        return (
+            dt, touching, self.substeps, self.iterations, self.max_depenetration_speed, self.restitution_speed, self.angular_damping,
+            self._last_length,
+        )  # fmt: skip
+
+    def step(self, state_in, state_out, control=None, contacts=None, dt: float = 1.0 / 240.0) -> None:
+        """Advances all worlds by one step.
+
+        Args:
+            state_in: the state now: poses and velocities of bodies, and ``body_f``, which acts during the step.
+            state_out: the state afterwards; may be ``state_in``.
+            control: forces and targets; None: those of the model's initial control.
+            contacts: a list from ``model.collide(state_in, contacts)``, or one of the user's; None: the solver calls ``model.collide``. An
+                empty list: no contacts.
+            dt: time step [s].
+
+        Raises:
+            TypeError: an argument is of another kind.
+            ValueError: ``dt`` is not positive, or an array belongs to another model.
+            RuntimeError: a tape records, and an array requires a gradient; or a graph is being captured.
+        """
+        model = self.model
+        check_recorded(model.device, "SolverXPBD.step")
+        self._check_version()
+        if not as_number(dt, "dt") > 0:
+            raise ValueError(f"dt {dt!r} must be a positive number of seconds")
+        control = self._default_control() if control is None else control
+        for name, state in (("state_in", state_in), ("state_out", state_out)):
+            if not hasattr(state, "body_f"):
+                raise TypeError(f"{name} must be a State, as model.state() makes it, not {type(state).__name__}")
+            check_made_by(model, state, name)
+        if not hasattr(control, "joint_target_q"):
+            raise TypeError(
+                f"control must be None or a Control, as model.control() makes it, not {type(control).__name__}"
+            )
+        before = arrays_of_state(model, state_in, "joint_q", "body_q", "body_qd")
+        after = arrays_of_state(model, state_out, "joint_q", "joint_qd", "body_q", "body_qd")
+        check_row(model, state_in.body_f, "state_in.body_f", 6 * model.body_count)
+        commands = [
+            check_row(model, getattr(control, name), f"control.{name}", size)
+            for name, size in (
+                ("joint_target_q", model.joint_coord_count), ("joint_target_qd", model.joint_dof_count), ("joint_f", model.joint_dof_count),
+                ("joint_act", model.joint_dof_count),
+            )
+        ]  # fmt: skip
+        if active_tape() is not None and any(a.requires_grad for a in (*before, *after, *commands)):
+            raise RuntimeError(
+                "SolverXPBD.step has no gradients, but a tape is recording and an array requires a gradient"
+            )
+        if not model.body_count:
+            return
+        contacts = self._contacts(state_in, contacts)
+        angles = before[0]
+        if self.update_joints and model.joint_coord_count:
+            if state_in.joint_q.ptr == state_out.joint_q.ptr:
+                if self._before is None:
+                    self._before = wp.empty_like(state_in.joint_q)
+                wp.copy(self._before, state_in.joint_q)
+                angles = self._before
+            else:
+                wp.copy(state_out.joint_q, state_in.joint_q)
+        arrays = (*before, state_in.body_f, *after[2:], *commands, angles)
+        self._run(arrays, contacts, float(dt))
+        if self.update_joints and model.articulation_count:
+            eval_ik(model, state_out, state_out.joint_q, state_out.joint_qd)
+            if self._turning.size:
+                inputs = [self._turning, flat(angles, model.dtype), flat(state_out.joint_q, model.dtype)]
+                wp.launch(turn_kernel(model.dtype), dim=self._turning.size, inputs=inputs, device=model.device)
+
+    def _contacts(self, state, contacts):
+        """The list of contacts of this step; None: there are none."""
+        model = self.model
+        if contacts is not None:
+            check_contacts(model, contacts)
+            return contacts if contacts.rigid_contact_max else None
+        if not self._contact_room:
+            return None
+        if self._found is None:
+            self._found = model.contacts()
+        collide(model, state, self._found, self.unsupported_contacts)
+        return self._found
+
+    def _run(self, arrays, contacts, dt: float) -> None:
+        model = self.model
+        N = None
+        if contacts is not None:
+            N = self._listed(contacts)
+            wp.launch(order_kernels(model.dtype)[1], dim=1, inputs=[N], device=model.device)
+        lists = self._lists if contacts is not None else None
+        key = (
+            *(a.ptr for a in arrays), 0 if contacts is None else contacts.rigid_contact_normal.ptr,
+            0 if lists is None else lists["now"],
+        )  # fmt: skip
+        settings = self._key(dt, contacts is not None)
+        found = self._recorded.get(key)
+        if found is None:
+            if len(self._recorded) >= _RECORDED:
+                self._recorded.clear()
+            found = self._recorded[key] = [None, self._record(arrays, contacts, N, dt)]
+        if found[0] != settings:
+            options = self._options(dt, contacts is not None)
+            for command in found[1][0][0]:
+                command.set_param_by_name("o", options)
+            found[0] = settings
+        run_shared(found[1][0])
+        self._last_length = dt / self.substeps
+        if lists is not None:
+            lists["now"] = 1 - lists["now"]
+
+    @compiling
+    def _record(self, arrays, contacts, N, dt: float):
+        model, (Bodies, Joints, Listed, _) = self.model, self._structs
+        kinds = warp_types(model.dtype)
+        _, body_q, body_qd, body_f, next_q, next_qd, target_q, target_qd, joint_f, joint_act, angles = arrays
+        G, J = Bodies(), Joints()
+        for name, array in self._bodies.items():
+            setattr(G, name, array)
+        for name, array in self._joints.items():
+            setattr(J, name, array)
+
+        def typed(array, dtype):
+            row = flat(array, model.dtype)
+            return wp.array(ptr=row.ptr, dtype=dtype, shape=(model.body_count,), device=model.device, copy=False)
+
+        G.body_q, G.next_q = typed(body_q, kinds.transform), typed(next_q, kinds.transform)
+        G.body_qd, G.next_qd = typed(body_qd, kinds.spatial_vector), typed(next_qd, kinds.spatial_vector)
+        G.body_f, G.joint_f = typed(body_f, kinds.spatial_vector), flat(joint_f, model.dtype)
+        J.joint_q, J.target_q, J.target_qd = (flat(a, model.dtype) for a in (angles, target_q, target_qd))
+        J.joint_f, J.joint_act = G.joint_f, flat(joint_act, model.dtype)
+        empty = wp.zeros(1, dtype=model.dtype, device=model.device)
+        none = wp.zeros(1, dtype=wp.int32, device=model.device)
+        lists = self._lists if contacts is not None else dict(a=none, b=none, numbers=empty)
+        inputs = [
+            G,
+            J,
+            Listed() if N is None else N,
+            lists["a"],
+            lists["b"],
+            lists["numbers"],
+            self._options(dt, contacts is not None),
+        ]
+
+        def record(first, count):
+            return wp.launch(self._kernel, dim=count, inputs=[first, *inputs], device=model.device, record_cmd=True)
+
+        shares = cut(len(self._slots.chunks), self._threads)
+        commands = [Command(record(first, count)) for first, count in shares]
+        return [commands] * min(self._threads, max(1, len(shares))), (arrays, contacts, inputs, G, J)

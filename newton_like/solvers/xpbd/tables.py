@@ -1,0 +1,357 @@
+"""Chunks of worlds, slots of bodies, and blocks of joints: the tables that the kernel of a step reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from newton_like.geometry.transforms import quat_from_matrix, quat_multiply
+
+from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
+    ANGULAR_SIGN, ARMATURE, AXES, CHILD_AT, CHILD_FRAME, CLIP, DAMPING, DISTANCE, DOF_NUMBERS, DOFS_AT, EFFORT, JOINT_NUMBERS, KD, KE, KV,
+    LINEAR_FRAME, LINEAR_SIGN, LOSS, LOWER, PARENT_AT, PARENT_FRAME, REST, REST_TURN, SPEED, STIFFNESS, TURNS, UPPER,
+)  # fmt: skip
+from newton_like.kernels.solvers.xpbd.order import CHUNK_COLUMNS
+from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.solvers.xpbd.features import check_axes
+from newton_like.types import MAXVAL, BodyFlags, JointTargetMode
+
+BODIES_PER_CHUNK = 128
+"""About how many bodies a chunk has, so that its numbers stay in the cache of a core."""
+
+
+@dataclass
+class Slots:
+    """Where bodies stand.
+
+    Attributes:
+        chunks: table of chunks, ``[chunks, CHUNK_COLUMNS]``, without blocks.
+        body, world: of each slot the body (-1: none) and the world.
+        chunk_of, slot_of: of each body; slots count from the first one of the chunk.
+        fixed: of each world the slot that stands for it in joints and contacts.
+    """
+
+    chunks: np.ndarray
+    body: np.ndarray
+    world: np.ndarray
+    chunk_of: np.ndarray
+    slot_of: np.ndarray
+    fixed: np.ndarray
+    chunk_of_world: np.ndarray
+
+
+def worlds_of_bodies(model) -> np.ndarray:
+    """The world of each body; bodies of all worlds count as those of world 0."""
+    return np.maximum(model.body_world.numpy(), 0)
+
+
+def make_slots(model, width: int, threads: int, body_numbers: int) -> Slots:
+    """Groups worlds in chunks. Bodies with the same place in their worlds follow each other."""
+    worlds, world = model.world_count, worlds_of_bodies(model)
+    each = max(1.0, model.body_count / max(worlds, 1))
+    size = int(np.ceil(BODIES_PER_CHUNK / each))
+    size = max(1, -(-size // width) * width) if size > 1 else 1
+    # enough chunks for all threads
+    most = max(width, worlds // (4 * threads) // width * width)
+    size = min(size, most)
+    count = max(1, -(-worlds // size))
+    first_of_world = np.full(worlds, model.body_count)
+    np.minimum.at(first_of_world, world, np.arange(model.body_count))
+    ordinal = np.arange(model.body_count) - first_of_world[world] if model.body_count else np.zeros(0, dtype=int)
+    chunk_of = world // size
+    order = np.lexsort((world, ordinal, chunk_of))
+    body, of_world, table = [], [], np.zeros((count, CHUNK_COLUMNS), dtype=np.int32)
+    slot_of, fixed = np.zeros(model.body_count, dtype=np.int32), np.zeros(worlds, dtype=np.int32)
+    ends = np.searchsorted(chunk_of[order], np.arange(count + 1))
+    number = first = 0
+    for c in range(count):
+        own = order[ends[c] : ends[c + 1]]
+        here = np.arange(c * size, min(worlds, (c + 1) * size))
+        slot_of[own] = np.arange(len(own))
+        fixed[here] = len(own) + np.arange(len(here))
+        used = len(own) + len(here)
+        slots = -(-(used + 1) // width) * width
+        table[c, :4] = number, slots, first, used
+        table[c, 6:8] = here[0], here[-1] + 1
+        body.append(np.concatenate([own, np.full(slots - len(own), -1)]))
+        of_world.append(np.concatenate([world[own], here, np.full(slots - used, here[0])]))
+        number, first = number + body_numbers * slots, first + slots
+    return Slots(
+        table, np.concatenate(body), np.concatenate(of_world), chunk_of, slot_of, fixed, np.arange(worlds) // size
+    )
+
+
+def _basis(axes: np.ndarray) -> tuple[np.ndarray, float]:
+    """A right-handed basis, as a quaternion, that begins with the axes; and the sign of the third axis against the"
+    " third one of the basis."""
+    if not len(axes):
+        return np.array([0.0, 0.0, 0.0, 1.0]), 1.0
+    a = axes[0]
+    if len(axes) > 1:
+        b = axes[1]
+    else:
+        b = np.eye(3)[np.argmin(abs(a))]
+    b = b - a * (a @ b)
+    b = b / np.linalg.norm(b)
+    c = np.cross(a, b)
+    sign = 1.0 if len(axes) < 3 or c @ axes[2] > 0.0 else -1.0
+    return quat_from_matrix(np.stack([a, b, c], axis=1)), sign
+
+
+@dataclass
+class Blocks:
+    """Joints in blocks of lanes.
+
+    Attributes:
+        table: the kind of each block, ``[blocks, BLOCK_COLUMNS]``.
+        joint: of each lane the joint, -1 for none; parent, child: slots; dof, coordinate: first ones.
+        numbers: ``[blocks, JOINT_NUMBERS, width]``.
+        wrenches: of joints that leave a body free, by chunks: dof, slot of the child, slot of the parent.
+        wrench_start: first of these of each chunk.
+        world: of each lane, -1 for none, ``[blocks, width]``.
+    """
+
+    table: np.ndarray
+    joint: np.ndarray
+    parent: np.ndarray
+    child: np.ndarray
+    dof: np.ndarray
+    coordinate: np.ndarray
+    numbers: np.ndarray
+    wrenches: np.ndarray
+    wrench_start: np.ndarray
+    world: np.ndarray
+
+    @property
+    def acting(self) -> bool:
+        """Whether something acts along degrees of freedom that keeps its impulse."""
+        kept = (KE, KD, ARMATURE, DAMPING, STIFFNESS, LOSS)
+        columns = [DOFS_AT + DOF_NUMBERS * i + k for i in range(6) for k in kept]
+        ends = [DOFS_AT + DOF_NUMBERS * i for i in range(6)]
+        limited = any(
+            (self.numbers[:, at + LOWER] > -0.5 * MAXVAL).any() or (self.numbers[:, at + UPPER] < 0.5 * MAXVAL).any()
+            for at in ends
+        )
+        return limited or bool(self.numbers[:, columns].any())
+
+
+def _colours(pairs: np.ndarray) -> np.ndarray:
+    """One more than the largest colour of earlier pairs with one of the bodies; bodies -1 do not count.
+
+    Passing through the colours in turn is then the same as passing through the pairs in turn: impulses travel from the roots of trees to their
+    leaves in one pass.
+    """
+    last: dict[int, int] = {}
+    out = np.zeros(len(pairs), dtype=int)
+    for i, pair in enumerate(pairs.tolist()):
+        out[i] = 1 + max((last.get(k, -1) for k in pair if k >= 0), default=-1)
+        for k in pair:
+            if k >= 0:
+                last[k] = out[i]
+    return out
+
+
+def _kind(model, joint: int, row, dims: np.ndarray) -> tuple[int, int, int]:
+    if row.limits_distance:
+        return DISTANCE, 1, 0
+    if row.turns_only:
+        return TURNS, 0, 3
+    return AXES, int(dims[joint, 0]), int(dims[joint, 1])
+
+
+def make_blocks(model, slots: Slots, width: int) -> Blocks:
+    """Joints that constrain a body that forces move, ordered by chunks and colours.
+
+    Raises:
+        ValueError: axes of a joint are not perpendicular to each other.
+    """
+    types, parent, child = (getattr(model, f"joint_{name}").numpy() for name in ("type", "parent", "child"))
+    enabled, dims = model.joint_enabled.numpy().astype(bool), model.joint_dof_dim.numpy()
+    moves = np.append((model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0, False)
+    world = np.append(worlds_of_bodies(model), 0)
+    found, kinds, wrenches = [], [], []
+    nearest, farthest = model.joint_min_distance.numpy(), model.joint_max_distance.numpy()
+    for j in range(model.joint_count):
+        row = JOINT_TYPES[int(types[j])]
+        a, b = int(parent[j]), int(child[j])
+        if not enabled[j]:
+            continue
+        if row.floats:
+            wrenches.append(j)
+            if not row.limits_distance or max(nearest[j], farthest[j]) < 0.0:
+                continue
+        if moves[a] or moves[b]:
+            found.append(j)
+            kinds.append(_kind(model, j, row, dims))
+    found, kinds = np.array(found, dtype=int), np.array(kinds, dtype=int).reshape(-1, 3)
+    own = np.where(child[found] >= 0, child[found], parent[found])
+    world_of = world[own]
+    colour, ordinal = np.zeros(len(found), dtype=int), np.zeros(len(found), dtype=int)
+    order = np.argsort(world_of, kind="stable")
+    ends = np.searchsorted(world_of[order], np.arange(model.world_count + 1))
+    known: dict[bytes, np.ndarray] = {}
+    for start, end in pairwise(ends):
+        here = order[start:end]
+        if not len(here):
+            continue
+        pairs = np.stack([parent[found[here]], child[found[here]]], axis=1)
+        pairs = np.where(moves[pairs], pairs, -1)
+        low = pairs[pairs >= 0].min() if (pairs >= 0).any() else 0
+        key = np.where(pairs >= 0, pairs - low, -1).tobytes()
+        if key not in known:
+            known[key] = _colours(pairs)
+        colour[here], ordinal[here] = known[key], np.arange(len(here))
+    chunk = slots.chunk_of_world[world_of]
+    order = np.lexsort((world_of, ordinal, *kinds.T[::-1], colour, chunk))
+    group = np.stack([chunk, colour, *kinds.T], axis=1)[order]
+    cuts = np.flatnonzero(np.any(np.diff(group, axis=0) != 0, axis=1)) + 1 if len(group) else np.zeros(0, dtype=int)
+    lanes, table, block_chunk = [], [], []
+    for piece in np.split(order, cuts) if len(order) else ():
+        for i in range(0, len(piece), width):
+            part = piece[i : i + width]
+            lanes.append(np.concatenate([part, np.full(width - len(part), -1)]))
+            table.append((*kinds[piece[0]], -1, -1))
+            block_chunk.append(chunk[piece[0]])
+    lanes = np.array(lanes, dtype=int).reshape(-1, width)
+    joint = np.append(found, -1)[lanes]
+    table, block_chunk = np.array(table, dtype=np.int32).reshape(-1, 5), np.array(block_chunk, dtype=int)
+    dummy = slots.chunks[block_chunk, 3][:, None]
+
+    def places(bodies, worlds):
+        return np.where(
+            bodies >= 0, slots.slot_of[np.maximum(bodies, 0)] if len(slots.slot_of) else 0, slots.fixed[worlds]
+        )
+
+    of_world = np.append(world_of, 0)[lanes]
+    sides = [np.where(joint >= 0, places(np.append(x, -1)[joint], of_world), dummy) for x in (parent, child)]
+    for column, side in zip((3, 4), sides, strict=True):
+        run = (np.diff(side, axis=1) == 1).all(axis=1) & (joint >= 0).all(axis=1)
+        table[:, column] = np.where(run & (width > 1), side[:, 0], -1)
+    slots.chunks[:, 4] = np.searchsorted(block_chunk, np.arange(len(slots.chunks)))
+    slots.chunks[:, 5] = np.searchsorted(block_chunk, np.arange(len(slots.chunks)), side="right")
+    starts = [
+        np.where(joint >= 0, np.append(getattr(model, n).numpy()[:-1], 0)[joint], 0)
+        for n in ("joint_qd_start", "joint_q_start")
+    ]
+    wrenches = np.array(wrenches, dtype=int)
+    wrench_chunk = slots.chunk_of[child[wrenches]] if len(wrenches) else wrenches
+    order = np.argsort(wrench_chunk, kind="stable")
+    wrenches, wrench_chunk = wrenches[order], wrench_chunk[order]
+    listed = (
+        np.stack(
+            [
+                model.joint_qd_start.numpy()[wrenches],
+                places(child[wrenches], world[child[wrenches]]),
+                places(parent[wrenches], world[child[wrenches]]),
+            ],
+            axis=1,
+        )
+        if len(wrenches)
+        else np.zeros((0, 3))
+    )
+    return Blocks(
+        table, joint, *(x.astype(np.int32).ravel() for x in (*sides, *starts)), numbers_of(model, joint),
+        listed.astype(np.int32), np.searchsorted(wrench_chunk, np.arange(len(slots.chunks) + 1)).astype(np.int32),
+        np.where(joint >= 0, of_world, -1).astype(np.int32),
+    )  # fmt: skip
+
+
+def _frames(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> None:
+    """Places and orientations of the frames of joints."""
+    com = np.append(model.body_com.numpy().astype(np.float64), np.zeros((1, 3)), axis=0)
+    frame_p, frame_c = (getattr(model, f"joint_X_{side}").numpy().astype(np.float64) for side in "pc")
+    parent, child, types = (getattr(model, f"joint_{name}").numpy() for name in ("parent", "child", "type"))
+    axis, first, dims = (
+        model.joint_axis.numpy().astype(np.float64),
+        model.joint_qd_start.numpy(),
+        model.joint_dof_dim.numpy(),
+    )
+    out[rows, PARENT_AT : PARENT_AT + 3] = frame_p[joints, :3] - com[parent[joints]]
+    out[rows, CHILD_AT : CHILD_AT + 3] = frame_c[joints, :3] - com[child[joints]]
+    known: dict = {}
+    for row, j in zip(rows.tolist(), joints.tolist(), strict=True):
+        kind = JOINT_TYPES[int(types[j])]
+        n, k = (0, 0) if kind.has_quaternion else dims[j].tolist()
+        at = first[j]
+        key = (n, k, axis[at : at + n + k].tobytes(), j if n + k > 1 else -1)
+        if key not in known:
+            linear, angular = axis[at : at + n], axis[at + n : at + n + k]
+            for axes in (linear, angular):
+                check_axes(model, j, axes)
+            known[key] = (*_basis(linear), *_basis(angular))
+        q_linear, sign_linear, q_angular, sign_angular = known[key]
+        out[row, LINEAR_FRAME : LINEAR_FRAME + 4] = quat_multiply(frame_p[j, 3:], q_linear)
+        out[row, PARENT_FRAME : PARENT_FRAME + 4] = quat_multiply(frame_p[j, 3:], q_angular)
+        out[row, CHILD_FRAME : CHILD_FRAME + 4] = quat_multiply(frame_c[j, 3:], q_angular)
+        out[row, LINEAR_SIGN], out[row, ANGULAR_SIGN] = sign_linear, sign_angular
+
+
+def _dofs(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> None:
+    """Numbers of the degrees of freedom of joints."""
+    first, types = model.joint_qd_start.numpy(), model.joint_type.numpy()
+    coordinate = model.joint_q_start.numpy()
+    child = model.joint_child.numpy()
+    kinematic = (model.body_flags.numpy()[child] & BodyFlags.KINEMATIC) != 0
+    arrays = {
+        name: getattr(model, f"joint_{name}").numpy().astype(np.float64)
+        for name in (
+            "armature",
+            "friction",
+            "damping",
+            "stiffness",
+            "effort_limit",
+            "velocity_limit",
+            "target_ke",
+            "target_kd",
+            "rest_q",
+        )
+    }
+    lower, upper = (getattr(model, f"joint_limit_{x}").numpy().astype(np.float64) for x in ("lower", "upper"))
+    nearest, farthest = model.joint_min_distance.numpy(), model.joint_max_distance.numpy()
+    mode = model.joint_target_mode.numpy()
+    for row, j in zip(rows.tolist(), joints.tolist(), strict=True):
+        kind = JOINT_TYPES[int(types[j])]
+        count = 1 if kind.limits_distance else first[j + 1] - first[j]
+        if kind.turns_only:
+            out[row, REST_TURN : REST_TURN + 4] = arrays["rest_q"][coordinate[j] : coordinate[j] + 4]
+        for i in range(count):
+            c, d = DOFS_AT + DOF_NUMBERS * i, first[j] + i
+            out[row, c + SPEED], out[row, c + EFFORT] = MAXVAL, MAXVAL
+            if kind.limits_distance:
+                out[row, c + LOWER] = nearest[j] if nearest[j] >= 0.0 else -MAXVAL
+                out[row, c + UPPER] = farthest[j] if farthest[j] >= 0.0 else MAXVAL
+                continue
+            out[row, c + LOWER], out[row, c + UPPER] = -MAXVAL, MAXVAL
+            if kinematic[j]:
+                continue
+            follows = JointTargetMode(int(mode[d]))
+            position = follows in (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY)
+            velocity = follows in (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY)
+            out[row, c + KE] = arrays["target_ke"][d] if position else 0.0
+            out[row, c + KD] = arrays["target_kd"][d] if position or velocity else 0.0
+            out[row, c + KV] = arrays["target_kd"][d] if velocity else 0.0
+            out[row, c + CLIP] = 1.0 if follows == JointTargetMode.EFFORT else 0.0
+            out[row, c + EFFORT], out[row, c + SPEED] = arrays["effort_limit"][d], arrays["velocity_limit"][d]
+            out[row, c + LOSS], out[row, c + ARMATURE] = arrays["friction"][d], arrays["armature"][d]
+            out[row, c + DAMPING], out[row, c + STIFFNESS] = arrays["damping"][d], arrays["stiffness"][d]
+            if not kind.has_quaternion:
+                out[row, c + LOWER], out[row, c + UPPER] = lower[d], upper[d]
+                out[row, c + REST] = arrays["rest_q"][coordinate[j] + i]
+
+
+def numbers_of(model, joint: np.ndarray) -> np.ndarray:
+    """The constants of joints in blocks, ``[blocks, JOINT_NUMBERS, width]``. Lanes without a joint have identities."""
+    width = joint.shape[1]
+    flat = joint.ravel()
+    out = np.zeros((len(flat), JOINT_NUMBERS))
+    for at in (LINEAR_FRAME, PARENT_FRAME, CHILD_FRAME, REST_TURN):
+        out[:, at + 3] = 1.0
+    for i in range(6):
+        out[:, DOFS_AT + DOF_NUMBERS * i + LOWER], out[:, DOFS_AT + DOF_NUMBERS * i + UPPER] = -MAXVAL, MAXVAL
+    rows = np.flatnonzero(flat >= 0)
+    if len(rows):
+        _frames(model, out, rows, flat[rows])
+        _dofs(model, out, rows, flat[rows])
+    return np.ascontiguousarray(out.reshape(-1, width, JOINT_NUMBERS).transpose(0, 2, 1))

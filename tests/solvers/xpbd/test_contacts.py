@@ -1,0 +1,107 @@
+"""Contacts: rest, sliding, rebounds, stacks, ratios of masses."""
+
+import numpy as np
+import pytest
+
+import newton_like as nl
+from tests.solvers.xpbd.scenes import after, started, xpbd
+
+GRAVITY = 9.81
+
+
+def boxes(places, mu: float = 0.5, masses=None, half: float = 0.1) -> nl.ModelBuilder:
+    builder = nl.ModelBuilder()
+    builder.default_shape_cfg.mu = mu
+    builder.add_ground_plane()
+    for i, place in enumerate(places):
+        body = builder.add_body(xform=(*place, 0, 0, 0, 1))
+        mass = 1.0 if masses is None else masses[i]
+        builder.add_shape_box(body, hx=half, hy=half, hz=half, cfg=nl.ShapeConfig(mu=mu, density=mass / (8 * half**3)))
+    return builder
+
+
+def test_a_sliding_box_stops_where_coulomb_says(rng):
+    """The way is v^2 / (2 mu g), with an error of first order."""
+    mu, speed = 0.4, 2.0
+    model = boxes([(0, 0, 0.1)], mu).finalize("cpu")
+    errors = []
+    for substeps in (4, 16):
+        state = started(model, joint_qd=[speed, 0, 0, 0, 0, 0])
+        after(xpbd(model, substeps=substeps), state, 1.0, 1 / 240)
+        errors.append(abs(state.body_q.numpy()[0, 0] - speed**2 / (2 * mu * GRAVITY)))
+        assert abs(state.body_qd.numpy()).max() < 1e-3
+    assert errors[0] < 5e-3
+    assert errors[1] < 0.6 * errors[0] + 2e-4
+
+
+@pytest.mark.parametrize("mu", [0.3, 0.8])
+def test_friction_holds_up_to_its_cone(mu, rng):
+    """On a slope of 0.5 rad a box rests if mu > tan(0.5) = 0.55, and else slides with g (sin - mu cos)."""
+    model = boxes([(0, 0, 0.1)], mu).finalize("cpu")
+    model.set_gravity((GRAVITY * np.sin(0.5), 0.0, -GRAVITY * np.cos(0.5)))
+    state = after(xpbd(model), started(model), 0.5, 1 / 240)
+    expected = max(0.0, 0.5 * GRAVITY * (np.sin(0.5) - mu * np.cos(0.5)))
+    assert state.body_qd.numpy()[0, 0] == pytest.approx(expected, rel=1e-2, abs=2e-3)
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.5, 0.9])
+def test_a_ball_rebounds_by_its_restitution(restitution, rng):
+    builder = nl.ModelBuilder()
+    builder.add_ground_plane(cfg=nl.ShapeConfig(restitution=restitution))
+    ball = builder.add_body(xform=(0, 0, 1.1, 0, 0, 0, 1))
+    builder.add_shape_sphere(ball, radius=0.1, cfg=nl.ShapeConfig(restitution=restitution))
+    model = builder.finalize("cpu")
+    state, solver = started(model), xpbd(model)
+    after(solver, state, np.sqrt(2 / GRAVITY) + 0.02, 1 / 240)
+    heights = [0.0]
+    for _ in range(200):
+        solver.step(state, state)
+        heights.append(state.body_q.numpy()[0, 2] - 0.1)
+    assert max(heights) == pytest.approx(restitution**2, abs=2e-2)
+
+
+@pytest.mark.slow
+def test_ten_boxes_stand(rng):
+    places = [(0.002 * (-1) ** i, 0.002 * rng.normal(), 0.1 + 0.2 * i) for i in range(10)]
+    model = boxes(places).finalize("cpu")
+    state = after(xpbd(model), started(model), 3.0, 1 / 240)
+    moved = state.body_q.numpy()[:, :3] - np.array(places)
+    assert abs(moved).max() < 2e-3
+    assert abs(state.body_qd.numpy()).max() < 2e-3
+
+
+def test_a_light_box_carries_one_of_a_hundred_times_its_mass(rng):
+    places = [(0.0, 0.0, 0.1), (0.003, -0.002, 0.3)]
+    model = boxes(places, masses=(1.0, 100.0)).finalize("cpu")
+    state = after(xpbd(model), started(model), 2.0, 1 / 240)
+    moved = state.body_q.numpy()[:, :3] - np.array(places)
+    assert abs(moved).max() < 4e-3
+    assert abs(state.body_qd.numpy()).max() < 2e-3
+
+
+def test_lists_of_the_user_act_like_those_that_the_solver_finds(rng):
+    model = boxes([(0, 0, 0.11), (0.05, 0, 0.32)]).finalize("cpu")
+    one, two, contacts = started(model), started(model), model.contacts()
+    after(xpbd(model), one, 0.25, 1 / 240)
+    after(xpbd(model), two, 0.25, 1 / 240, contacts=contacts)
+    assert np.array_equal(one.body_q.numpy(), two.body_q.numpy())
+
+
+def test_an_empty_list_means_no_contacts(rng):
+    model = boxes([(0, 0, 0.1)]).finalize("cpu")
+    state, solver = started(model), xpbd(model)
+    contacts = model.contacts()
+    for _ in range(24):
+        solver.step(state, state, contacts=contacts)
+    assert state.body_q.numpy()[0, 2] == pytest.approx(0.1 - 0.5 * GRAVITY * 0.01, rel=1e-3)
+
+
+def test_overlaps_are_pushed_out_slowly(rng):
+    """A box that starts 2 cm deep comes out without a jump."""
+    model = boxes([(0, 0, 0.08)]).finalize("cpu")
+    state, solver, heights = started(model), xpbd(model), []
+    for _ in range(480):
+        solver.step(state, state)
+        heights.append(state.body_q.numpy()[0, 2])
+    assert max(heights) < 0.101
+    assert heights[-1] > 0.0995

@@ -1,0 +1,81 @@
+"""The bits of a world do not depend on other worlds, its place, threads or the run."""
+
+import numpy as np
+import pytest
+
+import newton_like as nl
+from tests.solvers.xpbd.scenes import started, xpbd
+from tests.support.mechanisms import quadruped
+
+
+def scene(worlds: int) -> nl.ModelBuilder:
+    one = quadruped()
+    box = one.add_body(xform=(0.1, 0.0, 0.9, 0, 0, 0, 1))
+    one.add_shape_box(box, hx=0.1, hy=0.1, hz=0.1)
+    builder = nl.ModelBuilder()
+    builder.add_ground_plane()
+    builder.replicate(one, worlds)
+    return builder
+
+
+def run(worlds: int, speeds: np.ndarray, steps: int = 60, **options) -> np.ndarray:
+    """Poses and velocities of bodies by world, with initial velocities by world."""
+    model = scene(worlds).finalize("cpu")
+    state = started(model, joint_qd=speeds.ravel())
+    solver = xpbd(model, **options)
+    for _ in range(steps):
+        solver.step(state, state)
+    assert np.isfinite(state.body_q.numpy()).all()
+    return np.concatenate([x.numpy().reshape(worlds, -1) for x in (state.body_q, state.body_qd, state.joint_q)], axis=1)
+
+
+def test_bits_do_not_depend_on_the_batch(rng):
+    dofs = scene(1).finalize("cpu").joint_dof_count
+    speeds = 0.5 * rng.normal(size=(21, dofs))
+    whole = run(21, speeds, threads=1)
+    order = rng.permutation(21)
+    assert np.array_equal(run(21, speeds[order], threads=2), whole[order])
+    assert np.array_equal(run(1, speeds[4:5]), whole[4:5])
+    assert np.array_equal(run(3, speeds[9:12]), whole[9:12])
+
+
+def test_a_broken_world_stays_alone(rng):
+    dofs = scene(1).finalize("cpu").joint_dof_count
+    speeds = 0.5 * rng.normal(size=(5, dofs))
+    whole = run(5, speeds)
+    model = scene(5).finalize("cpu")
+    state, solver = started(model, joint_qd=speeds.ravel()), xpbd(model)
+    broken = state.body_qd.numpy().reshape(5, -1).copy()
+    broken[2] = np.nan
+    state.body_qd.assign(broken.reshape(-1, 6))
+    for _ in range(60):
+        solver.step(state, state)
+    now = np.concatenate([x.numpy().reshape(5, -1) for x in (state.body_q, state.body_qd, state.joint_q)], axis=1)
+    others = [0, 1, 3, 4]
+    assert np.array_equal(now[others], whole[others])
+    # a reset brings it back
+    solver.reset(state, [2])
+    solver.step(state, state)
+    assert np.isfinite(state.body_q.numpy()).all()
+
+
+def test_a_reset_forgets_impulses(rng):
+    """A world that is reset moves as in the first run."""
+    model = scene(2).finalize("cpu")
+    start = started(model)
+    states = []
+    solver = xpbd(model)
+    for _ in range(2):
+        state = start.clone()
+        solver.reset(state)
+        for _ in range(40):
+            solver.step(state, state)
+        states.append(state.body_q.numpy().copy())
+    assert np.array_equal(*states)
+
+
+@pytest.mark.parametrize("width", [1, 16])
+def test_widths_agree_up_to_rounding(width, rng):
+    dofs = scene(1).finalize("cpu").joint_dof_count
+    speeds = 0.3 * rng.normal(size=(2, dofs))
+    assert run(2, speeds, 10, width=width) == pytest.approx(run(2, speeds, 10), abs=2e-3)

@@ -1,0 +1,145 @@
+"""All joint types against the solver in generalized coordinates."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+import newton_like as nl
+from newton_like.solvers import SolverFeatherstone
+from tests.solvers.xpbd.scenes import after, gaps, random_chain, random_coordinates, started, xpbd
+from tests.support.loops import four_bar
+
+KINDS = ("revolute", "prismatic", "ball", "fixed", "d601", "d602", "d610", "d620", "d630", "d611", "d621", "d612")
+
+
+def compared(model, q, qd, seconds: float = 0.2, control=None, dt: float = 1 / 240, **options) -> tuple[float, float]:
+    """Largest distances of bodies from the places that the other solver finds with a small time step, for `dt` and half of it."""
+    solver = SolverFeatherstone(model, evaluator="general")
+    coarse, fine = (
+        after(solver, started(model, q, qd), seconds, dt, control).body_q.numpy()[:, :3] for dt in (1 / 3840, 1 / 7680)
+    )
+    # its errors by forces are of first order
+    exact, found = 2.0 * fine - coarse, []
+    for step in (dt, 0.5 * dt):
+        state = after(xpbd(model, **options), started(model, q, qd), seconds, step, control)
+        found.append(abs(state.body_q.numpy()[:, :3] - exact).max())
+        assert len(gaps(model, state)) == 0 or gaps(model, state).max() < 1e-4
+    return found[0], found[1]
+
+
+@pytest.mark.filterwarnings("ignore:.*nearly vanishes.*")
+@pytest.mark.parametrize("kind", KINDS)
+def test_joints_move_as_in_generalized_coordinates(kind, rng):
+    """Passive motion is of second order in the time step: half a step leaves a quarter of the error, or what the reference has."""
+    model = random_chain(rng, kind, floating=bool(rng.integers(2))).finalize("cpu", dtype=wp.float64)
+    q, qd = random_coordinates(model, rng), rng.normal(size=model.joint_dof_count)
+    whole, half = compared(model, q, qd, substeps=4, iterations=8)
+    assert whole < 1e-3
+    assert half < max(0.4 * whole, 2e-5)
+
+
+@pytest.mark.parametrize(
+    "dof",
+    [
+        {"damping": 0.2},
+        {"stiffness": 3.0},
+        {"friction": 0.1},
+        {"armature": 0.02},
+        {"target_ke": 30.0, "target_kd": 2.0, "actuator_mode": nl.JointTargetMode.POSITION},
+        {"target_kd": 2.0, "target_qd": 1.5, "actuator_mode": nl.JointTargetMode.VELOCITY, "effort_limit": 0.5},
+    ],
+    ids=lambda dof: next(iter(dof)),
+)
+@pytest.mark.filterwarnings("ignore:.*nearly vanishes.*")
+@pytest.mark.parametrize("kind", ["revolute", "prismatic", "d611"])
+def test_forces_of_joints_act_as_in_generalized_coordinates(kind, dof, rng):
+    model = random_chain(rng, kind, floating=True, **dof).finalize("cpu", dtype=wp.float64)
+    q, qd = random_coordinates(model, rng), rng.normal(size=model.joint_dof_count)
+    whole, half = compared(model, q, qd, iterations=16)
+    assert whole < 3e-3
+    assert half < max(0.7 * whole, 2e-4)
+
+
+@pytest.mark.filterwarnings("ignore:.*nearly vanishes.*")
+def test_joint_forces_act_as_in_generalized_coordinates(rng):
+    model = random_chain(rng, "d612", floating=True).finalize("cpu", dtype=wp.float64)
+    q, control = random_coordinates(model, rng), model.control()
+    control.joint_f.assign(0.5 * rng.normal(size=model.joint_dof_count))
+    whole, half = compared(model, q, np.zeros(model.joint_dof_count), control=control, iterations=8)
+    assert whole < 1e-3
+    assert half < max(0.7 * whole, 2e-4)
+
+
+def test_a_drive_reaches_its_target_against_gravity(rng):
+    """At rest, stiffness times error is the torque of the weight."""
+    builder = nl.ModelBuilder()
+    rod = builder.add_link(mass=2.0, com=(0.3, 0, 0), inertia=0.02 * np.eye(3))
+    joint = builder.add_joint_revolute(-1, rod, axis=(0, -1, 0), target_ke=200.0, target_kd=20.0, target_q=0.4)
+    builder.add_articulation([joint])
+    model = builder.finalize("cpu")
+    state = after(xpbd(model), started(model), 3.0, 1 / 240)
+    angle = float(state.joint_q.numpy()[0])
+    assert 200.0 * (0.4 - angle) == pytest.approx(2.0 * 9.81 * 0.3 * np.cos(angle), rel=2e-3)
+
+
+def test_position_limits_stop_joints(rng):
+    builder = nl.ModelBuilder()
+    arm = builder.add_link(mass=1.0, com=(0.5, 0, 0), inertia=0.1 * np.eye(3))
+    slider = builder.add_link(mass=1.0, inertia=0.1 * np.eye(3))
+    joints = [
+        builder.add_joint_revolute(-1, arm, axis=(0, 1, 0), limit_lower=-0.2, limit_upper=0.7),
+        builder.add_joint_prismatic(-1, slider, axis=(0, 0, 1), limit_lower=-0.3, limit_upper=0.1),
+    ]
+    for joint in joints:
+        builder.add_articulation([joint])
+    model = builder.finalize("cpu")
+    state = after(xpbd(model), started(model), 2.0, 1 / 240)
+    assert state.joint_q.numpy() == pytest.approx([0.7, -0.3], abs=1e-4)
+    assert abs(state.joint_qd.numpy()).max() < 1e-3
+
+
+def test_velocity_and_effort_limits_hold(rng):
+    builder = nl.ModelBuilder()
+    wheel = builder.add_link(mass=1.0, inertia=0.1 * np.eye(3))
+    drive = dict(
+        target_kd=1e3, target_qd=50.0, actuator_mode=nl.JointTargetMode.VELOCITY, effort_limit=2.0, velocity_limit=5.0
+    )
+    builder.add_articulation([builder.add_joint_revolute(-1, wheel, axis=(0, 0, 1), **drive)])
+    model = builder.finalize("cpu")
+    state, solver = started(model), xpbd(model)
+    after(solver, state, 0.1, 1 / 240)
+    assert state.joint_qd.numpy()[0] == pytest.approx(0.1 * 2.0 / 0.1, rel=1e-3)
+    after(solver, state, 1.0, 1 / 240)
+    assert state.joint_qd.numpy()[0] == pytest.approx(5.0, rel=1e-5)
+    # two turns are counted
+    assert state.joint_q.numpy()[0] > 4.0
+
+
+def test_distance_joints_keep_their_distance(rng):
+    builder = nl.ModelBuilder()
+    ball = builder.add_link(mass=1.0, inertia=0.01 * np.eye(3))
+    joint = builder.add_joint_distance(-1, ball, min_distance=0.5, max_distance=1.0)
+    builder.add_articulation([joint])
+    model = builder.finalize("cpu")
+    state = started(model, (0.9, 0.0, 0.0, 0, 0, 0, 1))
+    solver, lengths = xpbd(model), []
+    for _ in range(240):
+        solver.step(state, state)
+        lengths.append(np.linalg.norm(state.body_q.numpy()[0, :3]))
+    assert max(lengths) < 1.0 + 1e-3
+    assert max(lengths) > 0.99
+
+
+def test_four_bar_closes_its_loop(rng):
+    """The loop stays closed, and the motion is that in generalized coordinates."""
+    builder, q = four_bar(rng)
+    model = builder.finalize("cpu", dtype=wp.float64)
+    exact = started(model, q)
+    after(SolverFeatherstone(model, evaluator="general"), exact, 0.5, 1 / 1920)
+    errors = []
+    for dt in (1 / 240, 1 / 480):
+        state = after(xpbd(model, iterations=8), started(model, q), 0.5, dt)
+        assert gaps(model, state).max() < 1e-4
+        errors.append(abs(state.body_q.numpy() - exact.body_q.numpy()).max())
+    assert errors[0] < 5e-3
+    assert errors[1] < 0.6 * errors[0] + 1e-4

@@ -1,0 +1,114 @@
+"""What the solver does not do, it refuses by name."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+import newton_like as nl
+from newton_like.solvers import SolverXPBD
+from tests.solvers.xpbd.scenes import pendulum, started, xpbd
+
+
+def one_body(**options) -> nl.ModelBuilder:
+    builder = nl.ModelBuilder()
+    builder.add_body(label="brick", **{"mass": 1.0, "inertia": np.eye(3), **options})
+    return builder
+
+
+def massless(builder) -> None:
+    builder.body_mass[1], builder.body_inertia[1] = 0.0, np.zeros((3, 3))
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        (lambda b: b.joint_mimic_joint.__setitem__(1, 0), "mimics another one"),
+        (lambda b: b.joint_armature.__setitem__(0, 0.1), None),
+        (massless, "'link_1' .index 1. has no mass"),
+        (lambda b: b.body_inertia.__setitem__(0, np.zeros((3, 3))), "principal moments of inertia"),
+    ],
+)
+def test_models_are_refused_by_name(edit, told):
+    builder = pendulum(2)
+    builder.body_label[:] = ["link_0", "link_1"]
+    edit(builder)
+    model = builder.finalize("cpu")
+    if told is None:
+        SolverXPBD(model)
+        return
+    with pytest.raises(ValueError, match=told):
+        SolverXPBD(model)
+
+
+def test_turning_friction_is_refused():
+    builder = one_body()
+    builder.add_shape_sphere(0, radius=0.1, cfg=nl.ShapeConfig(mu_rolling=0.01), label="ball")
+    with pytest.raises(ValueError, match=r"shape 'ball' .* mu_rolling"):
+        SolverXPBD(builder.finalize("cpu"))
+
+
+def test_drives_of_free_joints_are_refused():
+    builder = one_body()
+    builder.joint_damping[2] = 0.5
+    with pytest.raises(ValueError, match="leaves its body free and has a damping"):
+        SolverXPBD(builder.finalize("cpu"))
+
+
+def test_axes_that_are_not_perpendicular_are_refused():
+    builder = nl.ModelBuilder()
+    body = builder.add_link(mass=1.0, inertia=np.eye(3))
+    config = nl.ModelBuilder.JointDofConfig
+    axes = [config(axis=(1, 0, 0)), config(axis=(0.8, 0.6, 0))]
+    builder.add_articulation([builder.add_joint_d6(-1, body, linear_axes=axes, label="table")])
+    with pytest.raises(ValueError, match=r"'table' .* not perpendicular"):
+        SolverXPBD(builder.finalize("cpu"))
+
+
+def test_options_of_newton_are_known_by_name():
+    model = one_body().finalize("cpu")
+    SolverXPBD(model, rigid_contact_con_weighting=False, joint_linear_relaxation=0.7)
+    with pytest.raises(ValueError, match=r"joint_linear_compliance=0.1 is an option of Newton"):
+        SolverXPBD(model, joint_linear_compliance=0.1)
+    with pytest.raises(TypeError, match="did you mean 'substeps'"):
+        SolverXPBD(model, substep=4)
+    with pytest.raises(ValueError, match="max_depenetration_speed -1 must be positive"):
+        SolverXPBD(model, max_depenetration_speed=-1.0)
+
+
+def test_wrong_arguments_of_a_step_are_named():
+    model = one_body().finalize("cpu")
+    solver, state = xpbd(model), started(model)
+    with pytest.raises(TypeError, match="state_in must be a State"):
+        solver.step(model, state)
+    with pytest.raises(ValueError, match=r"dt 0.0 must be a positive"):
+        solver.step(state, state, dt=0.0)
+    with pytest.raises(ValueError, match="another model"):
+        solver.step(one_body().finalize("cpu").state(), state)
+
+
+def test_edits_are_taken_over(rng):
+    """A heavier body feels the same force less."""
+    builder = nl.ModelBuilder(gravity=0.0)
+    builder.add_body(mass=1.0, inertia=np.eye(3))
+    model = builder.finalize("cpu")
+    solver, state = xpbd(model), started(model)
+    state.body_f.assign(np.array([[1.0, 0, 0, 0, 0, 0]], dtype=np.float32))
+    solver.step(state, state, dt=0.1)
+    assert state.body_qd.numpy()[0, 0] == pytest.approx(0.1)
+    model.body_mass.assign([4.0])
+    model.body_inv_mass.assign([0.25])
+    solver.notify_model_changed()
+    solver.step(state, state, dt=0.1)
+    assert state.body_qd.numpy()[0, 0] == pytest.approx(0.125)
+
+
+def test_joint_coordinates_are_kept_up_on_request():
+    model = pendulum(2).finalize("cpu")
+    one, two = started(model), started(model)
+    SolverXPBD(model, width=8).step(one, one)
+    SolverXPBD(model, width=8, update_joints=False).step(two, two)
+    assert np.array_equal(one.body_q.numpy(), two.body_q.numpy())
+    assert not two.joint_q.numpy().any()
+    found = wp.zeros_like(two.joint_q), wp.zeros_like(two.joint_qd)
+    nl.eval_ik(model, two, *found)
+    assert np.array_equal(found[1].numpy(), one.joint_qd.numpy())

@@ -4,6 +4,7 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.simd import C_NAME
 
 
 @cache
@@ -103,14 +104,39 @@ def health_kernels(real):
 
 @cache
 def forget_kernel(real):
-    """Kernel over the articulations of a batch: forgets the remembered forces of the chosen ones."""
+    """Kernel over the blocks of a batch: forgets the remembered forces of the chosen articulations."""
+    code = """
+    char* at = (char*)kept.data + (long long)b * kept.strides[0];
+    const long long count = (long long)kept.shape[1] * kept.shape[2];
+    if (kept.strides[1] == kept.shape[2] * (int)sizeof(real)) {
+        real* row = (real*)at;
+        for (long long i = 0; i < count; ++i) row[i] = real(0);
+    } else
+        for (int i = 0; i < kept.shape[1]; ++i)
+            for (int l = 0; l < kept.shape[2]; ++l) *(real*)(at + (long long)i * kept.strides[1] + l * kept.strides[2]) = real(0);
+    """
+
+    # pointers: a block is one piece of memory on a CPU
+    @wp.func_native(f"typedef {C_NAME[real]} real;{code}")
+    def clear_block(b: int, kept: wp.array3d[real]): ...
 
     @wp.kernel(module="unique", enable_backward=False)
-    def forget(mask: wp.array[wp.bool], world: wp.array[int], width: int, kept: wp.array3d[real]):
+    def forget(mask: wp.array[wp.bool], world: wp.array[int], kept: wp.array3d[real]):
         """kept is [block, place, lane]"""
-        a = wp.tid()
-        if mask[wp.max(world[a], 0)]:
-            for i in range(kept.shape[1]):
-                kept[a // width, i, a % width] = real(0.0)
+        b = wp.tid()
+        width = kept.shape[2]
+        first = b * width
+        lanes = wp.min(width, world.shape[0] - first)
+        chosen = int(0)
+        for l in range(lanes):
+            if mask[wp.max(world[first + l], 0)]:
+                chosen = chosen + 1
+        if chosen == lanes:
+            clear_block(b, kept)
+        elif chosen > 0:
+            for l in range(lanes):
+                if mask[wp.max(world[first + l], 0)]:
+                    for i in range(kept.shape[1]):
+                        kept[b, i, l] = real(0.0)
 
     return forget

@@ -296,5 +296,5 @@ class Asset:
         if rows.count:
             if self._layout.is_floating:
                 write(self._root_qdd, rows, choose(None, 6, self.device, "dofs"), 0.0, "zeros")
-            self.sim.forget(self._layout.worlds if rows.everything else self._layout.worlds[rows.indices])
+            self.sim.forget(None if rows.everything else self._layout.worlds[rows.indices])
             self.sim.touch()

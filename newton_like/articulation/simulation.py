@@ -99,7 +99,16 @@ class SimulationContext:
     def step(self) -> None:
         """Takes one physics step of :attr:`dt`."""
         self.forward()
-        self.solver.step(self.state, self.state, self.control, dt=self.dt)
+        solver, state = self.solver, self.state
+        gives = "joint_qdd" in solver.results
+        if not gives:
+            # the solver gives no accelerations: those are the change of the velocity by the step
+            wp.copy(state.joint_qdd, state.joint_qd)
+        solver.step(state, state, self.control, dt=self.dt)
+        if not gives:
+            kernel = scatter_kernels(self.model.dtype).difference
+            inputs = [state.joint_qd, self.model.dtype(1.0 / self.dt)]
+            wp.launch(kernel, dim=state.joint_qd.size, inputs=inputs, outputs=[state.joint_qdd], device=self.device)
         self.time += self.dt
         self.stamp += 1
 
@@ -165,11 +174,11 @@ class SimulationContext:
         target(flags, mask)
         self.stamp += 1
 
-    def forget(self, worlds: np.ndarray) -> None:
+    def forget(self, worlds: np.ndarray | None) -> None:
         """Clears the contact forces that the solver remembers of some worlds.
 
         Args:
-            worlds: indices.
+            worlds: indices; None: all.
         """
-        if self._solver is not None and len(worlds):
-            self._solver.forget(np.unique(np.maximum(worlds, 0)))
+        if self._solver is not None and (worlds is None or len(worlds)):
+            self._solver.forget(worlds)

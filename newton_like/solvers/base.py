@@ -120,6 +120,8 @@ class SolverBase:
     """
 
     supports: frozenset[str] = frozenset()
+    results: frozenset[str] = frozenset()
+    """Arrays on request of states, see :meth:`Model.request_state_attributes`, that a step writes."""
 
     _complete = False
     """Whether all attributes exist, so that others are refused; a class that sets it leaves its subclasses free."""

@@ -109,6 +109,14 @@ def test_accelerations_are_the_velocity_change_of_the_last_physics_step(robot, r
     np.testing.assert_array_equal(robot.data.joint_acc.numpy(), kept)
 
 
+def test_solvers_without_accelerations_give_the_change_of_the_velocity(robot, monkeypatch):
+    monkeypatch.setattr(type(robot.sim.solver), "results", frozenset())
+    before = robot.sim.state.joint_qd.numpy().astype(float)
+    robot.sim.step()
+    change = robot.sim.state.joint_qd.numpy() - before
+    np.testing.assert_allclose(numbers(robot.sim.state.joint_qdd), change / robot.sim.dt, rtol=1e-5, atol=1e-3)
+
+
 def test_wxyz_accessors_turn_quaternions_only(robot):
     d = robot.data
     for name in ("root_quat_w", "body_com_quat_w", "body_com_quat_b"):

@@ -152,7 +152,8 @@ class ActuatorTable:
     def put_delays(self, chosen, columns: list[int], lags: np.ndarray) -> None:
         """Writes the delays of instances for joints."""
         numbers = self.delay.numpy().copy()
-        numbers[np.ix_(chosen.indices, columns)] = lags[:, None]
+        for j in columns:
+            numbers[chosen.indices, j] = lags
         self.delay.assign(numbers)
 
     def put_network(self, columns: list[int], efforts) -> None:

@@ -148,6 +148,7 @@ class SolverFeatherstone(SolverBase):
     """
 
     supports = frozenset({"kinematic bodies", "loop joints", "tendons", "actuators"})
+    results = frozenset({"joint_qdd"})
 
     iterations = Setting(as_count)
     substeps = Setting(as_count)

@@ -288,8 +288,8 @@ class Stepper:
         for each in numbers:
             wp.launch(
                 forget_kernel(model.dtype),
-                dim=self.batch.count,
-                inputs=[mask, self.world, width, each],
+                dim=each.shape[0],
+                inputs=[mask, self.world, each],
                 device=model.device,
             )
         if model.device.is_capturing:

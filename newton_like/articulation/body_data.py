@@ -63,7 +63,9 @@ class BodyData(Fresh):
         self._body_q, self._body_qd = view(sim.state.body_q, layout.bodies), view(sim.state.body_qd, layout.bodies)
         self._mass, self._inertia = view(model.body_mass, layout.bodies), view(model.body_inertia, layout.bodies)
         self._root_launch = self._bodies_launch = self._reactions = None
-        self._kernels = state_kernels(model.dtype)
+        self._block = 1 if device.is_cuda else 16
+        self._kernels = state_kernels(model.dtype, self._block)
+        self._heads = self.buffer(n)
         self.body_names = layout.body_names
         self.default_mass = self.copy_of(self._mass)
         self.default_inertia = self.copy_of(self._inertia).reshape((n, count, 9))
@@ -97,9 +99,11 @@ class BodyData(Fresh):
         if self._root_launch is None:
             n, state, model = self._layout.count, self._sim.state, self._sim.model
             arguments = [
-                self._root_of, self._world_of, self._own, self._com, model.gravity, state.body_q, state.body_qd, numbers.flatten()
+                self._root_of, self._world_of, self._own, self._com, model.gravity, state.body_q, state.body_qd, self._heads,
+                numbers.flatten(),
             ]  # fmt: skip
-            self._root_launch = Repeated(self._kernels.root, n, arguments, model.device, 3 * n)
+            blocks = -(-n // self._block)
+            self._root_launch = Repeated(self._kernels.root, blocks, arguments, model.device, n)
         self._root_launch.launch()
         return numbers
 

@@ -178,3 +178,22 @@ def test_soft_limits_are_a_share_of_the_range(rng):
     np.testing.assert_allclose(
         found, np.broadcast_to(np.stack([middle - half, middle + half], -1), found.shape), rtol=1e-5
     )
+
+
+def test_tensors_of_torch_share_memory_and_are_taken(robot, rng):
+    torch = pytest.importorskip("torch")
+    d = robot.data
+    for name in ("joint_pos", "root_quat_w", "body_com_state_w", "heading_w", "root_state_w_wxyz"):
+        array = getattr(d, name)
+        for tensor in (torch.from_dlpack(array), wp.to_torch(array, requires_grad=False)):
+            assert tuple(tensor.shape) == array.shape and tensor.data_ptr() == array.ptr
+            np.testing.assert_array_equal(tensor.numpy(), array.numpy())
+    values = torch.from_numpy(rng.normal(size=(2, 4)).astype(np.float32))
+    robot.set_joint_position_target(values, env_ids=torch.tensor([3, 1]))
+    np.testing.assert_array_equal(d.joint_pos_target.numpy()[[3, 1]], values.numpy())
+    mask = torch.tensor([True, False, True, False, False])
+    robot.write_joint_state_to_sim(values, values.double(), env_ids=mask)
+    np.testing.assert_array_equal(d.joint_vel.numpy()[[0, 2]], values.numpy())
+    robot.write_root_pose_to_sim(torch.tensor([1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 1.0]), env_ids=mask)
+    np.testing.assert_allclose(d.root_pos_w.numpy()[[0, 2]], [[1.0, 2.0, 3.0]] * 2)
+    robot.set_external_force_and_torque(torch.ones(5, 5, 3), torch.zeros(3))

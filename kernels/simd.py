@@ -203,7 +203,8 @@ def staging_code(
 ) -> str:
     """C++ statements that move `n` numbers of every world k of a block from an array into lanes (`inward`), or back.
 
-    Squares of `width` numbers of `width` worlds are transposed in registers; the last square overlaps the one before it. Unused lanes
+    Squares of `width` numbers of `width` worlds are transposed in registers; the last square overlaps the one before it. Fewer numbers are
+    squares of eight. Unused lanes
     of the last block get the numbers of its last world. Numbers are stored only for existing worlds for which `wanted` is true.
     If lanes are `packed`, number i is in the lane that starts at number ``place[i]``. With `added`, numbers are added to those of the
     array; squares then do not overlap.
@@ -245,6 +246,7 @@ def staging_code(
     if added:
         order = f"typedef bool simdb __attribute__((ext_vector_type({width}))); const simd nothing = 0;"
         order += f"const simdi order = {{{', '.join(map(str, range(width)))}}};"
+    few = "" if added else _few_code(width, real, inward, packed, whole)
     return (
         f"{simd_types(width, real)} {order} const int valid = {valid_code(width)};"
         f" real_t* row = a.data + start + (size_t)stride * (b * {width}); real_t* lane = (real_t*)(mem.data + at);"
@@ -252,8 +254,105 @@ def staging_code(
         f' asm("" : "+r"(step3), "+r"(step5), "+r"(step7));'
         f" if ({whole_n} && valid == {width} && {whole}) for (int j = 0; j < n; j += {width}) {{"
         f" const int i = {first}; {square} }}"
-        f" else {single}"
+        f" {few} else {single}"
     )
+
+
+def _few_code(width: int, real, inward: bool, packed: bool, whole: str) -> str:
+    """C++ statements of :func:`staging_code` for fewer numbers than `width`: squares of eight numbers of eight worlds. At width 16, a
+    register has a row of two squares, that of world k and that of world k + 8. Numbers beyond the last one are neither read nor stored."""
+    lane = 16 // (4 if real is wp.float32 else 8)
+    if width == 16 and lane != 4:
+        return ""
+    halves = ", ".join(map(str, range(8)))
+    text = [
+        f"else if (valid == {width} && {whole}) for (int j = 0; j < n; j += 8) {{"
+        " const int i = j + 8 <= n ? j : n > 8 ? n - 8 : 0, count = n - i;"
+        " typedef real_t eight __attribute__((ext_vector_type(8))); typedef bool some8 __attribute__((ext_vector_type(8)));"
+        " typedef int int8v __attribute__((ext_vector_type(8)));"
+        f" const int8v numbers = {{{halves}}}; const some8 some = __builtin_convertvector(numbers < count, some8);"
+        " const eight none = 0; real_t* one = row + i;"
+    ]
+    worlds = [f"one + {k} * step" for k in range(width)]
+    lanes = [
+        f"lane + (size_t)(unsigned)place.data[i + {k}]" if packed else f"lane + (size_t)(i + {k}) * {width}"
+        for k in range(8)
+    ]
+
+    def pick(a: str, b: str, pieces: list[int]) -> str:
+        """A register of pieces of 16 bytes of two registers."""
+        order = [lane * p + i for p in pieces for i in range(lane)]
+        return f"__builtin_shufflevector({a}, {b}, {', '.join(map(str, order))})"
+
+    def load8(k: int) -> str:
+        return f"const eight h{k} = __builtin_masked_load(some, {worlds[k]}, none);"
+
+    def columns(prefix: str) -> list[str]:
+        """Transposes the pieces of the registers `prefix` 0 to 3 and 4 to 7."""
+        result = []
+        for g in (0, 4):
+            a, b, c, d = (f"{prefix}{g + i}" for i in range(4))
+            low, high = "0, 16, 1, 17", "2, 18, 3, 19"
+            for name, x, y, order in (("u", a, b, low), ("v", a, b, high), ("w", c, d, low), ("x", c, d, high)):
+                text.append(f"const simd {name}{g} = __builtin_shufflevector({x}, {y}, {_repeated(order)});")
+            for i, (x, y, order) in enumerate(
+                (
+                    ("u", "w", "0, 1, 16, 17"),
+                    ("u", "w", "2, 3, 18, 19"),
+                    ("v", "x", "0, 1, 16, 17"),
+                    ("v", "x", "2, 3, 18, 19"),
+                )
+            ):
+                text.append(f"const simd z{g + i} = __builtin_shufflevector({x}{g}, {y}{g}, {_repeated(order)});")
+                result.append(f"z{g + i}")
+        return result
+
+    if inward:
+        text += [load8(k) for k in range(width)]
+        if width == 16:
+            text += [
+                f"const simd r{k} = __builtin_shufflevector(h{k}, h{k + 8}, {', '.join(map(str, range(16)))});"
+                for k in range(8)
+            ]
+            z = columns("r")
+            found = [pick(z[i % 4], z[4 + i % 4], [0, 4, 2, 6] if i < 4 else [1, 5, 3, 7]) for i in range(8)]
+        else:
+            text += [f"const simd r{k} = h{k};" for k in range(8)]
+            shuffles, found = _transpose(8, lane)
+            text.append(shuffles)
+        text += [
+            f"if ({k} < count) {{ const simd y = {found[k]}; __builtin_memcpy({lanes[k]}, &y, sizeof(simd)); }}"
+            for k in range(8)
+        ]
+        return " ".join(text) + " }"
+    # adding zero turns -0 into +0, as in whole squares
+    text += [
+        f"simd y{k} = 0; if ({k} < count) {{ __builtin_memcpy(&y{k}, {lanes[k]}, sizeof(simd)); y{k} = y{k} + real_t(0); }}"
+        for k in range(8)
+    ]
+    if width == 16:
+        for i in range(4):
+            text.append(f"const simd r{i} = {pick(f'y{i}', f'y{i + 4}', [0, 4, 2, 6])};")
+            text.append(f"const simd r{i + 4} = {pick(f'y{i}', f'y{i + 4}', [1, 5, 3, 7])};")
+        z = columns("r")
+        low, high = ", ".join(map(str, range(8))), ", ".join(map(str, range(8, 16)))
+        for k in range(8):
+            text.append(f"__builtin_masked_store(some, __builtin_shufflevector({z[k]}, {z[k]}, {low}), {worlds[k]});")
+            text.append(
+                f"__builtin_masked_store(some, __builtin_shufflevector({z[k]}, {z[k]}, {high}), {worlds[k + 8]});"
+            )
+    else:
+        shuffles, found = _transpose(8, lane)
+        text += [f"const simd r{k} = y{k};" for k in range(8)]
+        text.append(shuffles)
+        text += [f"__builtin_masked_store(some, (eight){found[k]}, {worlds[k]});" for k in range(8)]
+    return " ".join(text) + " }"
+
+
+def _repeated(order: str) -> str:
+    """Indices for all four pieces of registers of 16 numbers, from those for the first one."""
+    first = [int(i) for i in order.split(", ")]
+    return ", ".join(str(4 * p + i) for p in range(4) for i in first)
 
 
 def valid_code(width: int) -> str:

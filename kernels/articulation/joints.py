@@ -62,12 +62,14 @@ const int slots = history.shape[1], before = pushed.data[i], size = 3 * count, h
 pushed.data[i] = before + 1;
 real* past = history.data + (long long)i * slots * size;
 real* now = past + here * size;
-real* come = arrived.data + 3 * n;
+real come[3 * COUNT];
 for (int j = 0; j < count; ++j) { now[j] = aim_q[j]; now[count + j] = aim_qd[j]; now[2 * count + j] = feed[j]; }
-for (int j = 0; j < count; ++j) {
+const real* then = now;
+for (int j = 0, last = 0; j < count; ++j) {
     // the first command since the reset is as old as can be
     const int lag = law.data[j] < DELAYED ? 0 : (delay.data[n + j] < before ? delay.data[n + j] : before);
-    const real* then = past + (lag > here ? here - lag + slots : here - lag) * size;
+    if (lag != last) then = past + (lag > here ? here - lag + slots : here - lag) * size;
+    last = lag;
     come[j] = then[j]; come[count + j] = then[count + j]; come[2 * count + j] = then[2 * count + j];
 }
 aim_q = come; aim_qd = come + count; feed = come + 2 * count;
@@ -100,8 +102,8 @@ _CODE = (
 )
 
 
-def _row_code(real, kinds: tuple[int, ...], each: int) -> str:
-    """C++ of the efforts of an instance whose joints have some laws; `each`: numbers from joint to joint in the state."""
+def _row_code(real, kinds: tuple[int, ...], each: int, joints: int) -> str:
+    """C++ of the efforts of an instance with so many joints, which have some laws; `each`: numbers from joint to joint in the state."""
     plain = sorted({kind % DELAYED for kind in kinds})
     delays = any(kind >= DELAYED for kind in kinds)
 
@@ -126,21 +128,21 @@ def _row_code(real, kinds: tuple[int, ...], each: int) -> str:
         _ROW.replace("DELAY\n", _DELAY if delays else "").replace("LAWS", laws).replace("DRIVES", "\n    ".join(drives))
     )
     code = code.replace("KIND", str(plain[0]) if len(plain) == 1 else f"law.data[j] % {DELAYED}")
-    code = code.replace("EACH", str(each)).replace("DELAYED", str(DELAYED))
+    code = code.replace("EACH", str(each)).replace("DELAYED", str(DELAYED)).replace("COUNT", str(joints))
     return f"typedef {C_NAME[real]} real;" + code
 
 
 @cache
-def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1):
+def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1, joints: int = 0):
     """The kernel of efforts for the scalar type `real` and the laws that joints have, over instances.
 
     Numbers of commands, gains and efforts are in rows without gaps; gains of all instances are in one row if `gains` is 0, and not the
     number of joints. Those of the state and the control begin at ``first_q + i step_q`` and ``first_v + i step_v``, with `each` numbers
-    from joint to joint.
+    from joint to joint. `joints`: their number, if commands are delayed.
     """
 
     # pointers, so that the compiler makes vectors of joints
-    @wp.func_native(_row_code(real, kinds, each))
+    @wp.func_native(_row_code(real, kinds, each, joints))
     def row(
         i: int,
         count: int,
@@ -157,7 +159,6 @@ def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1):
         target_qd: wp.array[real],
         target_f: wp.array[real],
         history: wp.array4d[real],
-        arrived: wp.array[real],
         pushed: wp.array[int],
         delay: wp.array[int],
         network: wp.array[real],
@@ -188,12 +189,11 @@ def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1):
         limit: wp.array[real],
         stall: wp.array[real],
         speed: wp.array[real],
-        # commands; those of steps before, [instance, slot, 3, joint]; what has arrived; number of commands since the reset; delays
+        # commands; those of steps before, [instance, slot, 3, joint]; number of commands since the reset; delays
         target_q: wp.array[real],
         target_qd: wp.array[real],
         target_f: wp.array[real],
         history: wp.array4d[real],
-        arrived: wp.array[real],
         pushed: wp.array[int],
         delay: wp.array[int],
         # efforts of networks
@@ -214,7 +214,7 @@ def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1):
     ):
         row(
             first + wp.tid(), law.shape[0], law, rows, table, gains, kp, kd, limit, stall, speed, target_q, target_qd, target_f, history,
-            arrived, pushed, delay, network, first_q, step_q, first_v, step_v, joint_q, joint_qd, drive_q, drive_qd, drive_f, computed,
+            pushed, delay, network, first_q, step_q, first_v, step_v, joint_q, joint_qd, drive_q, drive_qd, drive_f, computed,
             applied,
         )  # fmt: skip
 

@@ -12,6 +12,7 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.batched import GENERAL_FLAGS
+from newton_like.kernels.simd import C_NAME, atan2_code, compiler_flags, simd_types
 
 LINK_STATE, COM_STATE, ROOT_STATE = 0, 13, 26
 """Pose and velocity of the link; of the centre of mass; pose of the link with the velocity of the centre of mass."""
@@ -24,43 +25,125 @@ BODY_SIZE = 39
 """Numbers of a body: its states as the first three of a root."""
 
 
+_STATES = """
+const real* p = (const real*)(body_q.data + body);
+const real* q = p + 3;
+const real* v = (const real*)(body_qd.data + body);
+const real* w = v + 3;
+const real* c = (const real*)(com.data + frame);
+const real* turn = c + 3;
+const real x = q[0], y = q[1], z = q[2], s = q[3];
+// the rotation as a matrix
+const real r00 = 1 - 2 * (y * y + z * z), r01 = 2 * (x * y - s * z), r02 = 2 * (x * z + s * y);
+const real r10 = 2 * (x * y + s * z), r11 = 1 - 2 * (x * x + z * z), r12 = 2 * (y * z - s * x);
+const real r20 = 2 * (x * z - s * y), r21 = 2 * (y * z + s * x), r22 = 1 - 2 * (x * x + y * y);
+const real arm[3] = {
+    r00 * c[0] + r01 * c[1] + r02 * c[2], r10 * c[0] + r11 * c[1] + r12 * c[2], r20 * c[0] + r21 * c[1] + r22 * c[2]
+};
+const real u[3] = {
+    v[0] - (w[1] * arm[2] - w[2] * arm[1]), v[1] - (w[2] * arm[0] - w[0] * arm[2]), v[2] - (w[0] * arm[1] - w[1] * arm[0])
+};
+real* link = out.data + at + LINK_STATE;
+real* centre = out.data + at + COM_STATE;
+real* both = out.data + at + ROOT_STATE;
+for (int k = 0; k < 7; ++k) { link[k] = p[k]; both[k] = p[k]; }
+for (int k = 0; k < 3; ++k) {
+    link[7 + k] = u[k]; link[10 + k] = w[k];
+    centre[k] = p[k] + arm[k]; centre[7 + k] = v[k]; centre[10 + k] = w[k];
+    both[7 + k] = v[k]; both[10 + k] = w[k];
+}
+centre[3] = s * turn[0] + x * turn[3] + y * turn[2] - z * turn[1];
+centre[4] = s * turn[1] + y * turn[3] + z * turn[0] - x * turn[2];
+centre[5] = s * turn[2] + z * turn[3] + x * turn[1] - y * turn[0];
+centre[6] = s * turn[3] - x * turn[0] - y * turn[1] - z * turn[2];
+"""
+
+_ROOT = """
+real* o = out.data + at;
+#define INTO_ROOT(to, a) { \
+    const real a0 = a[0], a1 = a[1], a2 = a[2]; \
+    o[to] = r00 * a0 + r10 * a1 + r20 * a2; \
+    o[to + 1] = r01 * a0 + r11 * a1 + r21 * a2; \
+    o[to + 2] = r02 * a0 + r12 * a1 + r22 * a2; }
+INTO_ROOT(LINK_VELOCITY_B, u)
+INTO_ROOT(COM_VELOCITY_B, v)
+INTO_ROOT(ANGULAR_VELOCITY_B, w)
+INTO_ROOT(GRAVITY_B, down)
+#undef INTO_ROOT
+// their arctangent is the heading
+o[HEADING] = r10;
+heads.data[place] = r00;
+"""
+
+_HEADINGS = """
+simd y, x, out_;
+for (int k = 0; k < WIDTH; ++k) { const int i = k < count ? k : 0; y[k] = out.data[at + i * SIZE]; x[k] = heads.data[place + i]; }
+{ simd out; ATAN2 out_ = out; }
+for (int k = 0; k < count; ++k) out.data[at + k * SIZE] = out_[k];
+"""
+
+
+def _code(real, text: str) -> str:
+    names = (
+        "LINK_STATE", "COM_STATE", "ROOT_STATE", "LINK_VELOCITY_B", "COM_VELOCITY_B", "ANGULAR_VELOCITY_B", "GRAVITY_B", "HEADING",
+    )  # fmt: skip
+    for name in names:
+        text = text.replace(name, str(globals()[name]))
+    return f"typedef {C_NAME[real]} real;{text}"
+
+
 @cache
-def state_kernels(real) -> types.SimpleNamespace:
-    """Kernels for the scalar type `real`: `root` over instances, `bodies` over bodies of instances, `wxyz` over rows."""
+def state_kernels(real, block: int = 1) -> types.SimpleNamespace:
+    """Kernels for the scalar type `real`: `root` over blocks of so many instances, `bodies` over bodies of instances, `wxyz` over rows.
+    Blocks of several instances, of 8 or 16, are for CPUs."""
     vec3 = wp.types.vector(3, real)
-    quat = wp.types.quaternion(real)
     transform = wp.types.transformation(real)
     spatial = wp.types.vector(6, real)
 
     # pointers: an index of Warp costs a product with the stride
-    @wp.func_native("for (int k = 0; k < 3; ++k) out.data[at + k] = x[k];")
-    def put3(out: wp.array[real], at: int, x: vec3): ...
+    @wp.func_native(_code(real, _STATES))
+    def put_states(
+        body: int,
+        frame: int,
+        at: int,
+        body_q: wp.array[transform],
+        body_qd: wp.array[spatial],
+        com: wp.array2d[transform],
+        out: wp.array[real],
+    ): ...
 
-    @wp.func_native("out.data[at] = q.x; out.data[at + 1] = q.y; out.data[at + 2] = q.z; out.data[at + 3] = q.w;")
-    def put4(out: wp.array[real], at: int, q: quat): ...
+    @wp.func_native(_code(real, _STATES + _ROOT))
+    def put_root(
+        body: int,
+        frame: int,
+        at: int,
+        place: int,
+        down: vec3,
+        body_q: wp.array[transform],
+        body_qd: wp.array[spatial],
+        com: wp.array2d[transform],
+        heads: wp.array[real],
+        out: wp.array[real],
+    ): ...
 
-    @wp.func
-    def put_states(out: wp.array[real], at: int, pose: transform, c: vec3, turn: quat, v: vec3, w: vec3):
-        """Writes the three states of a body. Returns the velocity of the link's origin."""
-        p = wp.transform_get_translation(pose)
-        q = wp.transform_get_rotation(pose)
-        arm = wp.quat_rotate(q, c)
-        at_link = v - wp.cross(w, arm)
-        put3(out, at + LINK_STATE, p)
-        put4(out, at + LINK_STATE + 3, q)
-        put3(out, at + LINK_STATE + 7, at_link)
-        put3(out, at + LINK_STATE + 10, w)
-        put3(out, at + COM_STATE, p + arm)
-        put4(out, at + COM_STATE + 3, q * turn)
-        put3(out, at + COM_STATE + 7, v)
-        put3(out, at + COM_STATE + 10, w)
-        put3(out, at + ROOT_STATE, p)
-        put4(out, at + ROOT_STATE + 3, q)
-        put3(out, at + ROOT_STATE + 7, v)
-        put3(out, at + ROOT_STATE + 10, w)
-        return at_link
+    if block > 1:
+        simd = simd_types(block, real)
+        code = (
+            _HEADINGS.replace("WIDTH", str(block))
+            .replace("SIZE", str(ROOT_SIZE))
+            .replace("ATAN2", atan2_code(block, real))
+        )
 
-    options = {"cpu_compiler_flags": GENERAL_FLAGS}
+        @wp.func_native(simd + code)
+        def put_headings(at: int, place: int, count: int, heads: wp.array[real], out: wp.array[real]): ...
+
+    else:
+
+        @wp.func
+        def put_headings(at: int, place: int, count: int, heads: wp.array[real], out: wp.array[real]):
+            out[at] = wp.atan2(out[at], heads[place])
+
+    options = {"cpu_compiler_flags": compiler_flags(GENERAL_FLAGS, block)}
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def root(
@@ -74,31 +157,20 @@ def state_kernels(real) -> types.SimpleNamespace:
         gravity: wp.array[vec3],
         body_q: wp.array[transform],
         body_qd: wp.array[spatial],
-        # out:
+        # a number for each instance, then out:
+        heads: wp.array[real],
         out: wp.array[real],
     ):
-        i = first + wp.tid()
-        at = i * ROOT_SIZE
-        pose = body_q[body_of[i]]
-        twist = body_qd[body_of[i]]
-        frame = com[i * own, 0]
-        c = wp.transform_get_translation(frame)
-        turn = wp.transform_get_rotation(frame)
-        v = vec3(twist[0], twist[1], twist[2])
-        w = vec3(twist[3], twist[4], twist[5])
-        at_link = put_states(out, at, pose, c, turn, v, w)
-        q = wp.transform_get_rotation(pose)
-        put3(out, at + LINK_VELOCITY_B, wp.quat_rotate_inv(q, at_link))
-        put3(out, at + COM_VELOCITY_B, wp.quat_rotate_inv(q, v))
-        put3(out, at + ANGULAR_VELOCITY_B, wp.quat_rotate_inv(q, w))
-        g = gravity[world_of[i]]
-        size = wp.length(g)
-        if size > real(0.0):
-            g = g / size
-        put3(out, at + GRAVITY_B, wp.quat_rotate_inv(q, g))
-        one = real(1.0)
-        two = real(2.0)
-        out[at + HEADING] = wp.atan2(two * (q[0] * q[1] + q[3] * q[2]), one - two * (q[1] * q[1] + q[2] * q[2]))
+        begin = (first + wp.tid()) * block
+        count = wp.min(block, body_of.shape[0] - begin)
+        for k in range(count):
+            i = begin + k
+            g = gravity[world_of[i]]
+            size = wp.length(g)
+            if size > real(0.0):
+                g = g / size
+            put_root(body_of[i], i * own * com.shape[1], i * ROOT_SIZE, i, g, body_q, body_qd, com, heads, out)
+        put_headings(begin * ROOT_SIZE + HEADING, begin, count, heads, out)
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def bodies(
@@ -117,12 +189,7 @@ def state_kernels(real) -> types.SimpleNamespace:
         n = first + wp.tid()
         i = n // count
         k = n % count
-        twist = body_qd[body_of[i, k]]
-        frame = com[i * own, k]
-        put_states(
-            out, n * BODY_SIZE, body_q[body_of[i, k]], wp.transform_get_translation(frame), wp.transform_get_rotation(frame),
-            vec3(twist[0], twist[1], twist[2]), vec3(twist[3], twist[4], twist[5]),
-        )  # fmt: skip
+        put_states(body_of[i, k], i * own * count + k, n * BODY_SIZE, body_q, body_qd, com, out)
 
     @wp.kernel(module="unique", enable_backward=False)
     def wxyz(

@@ -76,7 +76,7 @@ def wrench_kernels(real) -> types.SimpleNamespace:
             put3(composed, i, k, 3, get3(composed, i, k, 3) + n)
 
     @wp.kernel(module="unique", enable_backward=False)
-    def clear(
+    def clear_wrenches(
         rows: wp.array[int],
         # out:
         composed: wp.array3d[real],
@@ -99,7 +99,7 @@ def wrench_kernels(real) -> types.SimpleNamespace:
         return spatial(f[0], f[1], f[2], n[0], n[1], n[2])
 
     @wp.kernel(module="unique", enable_backward=False)
-    def apply(
+    def apply_wrenches(
         first: int,
         count: int,
         # of instances and bodies: indices; composed wrenches, one or both without entries
@@ -123,4 +123,4 @@ def wrench_kernels(real) -> types.SimpleNamespace:
             total = total + wrench_of(instantaneous, i, k, body_q[body], body_com[body])
         body_f[body] = total
 
-    return types.SimpleNamespace(compose=compose, clear=clear, apply=apply)
+    return types.SimpleNamespace(compose=compose, clear=clear_wrenches, apply=apply_wrenches)

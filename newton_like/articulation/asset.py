@@ -106,6 +106,41 @@ class Asset:
         """Chosen instances."""
         return choose(env_ids, self.num_instances, self.device, "env_ids", self._every)
 
+    # ------------------------------------------------------------------------------------------------------- mass
+
+    def write_body_mass_to_sim(self, mass, body_ids=None, env_ids=None) -> None:
+        """Writes masses [kg], ``[instances, bodies]`` or broadcast to it. Inertias stay.
+
+        Args:
+            mass: at least 0.
+            body_ids, env_ids: None (all), a slice, indices, or a mask of bools.
+
+        Raises:
+            ValueError: another shape; numbers that the solver refuses.
+            IndexError: a body or an instance does not exist.
+        """
+        self._write_bodies(self.data._mass, mass, body_ids, env_ids, "mass")
+
+    def write_body_com_to_sim(self, com, body_ids=None, env_ids=None) -> None:
+        """Writes centres of mass in link frames [m], ``[instances, bodies, 3]``; see :meth:`write_body_mass_to_sim`."""
+        target = self._layout.view(self.model.body_com, self._layout.bodies)
+        self._write_bodies(target, com, body_ids, env_ids, "com")
+
+    def write_body_inertia_to_sim(self, inertia, body_ids=None, env_ids=None) -> None:
+        """Writes inertias about the centres of mass in link axes [kg m^2], ``[instances, bodies, 9]`` by rows; see
+        :meth:`write_body_mass_to_sim`."""
+        whole = self.data._inertia
+        size = wp.types.type_size_in_bytes(whole.dtype)
+        flat = wp.array(
+            ptr=whole.ptr, dtype=whole.dtype, shape=(*whole.shape[:2], 9), strides=(*whole.strides[:2], size), device=self.device
+        )  # fmt: skip
+        self._write_bodies(flat, inertia, body_ids, env_ids, "inertia")
+
+    def _write_bodies(self, target: wp.array, values, body_ids, env_ids, name: str) -> None:
+        rows = self._rows(env_ids)
+        write(target, rows, choose(body_ids, self.num_bodies, self.device, "body_ids"), values, name)
+        self.sim.notify(ModelFlags.BODY_INERTIAL_PROPERTIES, rows, self._layout.worlds)
+
     # -------------------------------------------------------------------------------------------- external wrenches
 
     def set_external_force_and_torque(

@@ -8,9 +8,6 @@ from newton_like.articulation.fields import Fresh, Part, View
 from newton_like.articulation.inertia import principal_frames
 from newton_like.articulation.launching import Repeated
 from newton_like.articulation.reactions import JointReactions
-from newton_like.dynamics.internal.common import Q, V
-from newton_like.dynamics.internal.frames import every_link
-from newton_like.dynamics.kinematics import for_frames
 from newton_like.kernels.articulation.root import (
     ANGULAR_VELOCITY_B,
     BODY_SIZE,
@@ -25,10 +22,7 @@ from newton_like.kernels.articulation.root import (
     state_kernels,
 )
 from newton_like.model.edits import BODIES, edits_of
-from newton_like.programs.program import Field
-from newton_like.types import VelRepr, warp_types
-
-_ACCELERATION = Field("acceleration", "dofs")
+from newton_like.types import warp_types
 
 
 class BodyData(Fresh):
@@ -63,7 +57,9 @@ class BodyData(Fresh):
         self._body_q, self._body_qd = view(sim.state.body_q, layout.bodies), view(sim.state.body_qd, layout.bodies)
         self._mass, self._inertia = view(model.body_mass, layout.bodies), view(model.body_inertia, layout.bodies)
         self._root_launch = self._bodies_launch = self._reactions = None
-        self._kernels = state_kernels(model.dtype)
+        self._block = 1 if device.is_cuda else 16
+        self._kernels = state_kernels(model.dtype, self._block)
+        self._heads = self.buffer(n)
         self.body_names = layout.body_names
         self.default_mass = self.copy_of(self._mass)
         self.default_inertia = self.copy_of(self._inertia).reshape((n, count, 9))
@@ -97,9 +93,11 @@ class BodyData(Fresh):
         if self._root_launch is None:
             n, state, model = self._layout.count, self._sim.state, self._sim.model
             arguments = [
-                self._root_of, self._world_of, self._own, self._com, model.gravity, state.body_q, state.body_qd, numbers.flatten()
+                self._root_of, self._world_of, self._own, self._com, model.gravity, state.body_q, state.body_qd, self._heads,
+                numbers.flatten(),
             ]  # fmt: skip
-            self._root_launch = Repeated(self._kernels.root, n, arguments, model.device, 3 * n)
+            blocks = -(-n // self._block)
+            self._root_launch = Repeated(self._kernels.root, blocks, arguments, model.device, n)
         self._root_launch.launch()
         return numbers
 
@@ -116,17 +114,10 @@ class BodyData(Fresh):
         return numbers
 
     def _compute_accelerations(self, numbers):
-        sim, layout = self._sim, self._layout
-        model, state = sim.model, sim.state
-        whole = for_frames(
-            model, "eval_frame_accelerations", every_link(model), [Q, V, _ACCELERATION],
-            [state.joint_q, state.joint_qd, state.joint_qdd], "vector", (6,), False, self._groups.get("all_accelerations"),
-            base_repr=0, output_repr=int(VelRepr.COM),
-        )  # fmt: skip
-        if self._groups.get("all_accelerations") is not whole:
-            self._groups["all_accelerations"] = whole
-            first = layout.articulations[:, None] * whole.shape[1] + layout.links
-            return layout.view(whole.reshape((-1, 6)), first)
+        whole, layout = self._sim.link_accelerations(), self._layout
+        if numbers is None:
+            rows = layout.articulations[:, None] * whole.shape[1] + layout.links
+            numbers = layout.view(whole.reshape((-1, 6)), rows)
         return numbers
 
     def _compute_reactions(self, numbers):

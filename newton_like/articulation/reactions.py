@@ -6,7 +6,6 @@ import numpy as np
 import warp as wp
 
 from newton_like.kernels.articulation.reactions import reaction_kernels
-from newton_like.model.contacts import FORCE
 from newton_like.types import ShapeFlags, warp_types
 
 
@@ -37,7 +36,6 @@ class JointReactions:
             for x in ([places.get(int(p), -1) for p in parents], joints, place_of)
         )
         touches = model.shape_count and (model.shape_flags.numpy() & ShapeFlags.COLLIDE_SHAPES).any()
-        self._contacts = None
         self._touches = bool(touches)
         self._ranges = wp.zeros((model.world_count if touches else 0, 2), dtype=wp.int32, device=device)
         kinds = warp_types(model.dtype)
@@ -79,18 +77,7 @@ class JointReactions:
         force, none = self._nothing
         shapes = none, none
         if self._touches:
-            if FORCE not in model.contact_attributes:
-                raise ValueError(
-                    "call model.request_contact_attributes('force') before the step, for body_incoming_joint_wrench_b"
-                )
-            if self._contacts is None:
-                self._contacts = model.contacts()
-            contacts = self._contacts
-            self._sim.solver.update_contacts(contacts, state)
-            if contacts.dropped:
-                raise ValueError(
-                    f"body_incoming_joint_wrench_b: {contacts.dropped} contacts had no room; set model.rigid_contact_max to a larger number"
-                )
+            contacts = self._sim.contacts()
             force, shapes = contacts.force, (contacts.rigid_contact_shape0, contacts.rigid_contact_shape1)
             self._ranges.zero_()
             most = contacts.rigid_contact_shape0.shape[0]

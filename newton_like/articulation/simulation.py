@@ -9,12 +9,18 @@ import warp as wp
 
 from newton_like.articulation.chosen import Chosen
 from newton_like.coercion import as_count, as_number
+from newton_like.dynamics.internal.common import Q, V
+from newton_like.dynamics.internal.frames import every_link
+from newton_like.dynamics.kinematics import for_frames
 from newton_like.kernels.articulation.scatter import scatter_kernels
 from newton_like.kinematics import move_bodies
 from newton_like.model.arguments import check_model
+from newton_like.model.contacts import FORCE
+from newton_like.programs.program import Field
 from newton_like.solvers.featherstone import SolverFeatherstone
-from newton_like.types import ModelFlags
+from newton_like.types import ModelFlags, VelRepr
 
+_ACCELERATION = Field("acceleration", "dofs")
 _contexts: WeakValueDictionary = WeakValueDictionary()
 
 
@@ -67,6 +73,8 @@ class SimulationContext:
         # coordinates of the builder may have been edited without their bodies
         self._moved = wp.ones(model.world_count, dtype=wp.bool, device=device)
         self._some_moved = True
+        self._accelerations = self._contacts = None
+        self._accelerated = self._touched = -1
         self._joints = [self.state.joint_q, self.state.joint_qd, self.state.body_q, self.state.body_qd]
         self._chosen = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=device)
         _contexts[id(model)] = self
@@ -157,6 +165,39 @@ class SimulationContext:
         )
         move_bodies(self.model, self._joints, self._chosen)
         self._moved.zero_()
+
+    def link_accelerations(self) -> wp.array:
+        """Accelerations of the centres of mass of all links in the last step, ``[articulation_count, max_links, 6]``: linear [m/s^2],
+        angular [rad/s^2], world axes. Computed once for all assets."""
+        if self._accelerated != self.stamp:
+            model, state = self.model, self.state
+            self._accelerations = for_frames(
+                model, "eval_frame_accelerations", every_link(model), [Q, V, _ACCELERATION],
+                [state.joint_q, state.joint_qd, state.joint_qdd], "vector", (6,), False, self._accelerations, base_repr=0,
+                output_repr=int(VelRepr.COM),
+            )  # fmt: skip
+            self._accelerated = self.stamp
+        return self._accelerations
+
+    def contacts(self):
+        """The contacts of the last step with their forces, found once for all assets.
+
+        Raises:
+            ValueError: the last step did not keep its contacts: call ``model.request_contact_attributes("force")`` before it; there was no
+                room for all of them.
+        """
+        if FORCE not in self.model.contact_attributes:
+            raise ValueError("call model.request_contact_attributes('force') before the step, for wrenches of contacts")
+        if self._contacts is None:
+            self._contacts = self.model.contacts()
+        if self._touched != self.stamp:
+            self.solver.update_contacts(self._contacts, self.state)
+            self._touched = self.stamp
+        if self._contacts.dropped:
+            raise ValueError(
+                f"{self._contacts.dropped} contacts had no room; set model.rigid_contact_max to a larger number"
+            )
+        return self._contacts
 
     def notify(self, flags: ModelFlags, chosen: Chosen | None, worlds: np.ndarray) -> None:
         """Tells the solver of edited arrays of the model.

@@ -170,6 +170,34 @@ def test_dry_friction_at_rest_holds_more_than_friction_in_motion(rng):
         robot.write_joint_friction_coefficient_to_sim(0.1, 0.2)
 
 
+def test_masses_come_back_and_act(rng):
+    """A lone force gives the centre of mass of a robot the acceleration F / m, with the masses of each world."""
+    robot = walker(rng, gravity=0.0, dt=1e-4)
+    d, bodies = robot.data, [0, 2]
+    before = d.body_mass.numpy().copy()
+    mass = rng.uniform(2.0, 4.0, (2, 2)).astype(np.float32)
+    robot.write_body_mass_to_sim(mass, bodies, [1, 3])
+    before[np.ix_([1, 3], bodies)] = mass
+    np.testing.assert_array_equal(d.body_mass.numpy(), before)
+    com = rng.uniform(-0.1, 0.1, (WORLDS, 1, 3)).astype(np.float32)
+    robot.write_body_com_to_sim(com, [4])
+    np.testing.assert_array_equal(d.body_com_pos_b.numpy()[:, 4:], com)
+    inertia = np.diag([0.02, 0.03, 0.04]).ravel()
+    robot.write_body_inertia_to_sim(inertia, env_ids=[2])
+    np.testing.assert_allclose(d.body_inertia.numpy()[2].reshape(-1, 9), np.tile(inertia, (5, 1)), rtol=1e-6)
+    assert not np.array_equal(d.body_inertia.numpy()[0], d.body_inertia.numpy()[2])
+    np.testing.assert_array_equal(d.body_com_quat_b.numpy()[2], np.tile([0.0, 0.0, 0.0, 1.0], (5, 1)))
+    force = np.array([3.0, -2.0, 5.0])
+    robot.set_external_force_and_torque(force, None, body_ids=[1], is_global=True)
+    robot.write_root_velocity_to_sim(0.0)
+    robot.write_joint_velocity_to_sim(0.0)
+    robot.write_data_to_sim()
+    robot.sim.step()
+    total = before.sum(axis=1)
+    found = np.einsum("nb,nbi->ni", before, numbers(d.body_com_lin_acc_w)) / total[:, None]
+    np.testing.assert_allclose(found, force / total[:, None], rtol=2e-3, atol=2e-3)
+
+
 def test_viscous_friction_takes_the_power_of_the_speed_squared(rng):
     robot = walker(rng, floating=False, gravity=0.0)
     robot.write_joint_friction_coefficient_to_sim(0.0, 0.0, 0.7)

@@ -109,12 +109,27 @@ def test_accelerations_are_the_velocity_change_of_the_last_physics_step(robot, r
     np.testing.assert_array_equal(robot.data.joint_acc.numpy(), kept)
 
 
-def test_solvers_without_accelerations_give_the_change_of_the_velocity(robot, monkeypatch):
-    monkeypatch.setattr(type(robot.sim.solver), "results", frozenset())
-    before = robot.sim.state.joint_qd.numpy().astype(float)
-    robot.sim.step()
-    change = robot.sim.state.joint_qd.numpy() - before
-    np.testing.assert_allclose(numbers(robot.sim.state.joint_qdd), change / robot.sim.dt, rtol=1e-5, atol=1e-3)
+class Silent:
+    """A solver whose steps give no accelerations."""
+
+    results = frozenset()
+
+    def __init__(self, solver):
+        self._solver = solver
+
+    def step(self, state_in, state_out, control, dt):
+        kept, vars(state_out)["joint_qdd"] = state_out.joint_qdd, None
+        self._solver.step(state_in, state_out, control, dt=dt)
+        vars(state_out)["joint_qdd"] = kept
+
+
+def test_solvers_without_accelerations_give_the_change_of_the_velocity(robot):
+    sim = robot.sim
+    sim._solver = Silent(sim.solver)
+    before = sim.state.joint_qd.numpy().astype(float)
+    sim.step()
+    change = sim.state.joint_qd.numpy() - before
+    np.testing.assert_allclose(numbers(sim.state.joint_qdd), change / sim.dt, rtol=1e-5, atol=1e-3)
 
 
 def test_wxyz_accessors_turn_quaternions_only(robot):
@@ -163,3 +178,22 @@ def test_soft_limits_are_a_share_of_the_range(rng):
     np.testing.assert_allclose(
         found, np.broadcast_to(np.stack([middle - half, middle + half], -1), found.shape), rtol=1e-5
     )
+
+
+def test_tensors_of_torch_share_memory_and_are_taken(robot, rng):
+    torch = pytest.importorskip("torch")
+    d = robot.data
+    for name in ("joint_pos", "root_quat_w", "body_com_state_w", "heading_w", "root_state_w_wxyz"):
+        array = getattr(d, name)
+        for tensor in (torch.from_dlpack(array), wp.to_torch(array, requires_grad=False)):
+            assert tuple(tensor.shape) == array.shape and tensor.data_ptr() == array.ptr
+            np.testing.assert_array_equal(tensor.numpy(), array.numpy())
+    values = torch.from_numpy(rng.normal(size=(2, 4)).astype(np.float32))
+    robot.set_joint_position_target(values, env_ids=torch.tensor([3, 1]))
+    np.testing.assert_array_equal(d.joint_pos_target.numpy()[[3, 1]], values.numpy())
+    mask = torch.tensor([True, False, True, False, False])
+    robot.write_joint_state_to_sim(values, values.double(), env_ids=mask)
+    np.testing.assert_array_equal(d.joint_vel.numpy()[[0, 2]], values.numpy())
+    robot.write_root_pose_to_sim(torch.tensor([1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 1.0]), env_ids=mask)
+    np.testing.assert_allclose(d.root_pos_w.numpy()[[0, 2]], [[1.0, 2.0, 3.0]] * 2)
+    robot.set_external_force_and_torque(torch.ones(5, 5, 3), torch.zeros(3))

@@ -17,7 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import warp as wp
+from newton_like.kernels.articulation import joints, root
 from newton_like.kernels.articulation.multirotor.step import flight_kernel
+from newton_like.kernels.articulation.poses import pose_kernels
+from newton_like.kernels.articulation.reactions import reaction_kernels
+from newton_like.kernels.articulation.scatter import scatter_kernels
+from newton_like.kernels.articulation.wrenches import wrench_kernels
+from newton_like.kernels.solvers.health import forget_kernel
 
 import newton_like
 from newton_like.programs import robot
@@ -67,6 +73,18 @@ def programs() -> dict[str, Callable]:
         if case.name != "trot":
             made[f"step, specialised, {case.name}"] = lambda case=case: specialised_step(case)
     made.update({f"{name}, general": lambda name=name: robot.general_kernel(name, 1, wp.float32) for name in PROGRAMS})
+    kinds = tuple(kind + late for late in (0, joints.DELAYED) for kind in range(joints.NETWORK + 1))
+    made["articulation, actuators"] = lambda: joints.actuate_kernel(wp.float32, kinds, 1, 12)
+    for kernels in (
+        root.state_kernels(wp.float32),
+        joints.joint_kernels(wp.float32),
+        wrench_kernels(wp.float32),
+        scatter_kernels(wp.float32),
+        pose_kernels(wp.float32),
+        reaction_kernels(wp.float32),
+    ):
+        made.update({f"articulation, {name}": lambda kernel=kernel: kernel for name, kernel in vars(kernels).items()})
+    made["forget contact forces"] = lambda: forget_kernel(wp.float32)
     return made
 
 

@@ -136,7 +136,7 @@ def control_allocation_program(m: types.SimpleNamespace) -> dict:
         # multiplied by the size of the gradients without thrust: what counts as zero
         scale = m.fill(real(1.0e-30))
         for i in range(n):
-            scale = m.larger(scale, m.magnitude(m.get(mem, F.work + n * n + i, t)))
+            scale = m.larger(scale, m.unsigned(m.get(mem, F.work + n * n + i, t)))
         limit = m.mul(scale, m.fill(real(2.0e-6)))
         # 1 for worlds that have their solution, which does not change any more
         done = zero

@@ -39,7 +39,7 @@ def rotor_force_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def drag_of(linear: m.Vec3, quadratic: m.Vec3, v: m.Vec3) -> m.Vec3:
         """linear v + quadratic |v| v, for each axis."""
-        size = m.vec(m.magnitude(v.x), m.magnitude(v.y), m.magnitude(v.z))
+        size = m.vec(m.unsigned(v.x), m.unsigned(v.y), m.unsigned(v.z))
         return times(m.add3(linear, times(quadratic, size)), v)
 
     @m.func
@@ -76,7 +76,7 @@ def rotor_force_program(m: types.SimpleNamespace) -> dict:
                         u = m.cross_plus(w, arm, v)
                         size = m.rcp(m.larger(m.dot(force, force), m.fill(real(1.0e-20))))
                         u = m.fnma3(force, m.mul(m.dot(u, force), size), u)
-                        c = m.mul(m.number(V, b, at + HUB_DRAG), m.magnitude(m.get(mem, F.speed + i, t)))
+                        c = m.mul(m.number(V, b, at + HUB_DRAG), m.unsigned(m.get(mem, F.speed + i, t)))
                         drag = m.scale3(u, m.neg(c))
                         total = m.spatial(m.add3(total.v, drag), m.cross_plus(arm, drag, total.w))
             if k == 0:

@@ -52,7 +52,7 @@ def lee_program(m: types.SimpleNamespace) -> dict:
         )
 
     @m.func
-    def unit_or(a: m.Vec3, b: m.Vec3) -> m.Vec3:
+    def direction_or(a: m.Vec3, b: m.Vec3) -> m.Vec3:
         """The unit vector along a, or along b where a is nearly zero."""
         small = m.fill(real(1.0e-12))
         square = m.dot(a, a)
@@ -67,8 +67,8 @@ def lee_program(m: types.SimpleNamespace) -> dict:
     def attitude_towards(z: m.Vec3, heading: m.Vec3, r: m.Mat33) -> m.Mat33:
         """The rotation with the third axis z and the first one as near to the heading as possible. Where z is along the heading, the
         second axis is that of r."""
-        y = unit_or(m.cross(z, heading), m.column(r, 1))
-        x = unit_or(m.cross(y, z), m.column(r, 0))
+        y = direction_or(m.cross(z, heading), m.column(r, 1))
+        x = direction_or(m.cross(y, z), m.column(r, 0))
         y = m.cross(z, x)
         return m.rows(m.vec(x.x, y.x, z.x), m.vec(x.y, y.y, z.y), m.vec(x.z, y.z, z.z))
 
@@ -157,7 +157,7 @@ def lee_program(m: types.SimpleNamespace) -> dict:
         momentum_of = m.sym_apply(moments, w)
         force = m.vec(zero, zero, m.get(mem, F.command, t))
         # the heading of the first body axis; straight up or down, that of the second axis turned by a right angle
-        heading = unit_or(m.vec(r.x.x, r.y.x, zero), m.vec(r.y.y, m.neg(r.x.y), zero))
+        heading = direction_or(m.vec(r.x.x, r.y.x, zero), m.vec(r.y.y, m.neg(r.x.y), zero))
         d = r
         rate = m.zero3()
         if F.kind <= ACCELERATION:
@@ -173,7 +173,7 @@ def lee_program(m: types.SimpleNamespace) -> dict:
                 force = m.apply_t(f, r)
             else:
                 f = upright(b, f, F, V)
-                d = attitude_towards(unit_or(f, m.column(r, 2)), heading, r)
+                d = attitude_towards(direction_or(f, m.column(r, 2)), heading, r)
                 force = m.vec(zero, zero, m.dot(f, m.column(r, 2)))
         if F.kind == ATTITUDE:
             d = m.quat_to_matrix(m.quat_normalize(m.get4(mem, F.command + 1, t)))

@@ -22,13 +22,13 @@ def motor_program(m: types.SimpleNamespace) -> dict:
         return m.smaller(m.larger(x, low), high)
 
     @m.func
-    def magnitude(x: lane) -> lane:
+    def unsigned(x: lane) -> lane:
         return m.larger(x, m.neg(x))
 
     @m.func
     def signed_root(x: lane) -> lane:
         """The number n with n |n| = x."""
-        s = m.sqrt(magnitude(x))
+        s = m.sqrt(unsigned(x))
         return m.where_lt(x, m.fill(real(0.0)), m.neg(s), s)
 
     @m.func
@@ -46,15 +46,15 @@ def motor_program(m: types.SimpleNamespace) -> dict:
             old = m.get(mem, F.speed + i, t)
             before = old
             if F.fast[i] == 1:
-                before = m.mul(k, m.mul(old, magnitude(old)))
+                before = m.mul(k, m.mul(old, unsigned(old)))
                 goal = signed_root(m.mul(goal, m.rcp(k)))
             share = m.where_lt(
-                magnitude(old), magnitude(goal), m.number(V, b, at + SHARE_UP), m.number(V, b, at + SHARE_DOWN)
+                unsigned(old), unsigned(goal), m.number(V, b, at + SHARE_UP), m.number(V, b, at + SHARE_DOWN)
             )
             new = m.fma(share, m.sub(goal, old), old)
             thrust = new
             if F.fast[i] == 1:
-                thrust = m.mul(k, m.mul(new, magnitude(new)))
+                thrust = m.mul(k, m.mul(new, unsigned(new)))
             change = m.number(V, b, at + CHANGE)
             bounded = limited(thrust, m.sub(before, change), m.add(before, change))
             slow = bounded
@@ -72,7 +72,7 @@ def motor_program(m: types.SimpleNamespace) -> dict:
         for i in range(F.rotors):
             at = m.rotor_at(i)
             n = m.get(mem, F.speed + i, t)
-            thrust = m.mul(m.number(V, b, at + CONSTANT), m.mul(n, magnitude(n)))
+            thrust = m.mul(m.number(V, b, at + CONSTANT), m.mul(n, unsigned(n)))
             if F.fast[i] == 0:
                 m.put(mem, F.speed + i, t, thrust)
             m.put(mem, F.target + i, t, thrust)

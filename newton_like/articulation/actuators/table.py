@@ -89,15 +89,16 @@ class ActuatorTable:
         if not n * j:
             return
         state, control = self._sim.state, self._sim.control
-        history, arrived = data.buffer(n, self._slots, 3, j), data.buffer(3 * n * j if self._slots else 0)
+        history = data.buffer(n, self._slots, 3, j)
         law, rows = (wp.array(x, dtype=wp.int32, device=device) for x in (self.law, self._rows))
         table = wp.array(self._table, dtype=data.joint_pos.dtype, device=device)
         (first_q, step_q, _), (first_v, step_v, each) = _place(layout.coords), _place(layout.dofs)
-        self._kernel = laws.actuate_kernel(data.joint_pos.dtype, tuple(sorted(set(self.law.tolist()))), each)
+        kinds = tuple(sorted(set(self.law.tolist())))
+        self._kernel = laws.actuate_kernel(data.joint_pos.dtype, kinds, each, j if self._slots else 0)
         self._head = [law, rows, table]
         self._tail = [
             *(getattr(self, name).flatten() for name in _NUMBERS), *(x.flatten() for x in (self.target_q, self.target_qd, self.target_f)),
-            history, arrived, self.pushed, self.delay.flatten(), self.network.flatten(), first_q, step_q, first_v, step_v, state.joint_q,
+            history, self.pushed, self.delay.flatten(), self.network.flatten(), first_q, step_q, first_v, step_v, state.joint_q,
             state.joint_qd, control.joint_target_q, control.joint_target_qd, control.joint_act, self.computed.flatten(),
             self.applied.flatten(),
         ]  # fmt: skip
@@ -110,7 +111,7 @@ class ActuatorTable:
         """The launch. Where all instances have the same numbers, it reads those of the first one, which saves a third of the memory."""
         n, j = self.shape
         alike = all((x == x[:1]).all() for x in (getattr(self, name).numpy() for name in _NUMBERS))
-        return Repeated(self._kernel, n, [*self._head, 0 if alike else j, *self._tail], self._sim.device, n * j // 2)
+        return Repeated(self._kernel, n, [*self._head, 0 if alike else j, *self._tail], self._sim.device, n * j // 6)
 
     # ----------------------------------------------------------------------------------------- columns of groups
 

@@ -202,3 +202,53 @@ def test_parameters_of_actuators_reach_the_model(rng):
 def test_bad_configurations_are_named(rng, cfg, told):
     with pytest.raises(ValueError, match=rf"actuator 'a': .*{told}|actuator 'a' .*{told}"):
         walker(rng, actuators={"a": cfg})
+
+
+def linear_network(rng, width: int = 6) -> np.ndarray:
+    return rng.normal(size=(width, 1)).astype(np.float32)
+
+
+def test_networks_of_onnx_files_are_their_function(rng, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    weights = linear_network(rng)
+    helper = onnx.helper
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "linear",
+        [value("x", onnx.TensorProto.FLOAT, [None, 6])],
+        [value("y", onnx.TensorProto.FLOAT, [None, 1])],
+        [onnx.numpy_helper.from_array(weights, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    path = tmp_path / "network.onnx"
+    onnx.save(model, path)
+    compare_networks(rng, str(path), lambda rows: rows @ weights)
+
+
+def test_networks_of_torch_modules_are_their_function(rng, tmp_path):
+    torch = pytest.importorskip("torch")
+    weights = linear_network(rng)
+    module = torch.nn.Linear(6, 1, bias=False)
+    module.weight.data = torch.from_numpy(weights.T.copy())
+    compare_networks(rng, module, lambda rows: rows @ weights)
+    path = tmp_path / "network.pt"
+    torch.jit.script(module).save(str(path))
+    compare_networks(rng, str(path), lambda rows: rows @ weights)
+
+
+def compare_networks(rng, network, function) -> None:
+    """Two robots, one with each, move alike."""
+    seed = int(rng.integers(1 << 30))
+    found = []
+    for each in (network, function):
+        cfg = NetworkActuatorCfg(ALL, network=each, effort_limit=3.0, velocity_limit=100.0, saturation_effort=50.0)
+        own = np.random.default_rng(seed)
+        robot = walker(own, actuators={"a": cfg})
+        s = signals(robot, own, 6)
+        robot.reset([1, 2])
+        found.append([s, signals(robot, own, 6)])
+    for one, two in zip(*found, strict=True):
+        for name in ("computed", "applied", "q"):
+            np.testing.assert_allclose(one[name], two[name], rtol=1e-3, atol=1e-3)

@@ -1,0 +1,154 @@
+"""A step of an environment beside the bare step of the solver: ``python -m tests.benchmarks.bench_articulation``.
+
+Quadrupeds stand on the ground. A step of the environment sets position targets, runs the actuators, steps, and reads all data of the root
+and the joints. Both take turns; minima over rounds. Before anything is timed, the states after some steps of the environment are compared
+with those of bare steps with the same drives (implicit actuators): they must be equal bit for bit. The last columns are the time of a
+reset of all worlds, and of one in fifty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+import newton_like as nl
+from newton_like.articulation import (
+    Articulation,
+    DCMotorCfg,
+    DelayedPDActuatorCfg,
+    IdealPDActuatorCfg,
+    ImplicitActuatorCfg,
+    SimulationContext,
+)
+from newton_like.articulation.fields import Part, View
+
+from .cases import design_quadruped
+from .peers import silence
+
+GAINS = dict(stiffness=60.0, damping=2.0, effort_limit=30.0)
+ACTUATORS = {
+    "implicit PD": ImplicitActuatorCfg(**GAINS),
+    "ideal PD": IdealPDActuatorCfg(**GAINS),
+    "DC motor": DCMotorCfg(velocity_limit=20.0, saturation_effort=40.0, **GAINS),
+    "delayed PD": DelayedPDActuatorCfg(min_delay=0, max_delay=4, **GAINS),
+}
+DT = 1.0 / 240.0
+
+
+def scene(worlds: int) -> SimulationContext:
+    """Quadrupeds on the ground."""
+    builder = nl.ModelBuilder()
+    builder.replicate(design_quadruped(nl), worlds)
+    builder.add_ground_plane()
+    return SimulationContext(builder.finalize("cpu"), dt=DT)
+
+
+def names(data) -> list[str]:
+    """All properties of the root and the joints."""
+    fields = [n for n in dir(type(data)) if isinstance(getattr(type(data), n), Part | View)]
+    return [n for n in fields if n.startswith(("root_", "joint_", "projected", "heading"))] + [
+        "computed_torque",
+        "applied_torque",
+        "joint_pos_limits",
+        "soft_joint_pos_limits",
+    ]
+
+
+class Environment:
+    """One kind of actuators, beside bare steps of the same worlds."""
+
+    def __init__(self, worlds: int, actuator):
+        self.sim = scene(worlds)
+        label = self.sim.model.articulation_label[0]
+        self.robot = Articulation(self.sim, label, actuators={"legs": actuator})
+        self.read = names(self.robot.data)
+        self.actions = np.array(self.robot.data.default_joint_pos.numpy())
+
+    def step(self) -> None:
+        """A step of the environment."""
+        robot, data = self.robot, self.robot.data
+        robot.set_joint_position_target(self.actions)
+        robot.write_data_to_sim()
+        self.sim.step()
+        robot.update(DT)
+        for name in self.read:
+            getattr(data, name)
+
+    def bare(self) -> None:
+        """A step of the solver."""
+        self.sim.solver.step(self.sim.state, self.sim.state, self.sim.control, dt=DT)
+
+
+def check(env: Environment) -> None:
+    """Raises AssertionError unless the environment moves as the solver alone."""
+    env.robot.reset_to()
+    for _ in range(20):
+        env.step()
+    found = env.sim.state.joint_q.numpy().copy()
+    env.robot.reset_to()
+    env.robot.set_joint_position_target(env.actions)
+    env.robot.write_data_to_sim()
+    for _ in range(20):
+        env.bare()
+    assert np.array_equal(found, env.sim.state.joint_q.numpy()), "the environment and the solver alone differ"
+
+
+def measure(jobs: dict, rounds: int, repeat: int, clock) -> dict[str, float]:
+    """Smallest time of each job [ms], in turns."""
+    best = dict.fromkeys(jobs, np.inf)
+    for _ in range(rounds):
+        for name, job in jobs.items():
+            start = clock()
+            for _ in range(repeat):
+                job()
+            best[name] = min(best[name], (clock() - start) / repeat * 1e3)
+    return best
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--worlds", type=int, default=4096)
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument(
+        "--cpu-time", action="store_true", help="time of the processor, for one thread of a busy machine"
+    )
+    options = parser.parse_args(arguments)
+    silence()
+    clock = time.process_time if options.cpu_time else time.perf_counter
+    print(
+        f"{options.worlds} quadrupeds, {len(names_of_all(options.worlds))} properties of root and joints read in each step\n"
+    )
+    print(
+        "| actuators | bare step [ms] | step of the environment [ms] | ratio | reset of all [ms] | reset of 2 % [ms] |"
+    )
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name, actuator in ACTUATORS.items():
+        env = Environment(options.worlds, actuator)
+        if name == "implicit PD":
+            check(env)
+        few = np.arange(0, options.worlds, 50)
+        jobs = {"bare": env.bare, "env": env.step}
+        found = measure(jobs, options.rounds, 10, clock)
+        resets = measure(
+            {"all": env.robot.reset_to, "few": lambda env=env, few=few: env.robot.reset_to(few)},
+            options.rounds,
+            1,
+            clock,
+        )
+        ratio = found["env"] / found["bare"]
+        print(
+            f"| {name} | {found['bare']:.2f} | {found['env']:.2f} | {ratio:.2f} | {resets['all']:.2f} | {resets['few']:.2f} |",
+            flush=True,
+        )
+
+
+def names_of_all(worlds: int) -> list[str]:
+    """What a step reads."""
+    return names(Articulation(scene(min(worlds, 2)), "*").data)
+
+
+if __name__ == "__main__":
+    main()

@@ -42,7 +42,8 @@ def _check_bodies(model) -> None:
     i = _first(model.body_world.numpy() < 0)
     if i is not None and model.world_count > 1:
         raise ValueError(
-            f"body '{model.body_label[i]}' (index {i}) belongs to all worlds, and {SOLVER} moves bodies of single worlds only: add it to a world"
+            f"body '{model.body_label[i]}' (index {i}) belongs to all worlds, and {SOLVER} moves bodies of single"
+            f" worlds only: add it to a world"
         )
 
 
@@ -63,7 +64,8 @@ def _check_free_joints(model) -> None:
         if i is not None:
             k = owner[i]
             raise ValueError(
-                f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name.replace('_', ' ')}, which {SOLVER} does not"
+                f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name.replace('_', ' ')},"
+                f" which {SOLVER} does not"
                 f" apply to such joints; {_ELSE}"
             )
 
@@ -76,7 +78,8 @@ def _check_armature(model) -> None:
     if i is not None:
         k = owner[i]
         raise ValueError(
-            f"joint '{model.joint_label[k]}' (index {k}) turns about three axes and has an armature, which {SOLVER} does not do; {_ELSE}: set"
+            f"joint '{model.joint_label[k]}' (index {k}) turns about three axes and has an armature, which {SOLVER}"
+            f" does not do; {_ELSE}: set"
             " joint_armature to 0"
         )
 
@@ -133,6 +136,7 @@ def check_axes(model, joint: int, axes: np.ndarray) -> None:
     if len(axes) > 1 and abs(axes @ axes.T - np.eye(len(axes))).max() > 1.0e-4:
         kind = JOINT_TYPES[int(model.joint_type.numpy()[joint])].type.name
         raise ValueError(
-            f"joint '{model.joint_label[joint]}' (index {joint}) is a {kind} joint with axes that are not perpendicular to each other, which"
+            f"joint '{model.joint_label[joint]}' (index {joint}) is a {kind} joint with axes that are not"
+            f" perpendicular to each other, which"
             f" {SOLVER} does not do; {_ELSE}"
         )

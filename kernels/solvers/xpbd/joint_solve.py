@@ -134,7 +134,9 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             m.put(J.work, b * JOINT_WORK + IMPULSE + dof, 0, zero)
 
     @m.func
-    def joint_prepare(J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, h: real, push_speed: real):
+    def joint_prepare(
+        J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, h: real, push_speed: real
+    ):
         """Computes rows, factor and forces of block b from poses and velocities of bodies."""
         kind = J.blocks[b, KIND]
         linear = J.blocks[b, LINEAR]
@@ -290,7 +292,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def apply_rows(
-        J: wp.ref[Joints], b: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, kind: int, linear: int, locked: int, rows: int, free_turns: int,
+        J: wp.ref[Joints], b: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, kind: int, linear: int, locked: int, rows: int,
+        free_turns: int,
         dt: lane,
     ):  # fmt: skip
         """Finds the impulses of the locked rows, and applies those of all rows to both bodies."""

@@ -26,7 +26,7 @@ from newton_like.options import ANY, OneOf, check_option
 from newton_like.programs.device import lane_width
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone.settings import Fixed, Setting
-from newton_like.solvers.xpbd.features import check_features
+from newton_like.solvers.xpbd.features import check_features, warn_open_joints
 from newton_like.solvers.xpbd.tables import make_blocks, make_slots, worlds_of_bodies
 from newton_like.threads import Command, compiling, cut, run_shared, worker_count
 from newton_like.types import BodyFlags, warp_types
@@ -162,6 +162,7 @@ class SolverXPBD(SolverBase):
         self.unsupported_contacts = unsupported_contacts
         self.width, self.threads = lane_width(model.device, model.dtype, width), threads
         self._found = self._lists = self._before = None
+        self._warned = False
         self._build()
         self._complete = type(self) is SolverXPBD
 
@@ -356,6 +357,8 @@ class SolverXPBD(SolverBase):
             TypeError: an argument is of another kind.
             ValueError: ``dt`` is not positive, or an array belongs to another model.
             RuntimeError: a tape records, and an array requires a gradient; or a graph is being captured.
+
+        The first step warns if the anchors of a joint are more than 1 cm apart.
         """
         model = self.model
         check_recorded(model.device, "SolverXPBD.step")
@@ -387,6 +390,9 @@ class SolverXPBD(SolverBase):
             )
         if not model.body_count:
             return
+        if self._last_length is None and not self._warned:
+            self._warned = True
+            warn_open_joints(model, before[1].numpy(), stacklevel=3)
         contacts = self._contacts(state_in, contacts)
         angles = before[0]
         if self.update_joints and model.joint_coord_count:

@@ -64,12 +64,16 @@ class Blocks:
         self.substeps = common.steps_in(FRAME, dt)
         self.frame_time = self.substeps * dt
         self.state, self.control = model.state(), model.control()
-        # the general kernel is compiled once for all scenes
-        self.solver = SolverFeatherstone(model, evaluator="general", substeps=self.substeps)
+        self.solver = self.make_solver()
         self.advance()
         self.reset()
         self.poses: list[np.ndarray] = []
         self.ready = time.perf_counter() - begin
+
+    def make_solver(self):
+        """The solver, which takes a frame in one step."""
+        # the general kernel is compiled once for all scenes
+        return SolverFeatherstone(self.model, evaluator="general", substeps=self.substeps)
 
     def reset(self) -> None:
         """Moves all boxes back to the start."""

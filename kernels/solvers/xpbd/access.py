@@ -7,7 +7,7 @@ are read and written as one SIMD register; other items are gathered one by one.
 import types
 
 import warp as wp
-from newton_like.kernels.simd import C_NAME
+from newton_like.kernels.simd import C_NAME, simd_types
 
 
 def access_program(m: types.SimpleNamespace) -> dict:
@@ -28,16 +28,20 @@ def access_program(m: types.SimpleNamespace) -> dict:
     def counted(start: int) -> ints:
         """start, start + 1, ..."""
 
+    simd = simd_types(width, real)
+
     @wp.func_native(
-        f"{vector} r; if (first >= 0) __builtin_memcpy(&r, array.data + at + first, sizeof(r));"
-        f" else for (int k = 0; k < {width}; ++k) r[k] = array.data[at + index[k]]; return r;"
+        f"{simd} simd out; if (first >= 0) __builtin_memcpy(&out, array.data + at + first, sizeof(simd));"
+        f" else for (int k = 0; k < {width}; ++k) out[k] = array.data[at + index[k]];"
+        f" {vector} r; __builtin_memcpy(&r, &out, sizeof(simd)); return r;"
     )
     def fetch(array: wp.array[real], at: int, first: int, index: ints) -> lane:
         """The numbers at `at` plus the indices; `first`: the first index where they are consecutive, else -1."""
 
     @wp.func_native(
-        f"if (first >= 0) __builtin_memcpy(array.data + at + first, &x, sizeof(x));"
-        f" else for (int k = 0; k < {width}; ++k) array.data[at + index[k]] = x[k];"
+        f"{simd} simd in; __builtin_memcpy(&in, &x, sizeof(simd));"
+        f" if (first >= 0) __builtin_memcpy(array.data + at + first, &in, sizeof(simd));"
+        f" else for (int k = 0; k < {width}; ++k) array.data[at + index[k]] = in[k];"
     )
     def deposit(array: wp.array[real], at: int, first: int, index: ints, x: lane):
         """Writes numbers where ``fetch`` reads them."""
@@ -61,11 +65,11 @@ def _scalar_access(real) -> dict:
 
     @wp.func
     def fetch(array: wp.array[real], at: int, first: int, index: int) -> real:
-        return array[at + index]
+        return array[at + wp.where(first >= 0, first, index)]
 
     @wp.func
     def deposit(array: wp.array[real], at: int, first: int, index: int, x: real):
-        array[at + index] = x
+        array[at + wp.where(first >= 0, first, index)] = x
 
     @wp.func
     def deposit_some(array: wp.array[real], at: int, valid: int, x: real):

@@ -7,7 +7,8 @@ with the natural frequency w and damping ratio z of the material; over a step of
 
     u + b g = -s p / (m k),   b = w / (2 z + h w),   m = h w (2 z + h w) / (1 + h w (2 z + h w)),   s = 1 - m
 
-with the inverse mass k of the row (Catto, Soft Constraints, 2011). It pushes no faster than a largest speed. After the drift, a pass over the
+with the inverse mass k of the row (Catto, Soft Constraints, 2011). It pushes no faster than a largest speed. After the drift, a pass over
+the
 contacts that carry an impulse takes away the velocity that closed a gap or pushed surfaces apart, and gives rebounds their velocity (Catto,
 Solver2D, 2024). Friction is bounded by the friction coefficient times the normal impulse of the moment (Coulomb's cone).
 """
@@ -44,15 +45,15 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         dummy: int
 
     @m.func
-    def of_contact(K: Touching, i: int, k: int) -> lane:
+    def of_contact(K: wp.ref[Touching], i: int, k: int) -> lane:
         return m.fetch(K.numbers, K.at + i * K.room, k, m.counted(k))
 
     @m.func
-    def contact_put(K: Touching, i: int, k: int, valid: int, x: lane):
+    def contact_put(K: wp.ref[Touching], i: int, k: int, valid: int, x: lane):
         m.deposit_some(K.numbers, K.at + i * K.room + k, valid, x)
 
     @m.func
-    def vec_of_contact(K: Touching, i: int, k: int) -> Vec3:
+    def vec_of_contact(K: wp.ref[Touching], i: int, k: int) -> Vec3:
         return m.vec(of_contact(K, i, k), of_contact(K, i + 1, k), of_contact(K, i + 2, k))
 
     @m.func
@@ -65,7 +66,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         return m.where_lt(tiny, k, m.rcp(m.larger(k, tiny)), m.fill(real(0.0)))
 
     @m.func
-    def contact_prepare(K: Touching, k: int, valid: int, B: wp.array[real], body_at: int, stride: int):
+    def contact_prepare(K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int):
         """Computes arms, gaps and responses of the contacts k to k + valid - 1."""
         A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
         C = m.body_ref(body_at, stride, -1, m.listed(K.body_b, K.first + k, valid, K.dummy))
@@ -103,7 +104,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def contact_start(
-        K: Touching, k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int
+        K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int
     ):
         """Applies the impulses of the sub-step before."""
         A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
@@ -116,7 +117,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def contact_solve(
-        K: Touching, k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int, relax: int,
+        K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int, relax: int,
         push_speed: real, rebound_speed: real,
     ):  # fmt: skip
         """Updates the impulses of the contacts k to k + valid - 1. `relax`: the pass after the drift."""

@@ -8,7 +8,7 @@ from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     INVERSE_INERTIA, INVERSE_MASS, NEXT_POS, NEXT_QUAT, POS, QUAT, SPIN, VEL,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
-    ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, DISTANCE, DOF_NUMBERS,
+    ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, LENGTH, DOF_NUMBERS,
     DOFS_AT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LINEAR, LINEAR_FRAME,
     LINEAR_SIGN, LOSS, LOWER, MOST, MOST_SPEED, PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE,
     RECOVERY, REST, REST_TURN, RIGHT, ROWS, SPEED, STICK, STIFFNESS, TURNS, UPPER,
@@ -43,11 +43,11 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         acting: int
 
     @m.func
-    def of_joint(J: Joints, b: int, i: int) -> lane:
+    def of_joint(J: wp.ref[Joints], b: int, i: int) -> lane:
         return m.get(J.numbers, b * JOINT_NUMBERS + i, 0)
 
     @m.func
-    def row_speed(J: Joints, at: int, row: int, turns: bool, va: Vec3, wa: Vec3, vb: Vec3, wb: Vec3) -> lane:
+    def row_speed(J: wp.ref[Joints], at: int, row: int, turns: bool, va: Vec3, wa: Vec3, vb: Vec3, wb: Vec3) -> lane:
         """The velocity along a row, from the velocities of both bodies."""
         d = m.get3(J.work, at + ROWS + 3 * row, 0)
         u = m.sub3(wb, wa)
@@ -59,7 +59,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def slide_rate(
-        J: Joints, at: int, row: int, va: Vec3, wa: Vec3, vb: Vec3, wb: Vec3, swing_a: Vec3, swing_b: Vec3
+        J: wp.ref[Joints], at: int, row: int, va: Vec3, wa: Vec3, vb: Vec3, wb: Vec3, swing_a: Vec3, swing_b: Vec3
     ) -> lane:
         """The rate of the velocity along a row of translation while both bodies move freely: its direction is fixed in the parent."""
         d = m.get3(J.work, at + ROWS + 3 * row, 0)
@@ -72,7 +72,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         return m.dot_plus(m.cross(wa, d), apart, m.dot(d, bend))
 
     @m.func
-    def turn_rate(J: Joints, at: int, row: int, spin: Vec3, wa: Vec3, wb: Vec3, swing: Vec3) -> lane:
+    def turn_rate(J: wp.ref[Joints], at: int, row: int, spin: Vec3, wa: Vec3, wb: Vec3, swing: Vec3) -> lane:
         """The same along a row of rotation, whose direction turns with the angular velocity `spin`."""
         d = m.get3(J.work, at + ROWS + 3 * row, 0)
         return m.dot_plus(m.cross(spin, d), m.sub3(wb, wa), m.dot(d, swing))
@@ -86,7 +86,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def put_acts(
-        J: Joints,
+        J: wp.ref[Joints],
         b: int,
         row: int,
         dof: int,
@@ -134,7 +134,9 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             m.put(J.work, b * JOINT_WORK + IMPULSE + dof, 0, zero)
 
     @m.func
-    def joint_prepare(J: Joints, b: int, B: wp.array[real], body_at: int, stride: int, h: real, push_speed: real):
+    def joint_prepare(
+        J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, h: real, push_speed: real
+    ):
         """Computes rows, factor and forces of block b from poses and velocities of bodies."""
         kind = J.blocks[b, KIND]
         linear = J.blocks[b, LINEAR]
@@ -164,7 +166,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         cs = m.listed(J.coordinate, start, width, 0)
         zero = m.fill(real(0.0))
         dt = m.fill(h)
-        if kind == DISTANCE:
+        if kind == LENGTH:
             length = m.sqrt(m.dot(gap, gap))
             tiny = m.fill(real(1.0e-9))
             d = m.scale3(gap, m.rcp(m.larger(length, tiny)))
@@ -290,7 +292,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def apply_rows(
-        J: Joints, b: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, kind: int, linear: int, locked: int, rows: int, free_turns: int,
+        J: wp.ref[Joints], b: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, kind: int, linear: int, locked: int, rows: int,
+        free_turns: int,
         dt: lane,
     ):  # fmt: skip
         """Finds the impulses of the locked rows, and applies those of all rows to both bodies."""
@@ -308,7 +311,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             d = m.get3(W, at + ROWS + 3 * i, 0)
             x = m.get(W, at + PARENT_TURNS + i, 0)
             turns = (i >= 3 - linear and i < locked) or i >= free_turns
-            if kind == DISTANCE:
+            if kind == LENGTH:
                 turns = False
             if turns:
                 turn = m.fma3(d, x, turn)
@@ -320,7 +323,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         m.body_push(B, A, m.neg3(p), m.neg3(other), dt, 1)
 
     @m.func
-    def joint_solve(J: Joints, b: int, B: wp.array[real], body_at: int, stride: int, h: real):
+    def joint_solve(J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, h: real):
         """Applies the impulses of block b that close the pose after the next drift."""
         kind = J.blocks[b, KIND]
         linear = J.blocks[b, LINEAR]
@@ -337,7 +340,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         locked = 6 - linear - angular
         rows = int(6)
         free_turns = locked + linear
-        if kind == DISTANCE:
+        if kind == LENGTH:
             locked = 0
             rows = 1
             free_turns = 6
@@ -387,7 +390,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         apply_rows(J, b, B, A, C, kind, linear, locked, rows, free_turns, dt)
 
     @m.func
-    def joint_start(J: Joints, b: int, B: wp.array[real], body_at: int, stride: int, h: real, scale: real):
+    def joint_start(J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, h: real, scale: real):
         """Applies the impulses of free rows of the sub-step before, times `scale`, and those of the locked rows that follow from them."""
         kind = J.blocks[b, KIND]
         linear = J.blocks[b, LINEAR]
@@ -400,7 +403,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         locked = 6 - linear - angular
         rows = int(6)
         free_turns = locked + linear
-        if kind == DISTANCE:
+        if kind == LENGTH:
             locked = 0
             rows = 1
             free_turns = 6

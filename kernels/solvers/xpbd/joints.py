@@ -2,9 +2,11 @@
 
 A joint has a frame on its parent and one on its child. Rows of translations lie along the axes of the parent's frame, rows of rotations
 along
-the axes about which the joint turns. A row is *locked* or *free*. Locked rows close the pose after the next drift: with the gap C there, the
+the axes about which the joint turns. A row is *locked* or *free*. Locked rows close the pose after the next drift: with the gap C there,
+the
 velocities change by -C / h (position-based dynamics: Mueller et al. 2020; small sub-steps: Macklin et al. 2019). Free rows are degrees of
-freedom. All impulses of a joint are found together: with the Cholesky factor of J M^-1 JT, locked rows first, the impulses of the locked rows
+freedom. All impulses of a joint are found together: with the Cholesky factor of J M^-1 JT, locked rows first, the impulses of the locked
+rows
 are eliminated, and what is left is the inertia that a degree of freedom feels between these two bodies. Along it act
 
     drive      within its effort limit, h (ke (q* - q - h u) + kd* u* - kd u + feed-forward)
@@ -18,7 +20,8 @@ through them in turn.
 
 import types
 
-# Constants of a joint: places of the frames about the centres of mass, in link axes; orientations of the frames of translations (parent) and
+# Constants of a joint: places of the frames about the centres of mass, in link axes; orientations of the frames of translations (parent)
+# and
 # of rotations (parent, child) in link axes; signs of the third axes; then those of the degrees of freedom.
 PARENT_AT, CHILD_AT, LINEAR_FRAME, PARENT_FRAME, CHILD_FRAME, LINEAR_SIGN, ANGULAR_SIGN, REST_TURN = (
     0,
@@ -45,9 +48,10 @@ JOINT_WORK = 141
 DRIVE, DRIVE_SLOPE, MOST, PASSIVE, PASSIVE_SLOPE, STICK, LEAST_SPEED, MOST_SPEED = range(8)
 ACT_NUMBERS = 8
 
-# Kinds of joints, and the columns of the table of blocks: kind, numbers of free translations and rotations, first slot of the parent and of the
+# Kinds of joints, and the columns of the table of blocks: kind, numbers of free translations and rotations, first slot of the parent and
+# of the
 # child where slots are consecutive
-AXES, TURNS, DISTANCE = range(3)
+AXES, TURNS, LENGTH = range(3)
 KIND, LINEAR, ANGULAR, PARENT_RUN, CHILD_RUN = range(5)
 BLOCK_COLUMNS = 5
 
@@ -158,7 +162,8 @@ def joint_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def locked_gaps(W: m.memory, at: int, kind: int, linear: int, angular: int, gap: Vec3, q: Quat, frame: m.Mat33):
-        """right <- the gaps of the locked rows, for the vector `gap` between the anchors and the rotation q of the child's frame against the
+        """right <- the gaps of the locked rows, for the vector `gap` between the anchors and the rotation q of the child's frame against
+        the
         parent's; `frame`: the axes of translations, in world axes."""
         out = at + RIGHT
         for i in range(linear, 3):

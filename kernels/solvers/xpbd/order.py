@@ -2,7 +2,8 @@
 
 Contacts get colours: two contacts of one colour share no body that moves, so that their impulses can be updated at once. Every contact
 takes
-the first colour that is free at both of its bodies, in the order of the list; the colours of a world do not depend on other worlds. The last
+the first colour that is free at both of its bodies, in the order of the list; the colours of a world do not depend on other worlds. The
+last
 colour holds those contacts for which none was free, and these are updated one by one.
 """
 
@@ -76,12 +77,13 @@ def order_struct(real):
 
 @cache
 def order_kernels(real):
-    """The struct of lists, the kernels that give contacts to chunks and that forget forces, and three functions over the contacts of a chunk."""
+    """The struct of lists, the kernels that give contacts to chunks and that forget forces, and three functions over the contacts of a
+    chunk."""
     vec3 = wp.types.vector(3, real)
     Listed = order_struct(real)
 
     @wp.func
-    def moving_body(N: Listed, i: int) -> int:
+    def moving_body(N: wp.ref[Listed], i: int) -> int:
         """The body by which contact i belongs to a chunk; -1: no force moves a body of it."""
         count = N.shape_body.shape[0]
         a = N.shape0[i]
@@ -127,14 +129,15 @@ def order_kernels(real):
         N.start[0] = 0
 
     @wp.func
-    def slot_of(N: Listed, body: int, world: int) -> int:
+    def slot_of(N: wp.ref[Listed], body: int, world: int) -> int:
         if body < 0:
             return N.fixed_slot[wp.max(world, 0)]
         return N.body_slot[body]
 
     @wp.func
-    def colour_contacts(N: Listed, c: int, first_slot: int, slots: int):
-        """Orders the contacts of chunk c by colours. The contacts of colour i begin at colour_start[c, i], counted from the first one of the
+    def colour_contacts(N: wp.ref[Listed], c: int, first_slot: int, slots: int):
+        """Orders the contacts of chunk c by colours. The contacts of colour i begin at colour_start[c, i], counted from the first one of
+        the
         chunk."""
         start = N.start[c]
         end = N.start[c + 1]
@@ -180,7 +183,7 @@ def order_kernels(real):
         N.colour_start[c, 0] = 0
 
     @wp.func
-    def kept_force_of(N: Listed, c: int, first_slot: int, i: int, point: vec3) -> vec3:
+    def kept_force_of(N: wp.ref[Listed], c: int, first_slot: int, i: int, point: vec3) -> vec3:
         """The force of the contact of the step before that has the shapes of contact i and is nearest to a point of its shape 1."""
         s0 = N.shape0[i]
         s1 = N.shape1[i]
@@ -203,7 +206,7 @@ def order_kernels(real):
         return vec3(real(0.0), real(0.0), real(0.0))
 
     @wp.func
-    def chain_kept(N: Listed, c: int, first_slot: int, slots: int):
+    def chain_kept(N: wp.ref[Listed], c: int, first_slot: int, slots: int):
         """Lists the contacts of the step before by bodies."""
         for i in range(slots):
             N.kept_head[first_slot + i] = -1
@@ -227,7 +230,7 @@ def order_kernels(real):
 
     @wp.func
     def take_contacts(
-        N: Listed, c: int, first_slot: int, slots: int, dummy: int, at: int, room: int, h: real, numbers: wp.array[real],
+        N: wp.ref[Listed], c: int, first_slot: int, slots: int, dummy: int, at: int, room: int, h: real, numbers: wp.array[real],
         body_a: wp.array[int], body_b: wp.array[int],
     ):  # fmt: skip
         """Stores the numbers of the contacts of chunk c, in the order of colours."""
@@ -279,7 +282,7 @@ def order_kernels(real):
             numbers[j + (IMPULSES + 2) * room] = wp.dot(force, t2) * h
 
     @wp.func
-    def keep_contacts(N: Listed, c: int, at: int, room: int, h: real, numbers: wp.array[real]):
+    def keep_contacts(N: wp.ref[Listed], c: int, at: int, room: int, h: real, numbers: wp.array[real]):
         """Stores the forces on shape 1 of the contacts of chunk c, in world axes, for the next step."""
         for k in range(N.start[c], N.start[c + 1]):
             j = at + k - N.start[c]

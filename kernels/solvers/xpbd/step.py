@@ -2,7 +2,8 @@
 
 A chunk is a group of worlds whose bodies stand together in memory. One CPU worker takes a chunk through all sub-steps, while the chunk is
 in
-its cache; within it, lanes are bodies, joints or contacts of any of its worlds. Joints and contacts are ordered by colours: those of one colour
+its cache; within it, lanes are bodies, joints or contacts of any of its worlds. Joints and contacts are ordered by colours: those of one
+colour
 share no body that moves. All sums are taken in this order, so that the result of a world does not depend on the others.
 """
 
@@ -92,7 +93,7 @@ def step_kernel(width: int, real):
             numbers[at + (i + k) * stride] = x[k]
 
     @wp.func
-    def load_bodies(G: Bodies, at: int, stride: int, first: int, slots: int):
+    def load_bodies(G: wp.ref[Bodies], at: int, stride: int, first: int, slots: int):
         zero = vec3(real(0.0), real(0.0), real(0.0))
         for s in range(slots):
             k = G.slot_body[first + s]
@@ -128,14 +129,14 @@ def step_kernel(width: int, real):
         return vec3(numbers[at + i * stride], numbers[at + (i + 1) * stride], numbers[at + (i + 2) * stride])
 
     @wp.func
-    def push_slot(G: Bodies, at: int, stride: int, f: vec3, turn: vec3):
+    def push_slot(G: wp.ref[Bodies], at: int, stride: int, f: vec3, turn: vec3):
         """Adds a force and a torque to the body in a slot."""
         mass = G.numbers[at + INVERSE_MASS * stride]
         put3(G.numbers, at, stride, PUSH, read3(G.numbers, at, stride, PUSH) + f * mass)
         put3(G.numbers, at, stride, TORQUE, read3(G.numbers, at, stride, TORQUE) + turn)
 
     @wp.func
-    def load_wrenches(G: Bodies, c: int, at: int, stride: int):
+    def load_wrenches(G: wp.ref[Bodies], c: int, at: int, stride: int):
         """Adds the forces of joints that leave bodies free, and the opposite ones on their parents."""
         for i in range(G.wrench_start[c], G.wrench_start[c + 1]):
             d = G.wrenches[i, 0]
@@ -148,7 +149,7 @@ def step_kernel(width: int, real):
             push_slot(G, other, stride, -f, -turn - wp.cross(arm, f))
 
     @wp.func
-    def store_bodies(G: Bodies, at: int, stride: int, first: int, slots: int, spin_share: real):
+    def store_bodies(G: wp.ref[Bodies], at: int, stride: int, first: int, slots: int, spin_share: real):
         for s in range(slots):
             k = G.slot_body[first + s]
             if k >= 0:
@@ -169,15 +170,15 @@ def step_kernel(width: int, real):
     @wp.func
     def sweep_contacts(
         stage: int,
-        N: Listed,
+        N: wp.ref[Listed],
         c: int,
-        K: Touching,
+        K: wp.ref[Touching],
         B: wp.array[real],
         at: int,
         stride: int,
         h: real,
         ahead: int,
-        o: Settings,
+        o: wp.ref[Settings],
     ):
         """Passes over all contacts of a chunk, colour by colour: 0 prepares them, 1 applies kept impulses, 2 solves, 3 relaxes."""
         for colour in range(COLOURS):
@@ -225,6 +226,7 @@ def step_kernel(width: int, real):
         h = o.dt / real(o.substeps)
         B = G.numbers
         blocks = stride // width
+        none = m.counted(0)
         load_bodies(G, at, stride, first_slot, stride)
         load_wrenches(G, c, at, stride)
         K = Touching()
@@ -241,16 +243,16 @@ def step_kernel(width: int, real):
         whole = m.fill(h)
         half = m.fill(real(0.5) * h)
         for i in range(blocks):
-            m.body_drift(B, m.body_ref(at, stride, i * width, m.counted(i * width)), half)
+            m.body_drift(B, m.body_ref(at, stride, i * width, none), half)
         for sub in range(o.substeps):
             for i in range(blocks):
-                m.body_open(B, m.body_ref(at, stride, i * width, m.counted(i * width)))
+                m.body_open(B, m.body_ref(at, stride, i * width, none))
             for b in range(begin, behind):
                 m.joint_prepare(J, b, B, at, stride, h, o.push_speed)
             if o.contacts != 0:
                 sweep_contacts(0, N, c, K, B, at, stride, h, ahead, o)
             for i in range(blocks):
-                m.body_kick(B, m.body_ref(at, stride, i * width, m.counted(i * width)), whole)
+                m.body_kick(B, m.body_ref(at, stride, i * width, none), whole)
             if J.acting != 0:
                 scale = o.kept_share
                 if sub == 0:
@@ -265,7 +267,7 @@ def step_kernel(width: int, real):
                 if o.contacts != 0:
                     sweep_contacts(2, N, c, K, B, at, stride, h, ahead, o)
             for i in range(blocks):
-                r = m.body_ref(at, stride, i * width, m.counted(i * width))
+                r = m.body_ref(at, stride, i * width, none)
                 if sub + 1 < o.substeps:
                     m.body_drift(B, r, whole)
                 else:

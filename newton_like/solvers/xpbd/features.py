@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
+from newton_like.geometry.transforms import quat_rotate
 from newton_like.model.contact_settings import has_contact_settings, settings_of
 from newton_like.model.equality_settings import equalities_of
 from newton_like.model.joint_types import JOINT_TYPES, look_up
@@ -13,6 +16,10 @@ SOLVER = "SolverXPBD"
 _ELSE = "SolverFeatherstone does"
 NO_SPEED = 1.0e5
 """Velocity limits of free joints from here on are none [m/s or rad/s]."""
+
+
+OPEN = 0.01
+"""Distance of the anchors of a joint from which on the first step warns [m]."""
 
 
 def _first(wrong: np.ndarray) -> int | None:
@@ -42,7 +49,8 @@ def _check_bodies(model) -> None:
     i = _first(model.body_world.numpy() < 0)
     if i is not None and model.world_count > 1:
         raise ValueError(
-            f"body '{model.body_label[i]}' (index {i}) belongs to all worlds, and {SOLVER} moves bodies of single worlds only: add it to a world"
+            f"body '{model.body_label[i]}' (index {i}) belongs to all worlds, and {SOLVER} moves bodies of single"
+            f" worlds only: add it to a world"
         )
 
 
@@ -63,7 +71,8 @@ def _check_free_joints(model) -> None:
         if i is not None:
             k = owner[i]
             raise ValueError(
-                f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name.replace('_', ' ')}, which {SOLVER} does not"
+                f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name.replace('_', ' ')},"
+                f" which {SOLVER} does not"
                 f" apply to such joints; {_ELSE}"
             )
 
@@ -76,7 +85,8 @@ def _check_armature(model) -> None:
     if i is not None:
         k = owner[i]
         raise ValueError(
-            f"joint '{model.joint_label[k]}' (index {k}) turns about three axes and has an armature, which {SOLVER} does not do; {_ELSE}: set"
+            f"joint '{model.joint_label[k]}' (index {k}) turns about three axes and has an armature, which {SOLVER}"
+            f" does not do; {_ELSE}: set"
             " joint_armature to 0"
         )
 
@@ -122,6 +132,35 @@ def check_features(model) -> None:
     _check_shapes(model)
 
 
+def warn_open_joints(model, body_q, stacklevel: int) -> None:
+    """Warns of a joint whose anchors are far apart in the poses of bodies.
+
+    Args:
+        model: the model.
+        body_q: poses of bodies, ``[body_count, 7]``.
+        stacklevel: that of the warning.
+    """
+    types, parent, child = (getattr(model, f"joint_{name}").numpy() for name in ("type", "parent", "child"))
+    if not len(types):
+        return
+    poses = np.append(np.asarray(body_q, dtype=np.float64).reshape(-1, 7), [[0, 0, 0, 0, 0, 0, 1]], axis=0)
+    frames = (model.joint_X_p.numpy(), parent), (model.joint_X_c.numpy(), child)
+    one, two = (poses[k][:, :3] + quat_rotate(poses[k][:, 3:], X[:, :3].astype(np.float64)) for X, k in frames)
+    held = (
+        ~look_up(types, "floats") & (model.joint_dof_dim.numpy()[:, 0] == 0) & model.joint_enabled.numpy().astype(bool)
+    )
+    gap = np.where(held, np.linalg.norm(two - one, axis=1), 0.0)
+    i = int(np.argmax(gap))
+    if gap[i] > OPEN:
+        warnings.warn(
+            f"{SOLVER}.step: the anchors of joint '{model.joint_label[i]}' (index {i}) are {gap[i]:.3g} m apart in"
+            f" body_q of state_in, and the"
+            " step closes them at once; call newton_like.eval_fk after setting joint coordinates",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
 def check_axes(model, joint: int, axes: np.ndarray) -> None:
     """Raises ValueError for axes of a joint that are not perpendicular to each other.
 
@@ -133,6 +172,7 @@ def check_axes(model, joint: int, axes: np.ndarray) -> None:
     if len(axes) > 1 and abs(axes @ axes.T - np.eye(len(axes))).max() > 1.0e-4:
         kind = JOINT_TYPES[int(model.joint_type.numpy()[joint])].type.name
         raise ValueError(
-            f"joint '{model.joint_label[joint]}' (index {joint}) is a {kind} joint with axes that are not perpendicular to each other, which"
+            f"joint '{model.joint_label[joint]}' (index {joint}) is a {kind} joint with axes that are not"
+            f" perpendicular to each other, which"
             f" {SOLVER} does not do; {_ELSE}"
         )

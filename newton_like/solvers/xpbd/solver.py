@@ -26,7 +26,7 @@ from newton_like.options import ANY, OneOf, check_option
 from newton_like.programs.device import lane_width
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone.settings import Fixed, Setting
-from newton_like.solvers.xpbd.features import check_features
+from newton_like.solvers.xpbd.features import check_features, warn_open_joints
 from newton_like.solvers.xpbd.tables import make_blocks, make_slots, worlds_of_bodies
 from newton_like.threads import Command, compiling, cut, run_shared, worker_count
 from newton_like.types import BodyFlags, warp_types
@@ -98,7 +98,8 @@ class SolverXPBD(SolverBase):
     Args:
         model: the model.
         iterations: passes over all joints and contacts in a sub-step.
-        substeps: sub-steps of a step. Errors of passive motion shrink with the square of ``dt / substeps``; gaps of joints under load and the
+        substeps: sub-steps of a step. Errors of passive motion shrink with the square of ``dt / substeps``; gaps of joints under load and
+        the
             softness of contacts shrink likewise.
         restitution_speed: impacts below this speed have no restitution [m/s].
         max_depenetration_speed: largest speed at which overlapping shapes are separated, and at which joints return to their limits
@@ -113,9 +114,11 @@ class SolverXPBD(SolverBase):
 
     Raises:
         TypeError: `model` is not a model, an argument is unknown or of another type.
-        ValueError: an argument is out of range; or the model has features that this solver does not support: bodies without mass or inertia,
+        ValueError: an argument is out of range; or the model has features that this solver does not support: bodies without mass or
+        inertia,
             bodies without a joint, bodies that belong to all of several worlds, mimic joints, equality constraints, tendons, actuators,
-            torsional and rolling friction, MuJoCo's softness of contacts, axes of a joint that are not perpendicular, and drives and passive
+            torsional and rolling friction, MuJoCo's softness of contacts, axes of a joint that are not perpendicular, and drives and
+            passive
             forces of joints that leave a body free.
     """
 
@@ -159,6 +162,7 @@ class SolverXPBD(SolverBase):
         self.unsupported_contacts = unsupported_contacts
         self.width, self.threads = lane_width(model.device, model.dtype, width), threads
         self._found = self._lists = self._before = None
+        self._warned = False
         self._build()
         self._complete = type(self) is SolverXPBD
 
@@ -258,7 +262,8 @@ class SolverXPBD(SolverBase):
             time_constant=model.shape_material_time_constant, damping_ratio=model.shape_material_damping_ratio,
             body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._array(self._moves),
             body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
-            chosen=whole(room), ordered=whole(room), colour=whole(room), colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
+            chosen=whole(room), ordered=whole(room), colour=whole(room),
+            colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
             taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(room), kept_head=whole(len(self._slots.body)),
         )  # fmt: skip
         if not self.enable_restitution:
@@ -273,6 +278,11 @@ class SolverXPBD(SolverBase):
             )
             for _ in range(2)
         ]
+        if self._lists is not None:
+            # the impulses of the last step are those of a list of another capacity
+            old = self._lists["banks"][1 - self._lists["now"]]
+            for name, array in old.items():
+                wp.copy(banks[1][name], array, count=min(array.size, banks[1][name].size))
         numbers = whole(CONTACT_NUMBERS * (room + chunks * self.width), model.dtype)
         self._lists = dict(room=room, fixed=fixed, banks=banks, now=0, a=whole(room), b=whole(room), numbers=numbers)
         self._recorded.clear()
@@ -347,6 +357,8 @@ class SolverXPBD(SolverBase):
             TypeError: an argument is of another kind.
             ValueError: ``dt`` is not positive, or an array belongs to another model.
             RuntimeError: a tape records, and an array requires a gradient; or a graph is being captured.
+
+        The first step warns if the anchors of a joint are more than 1 cm apart.
         """
         model = self.model
         check_recorded(model.device, "SolverXPBD.step")
@@ -378,6 +390,9 @@ class SolverXPBD(SolverBase):
             )
         if not model.body_count:
             return
+        if self._last_length is None and not self._warned:
+            self._warned = True
+            warn_open_joints(model, before[1].numpy(), stacklevel=3)
         contacts = self._contacts(state_in, contacts)
         angles = before[0]
         if self.update_joints and model.joint_coord_count:
@@ -407,6 +422,11 @@ class SolverXPBD(SolverBase):
         if self._found is None:
             self._found = model.contacts()
         collide(model, state, self._found, self.unsupported_contacts)
+        count = int(self._found.rigid_contact_count.numpy()[0])
+        if count > self._found.rigid_contact_max:
+            # no contact is dropped
+            self._found = model.contacts(rigid_contact_max=2 * count)
+            collide(model, state, self._found, self.unsupported_contacts)
         return self._found
 
     def _run(self, arrays, contacts, dt: float) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from newton_like.geometry.transforms import quat_from_matrix, quat_multiply
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
-    ANGULAR_SIGN, ARMATURE, AXES, CHILD_AT, CHILD_FRAME, CLIP, DAMPING, DISTANCE, DOF_NUMBERS, DOFS_AT, EFFORT, JOINT_NUMBERS, KD, KE, KV,
+    ANGULAR_SIGN, ARMATURE, AXES, CHILD_AT, CHILD_FRAME, CLIP, DAMPING, LENGTH, DOF_NUMBERS, DOFS_AT, EFFORT, JOINT_NUMBERS, KD, KE, KV,
     LINEAR_FRAME, LINEAR_SIGN, LOSS, LOWER, PARENT_AT, PARENT_FRAME, REST, REST_TURN, SPEED, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.order import CHUNK_COLUMNS
@@ -140,7 +140,8 @@ class Blocks:
 def _colours(pairs: np.ndarray) -> np.ndarray:
     """One more than the largest colour of earlier pairs with one of the bodies; bodies -1 do not count.
 
-    Passing through the colours in turn is then the same as passing through the pairs in turn: impulses travel from the roots of trees to their
+    Passing through the colours in turn is then the same as passing through the pairs in turn: impulses travel from the roots of trees to
+    their
     leaves in one pass.
     """
     last: dict[int, int] = {}
@@ -155,7 +156,7 @@ def _colours(pairs: np.ndarray) -> np.ndarray:
 
 def _kind(model, joint: int, row, dims: np.ndarray) -> tuple[int, int, int]:
     if row.limits_distance:
-        return DISTANCE, 1, 0
+        return LENGTH, 1, 0
     if row.turns_only:
         return TURNS, 0, 3
     return AXES, int(dims[joint, 0]), int(dims[joint, 1])

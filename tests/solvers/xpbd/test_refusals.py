@@ -112,3 +112,11 @@ def test_joint_coordinates_are_kept_up_on_request():
     found = wp.zeros_like(two.joint_q), wp.zeros_like(two.joint_qd)
     nl.eval_ik(model, two, *found)
     assert np.array_equal(found[1].numpy(), one.joint_qd.numpy())
+
+
+def test_poses_that_open_joints_are_told():
+    """States are made with the poses of the builder, not with those of joint coordinates."""
+    model = pendulum(2).finalize("cpu")
+    with pytest.warns(UserWarning, match=r"index 1. are 1 m apart in body_q of state_in.*eval_fk"):
+        state = model.state()
+        xpbd(model).step(state, state)

@@ -21,8 +21,9 @@ class Row:
         meaning: the meaning of its numbers.
         size: a function from the namespace of counts (see :func:`sizes`) to the number of lanes; None: each program gives the size.
         read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"pairs"``,
-            ``"couplings"``, ``"loops"``, ``"tendons"``, ``"massive"`` (spatial tendons with inertia), ``"carriers"`` (kinematic bodies)
-            and ``"laws"`` (soft contacts of pairs), which specialised steps also call. Traces contain all other readers.
+            ``"couplings"``, ``"loops"``, ``"tendons"``, ``"massive"`` (spatial tendons with inertia), ``"carriers"`` (kinematic bodies),
+            ``"accelerations"`` (states with ``joint_qdd``) and ``"laws"`` (soft contacts of pairs), which specialised steps also call.
+            Traces contain all other readers.
         kept: a function from the namespace of counts to the number of lanes, from the first one on, that persist between steps; None: no
             lane persists.
         shared: whether programs of the dynamics library also use a row of a step.
@@ -204,7 +205,7 @@ STEP = (
     # outputs
     Row("body_q", "poses of link frames", lambda n: 7 * n.bodies, "kernel", shared=True),
     Row("body_qd", "velocities of centres of mass and angular velocities", lambda n: 6 * n.bodies, "kernel", shared=True),
-    Row("joint_qdd", "changes of joint velocities by time", _dofs, "kernel"),
+    Row("joint_qdd", "changes of joint velocities by time", _dofs, "accelerations"),
 )  # fmt: skip
 """Further rows of a step."""
 

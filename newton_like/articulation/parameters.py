@@ -8,7 +8,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.articulation.chosen import Chosen, choose, write
-from newton_like.kernels.articulation.joints import joint_kernels
+from newton_like.kernels.articulation.joints import IMPLICIT, joint_kernels
 from newton_like.types import MAXVAL, ModelFlags
 
 SLOW = 1.0e-4
@@ -48,7 +48,7 @@ class JointParameters:
         """Implicit actuators report efforts with the gains of the simulation."""
         rows, columns = self._rows(env_ids), self._columns(joint_ids)
         self._actuators.numbers_changed()
-        implicit = self._actuators.law[columns.indices] == 0
+        implicit = self._actuators.law[columns.indices] == IMPLICIT
         if implicit.all():
             write(target, rows, columns, values, name)
         elif implicit.any():

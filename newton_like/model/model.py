@@ -354,7 +354,10 @@ class Model(Fields):
                 raise TypeError(f"an array of states must be a text, not {name!r}; there is 'joint_qdd'")
             if name not in State._on_request:
                 raise ValueError(f"states have no array {name!r} on request; there is 'joint_qdd'")
-        self.state_attributes = self.state_attributes | set(attributes)
+        if not set(attributes) <= self.state_attributes:
+            # solvers look at it when the version of the model changes
+            self.notify_changed(0)
+            self.state_attributes = self.state_attributes | set(attributes)
 
     def collide(
         self,

@@ -23,6 +23,7 @@ from newton_like.articulation import (
     SimulationContext,
 )
 from newton_like.articulation.fields import Part, View
+from newton_like.solvers import SolverFeatherstone
 
 from .cases import design_quadruped
 from .peers import silence
@@ -37,12 +38,17 @@ ACTUATORS = {
 DT = 1.0 / 240.0
 
 
-def scene(worlds: int) -> SimulationContext:
-    """Quadrupeds on the ground."""
+def quadrupeds(worlds: int):
+    """A model of quadrupeds on the ground."""
     builder = nl.ModelBuilder()
     builder.replicate(design_quadruped(nl), worlds)
     builder.add_ground_plane()
-    return SimulationContext(builder.finalize("cpu"), dt=DT)
+    return builder.finalize("cpu")
+
+
+def scene(worlds: int) -> SimulationContext:
+    """Quadrupeds on the ground, with a simulation."""
+    return SimulationContext(quadrupeds(worlds), dt=DT)
 
 
 def names(data) -> list[str]:
@@ -59,12 +65,27 @@ def names(data) -> list[str]:
 class Environment:
     """One kind of actuators, beside bare steps of the same worlds."""
 
-    def __init__(self, worlds: int, actuator):
+    def __init__(self, worlds: int, actuator, plain: tuple | None = None):
         self.sim = scene(worlds)
         label = self.sim.model.articulation_label[0]
         self.robot = Articulation(self.sim, label, actuators={"legs": actuator})
         self.read = names(self.robot.data)
         self.actions = np.array(self.robot.data.default_joint_pos.numpy())
+        # a twin without assets, with implicit drives, whose steps write no accelerations
+        model = scene(worlds).model if plain is None else None
+        if plain is None:
+            Articulation(model, label, actuators={"legs": ACTUATORS["implicit PD"]})
+            twin = quadrupeds(worlds)
+            for name in (
+                "joint_target_ke",
+                "joint_target_kd",
+                "joint_target_mode",
+                "joint_effort_limit",
+                "joint_velocity_limit",
+            ):
+                getattr(twin, name).assign(getattr(model, name))
+            plain = SolverFeatherstone(twin), twin.state(), twin.control()
+        self.plain = plain
 
     def step(self) -> None:
         """A step of the environment."""
@@ -78,7 +99,8 @@ class Environment:
 
     def bare(self) -> None:
         """A step of the solver."""
-        self.sim.solver.step(self.sim.state, self.sim.state, self.sim.control, dt=DT)
+        solver, state, control = self.plain
+        solver.step(state, state, control, dt=DT)
 
 
 def check(env: Environment) -> None:
@@ -87,12 +109,13 @@ def check(env: Environment) -> None:
     for _ in range(20):
         env.step()
     found = env.sim.state.joint_q.numpy().copy()
-    env.robot.reset_to()
-    env.robot.set_joint_position_target(env.actions)
-    env.robot.write_data_to_sim()
+    solver, state, control = env.plain
+    for name in ("joint_target_q", "joint_target_qd", "joint_act"):
+        getattr(control, name).assign(getattr(env.sim.control, name))
+    solver.reset(state)
     for _ in range(20):
         env.bare()
-    assert np.array_equal(found, env.sim.state.joint_q.numpy()), "the environment and the solver alone differ"
+    assert np.array_equal(found, state.joint_q.numpy()), "the environment and the solver alone differ"
 
 
 def measure(jobs: dict, rounds: int, repeat: int, clock) -> dict[str, float]:
@@ -125,8 +148,10 @@ def main(arguments: list[str] | None = None) -> None:
         "| actuators | bare step [ms] | step of the environment [ms] | ratio | reset of all [ms] | reset of 2 % [ms] |"
     )
     print("| --- | --- | --- | --- | --- | --- |")
+    plain = None
     for name, actuator in ACTUATORS.items():
-        env = Environment(options.worlds, actuator)
+        env = Environment(options.worlds, actuator, plain)
+        plain = env.plain
         if name == "implicit PD":
             check(env)
         few = np.arange(0, options.worlds, 50)

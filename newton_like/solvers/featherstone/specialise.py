@@ -116,8 +116,9 @@ class Specialiser:
         self,
         workspace,
         options: tuple[str, ...] = ("dt", "inverse_dt", "restitution_speed", "push_speed", "spin_share"),
+        accelerations: bool = False,
     ):
-        self.work = workspace
+        self.work, self._accelerations = workspace, accelerations
         self.m = workspace.m
         self.emitter = workspace.emitter(cut=BUDGET)
         self._name = self.emitter.name
@@ -160,6 +161,7 @@ class Specialiser:
         readers |= {"couplings"} if T.couplings or (T.loop_rows and self.shared_build) else set()
         readers |= {"loops"} if T.loop_rows and self.shared_build else set()
         readers |= {"tendons"} if T.tendons else set()
+        readers |= {"accelerations"} if self._accelerations else set()
         readers |= {"massive"} if MASSIVE in list(T.tendon_item)[::ITEM] else set()
         readers |= {"pairs"} if T.pairs or self.shared_build else set()
         readers |= {"laws"} if T.laws and (T.pairs or self.shared_build) else set()

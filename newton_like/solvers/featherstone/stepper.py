@@ -193,13 +193,15 @@ class Stepper:
 
     def _find_kernel(self):
         solver = self.solver
+        # specialised steps write no accelerations that nobody asked for
+        self.accelerated = "joint_qdd" in solver.model.state_attributes
         paired, surfaces = self.tables.numbers["pairs"] > 0, self.tables.numbers["surface_pairs"] > 0
         closed, tensed = self.tables.numbers["loop_rows"] > 0, self.tables.numbers["tendons"] > 0
         actuated = self.actuators.acts
         general = general_step(solver.width, solver.model.dtype, self.given, paired, surfaces, closed, tensed, actuated)
         if self.given or solver.evaluator == "general" or not self.batch.template.dofs:
             return general
-        special = Specialiser(self.work)
+        special = Specialiser(self.work, accelerations=self.accelerated)
         self.operations = special.operations
         if solver.evaluator == "auto" and special.operations > BUDGET:
             log.info("a robot of %d operations is not specialised", special.operations)
@@ -233,7 +235,9 @@ class Stepper:
         except TablesChanged:
             self._lay_out()
             return True
-        if parameters.known is not self._known:
+        if parameters.known is not self._known or self.accelerated is not (
+            "joint_qdd" in self.solver.model.state_attributes
+        ):
             before = self.kernel
             self._choose_kernel()
             # the general kernel holds no numbers
@@ -253,6 +257,13 @@ class Stepper:
         work, model, ports = self.work, self.solver.model, self.solver.ports
         # the step that follows writes it
         self._stepped, self._reported = True, self.wanted
+        if not self.accelerated and any(
+            port.name == "joint_qdd" and array is not None for port, array in zip(ports.outputs, outputs, strict=True)
+        ):
+            raise ValueError(
+                "state_out.joint_qdd exists, but the model was not asked for it; call model.request_state_attributes('joint_qdd')"
+                " before model.state()"
+            )
         taken = [(port.field, array) for port, array in zip(ports.outputs, outputs, strict=True) if array is not None]
         brought_in = pieces(model, work, [port.field for port in ports.inputs], inputs)
         taken_out = pieces(model, work, *zip(*taken, strict=True))

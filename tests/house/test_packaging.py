@@ -245,7 +245,7 @@ def declared(extra: str | None = None) -> set[str]:
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("newton_like", ("examples", "video", "ik", "decomposition", "torch", "jax")),
+        ("newton_like", ("examples", "video", "ik", "decomposition", "onnx", "torch", "jax")),
         ("kernels", ()),
         ("examples", ("examples",)),
         ("tests", ("test", "peers", "jax")),

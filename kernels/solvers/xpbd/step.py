@@ -43,7 +43,7 @@ def maximal_math(width: int, real) -> types.SimpleNamespace:
 
 
 @cache
-def step_kernel(width: int, real):
+def xpbd_kernel(width: int, real):
     """The kernel over chunks, and the structs of its arguments: ``(kernel, Bodies, Joints, Listed, Settings)``."""
     m = maximal_math(width, real)
     Listed, _, _, colour_contacts, take_contacts, keep_contacts = order_kernels(real)

@@ -106,7 +106,7 @@ def _onnx(path: Path):
     try:
         import onnxruntime
     except ImportError:
-        raise ImportError(f"the network {path.name} needs onnxruntime: pip install onnxruntime") from None
+        raise ImportError(f"the network {path.name} needs onnxruntime: pip install newton-like[onnx]") from None
     session = onnxruntime.InferenceSession(str(path))
     source = session.get_inputs()[0].name
     return lambda rows: session.run(None, {source: rows.astype(np.float32)})[0]

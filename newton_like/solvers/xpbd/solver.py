@@ -17,7 +17,7 @@ from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
 from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS
 from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
 from newton_like.kernels.solvers.xpbd.order import COLOURS, order_kernels
-from newton_like.kernels.solvers.xpbd.step import forget_kernel, maximal_math, step_kernel, turn_kernel
+from newton_like.kernels.solvers.xpbd.step import forget_kernel, maximal_math, turn_kernel, xpbd_kernel
 from newton_like.kinematics import eval_ik
 from newton_like.model.arguments import arrays_of_state, check_made_by, check_row
 from newton_like.model.joint_types import look_up
@@ -178,7 +178,7 @@ class SolverXPBD(SolverBase):
         slots = make_slots(model, width, threads, BODY_NUMBERS)
         blocks = make_blocks(model, slots, width)
         self._m, self._slots = maximal_math(width, model.dtype), slots
-        self._kernel, Bodies, Joints, Listed, Settings = step_kernel(width, model.dtype)
+        self._kernel, Bodies, Joints, Listed, Settings = xpbd_kernel(width, model.dtype)
         self._structs, self._threads = (Bodies, Joints, Listed, Settings), threads
         moves = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
         mass = np.where(moves, model.body_mass.numpy().astype(np.float64), np.inf)

@@ -21,9 +21,8 @@ class Articulation(JointParameters, TendonParameters, Asset):
     Commands (``set_*``) fill buffers, which :meth:`write_data_to_sim` turns into drives and efforts before each physics step.
     ``write_*_to_sim`` write the simulation at once. Joints are dofs; a floating root has none.
 
-    Arguments of all methods: ``joint_ids``, ``body_ids`` and ``env_ids`` are None (all), a slice, indices, or a mask of bools. Values
-        have the
-    shape ``[instances, joints]`` or broadcast to it. Indices must exist and occur once.
+    Arguments of all methods: ``joint_ids``, ``body_ids`` and ``env_ids`` are None (all), a slice, indices, or a mask of bools. Values have
+    the shape ``[instances, joints]`` or broadcast to it. Indices must exist and occur once.
 
     Args:
         model: a :class:`newton_like.Model` or a :class:`newton_like.articulation.SimulationContext`.

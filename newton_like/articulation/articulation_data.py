@@ -27,9 +27,8 @@ class ArticulationData(BodyData):
         default_root_state: ``[n, 13]``, as ``root_state_w``.
         default_joint_pos, default_joint_vel: state to which a reset leads; writable.
         default_joint_stiffness, default_joint_damping, default_joint_armature, default_joint_friction_coeff,
-            default_joint_dynamic_friction_coeff, default_joint_viscous_friction_coeff, default_joint_pos_limits: parameters as the asset
-                was
-            made, with those of its actuators.
+            default_joint_dynamic_friction_coeff, default_joint_viscous_friction_coeff, default_joint_pos_limits: parameters when
+            the asset was made, with those of its actuators.
         default_mass: ``[n, b]``. default_inertia: ``[n, b, 9]``, about centres of mass, link axes, by rows.
         joint_friction_coeff, joint_dynamic_friction_coeff: dry friction of joints at rest and in motion [N m or N].
         fixed_tendon_names, spatial_tendon_names: names of tendons.

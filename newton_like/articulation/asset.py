@@ -315,6 +315,7 @@ class Asset:
         Args:
             dt: time since the last call [s].
         """
+        self.sim.touch()
 
     def reset(self, env_ids=None) -> None:
         """Clears what is remembered of instances: external wrenches, contact forces that steps start from, accelerations.

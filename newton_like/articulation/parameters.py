@@ -18,9 +18,8 @@ SLOW = 1.0e-4
 class JointParameters:
     """The part of :class:`newton_like.articulation.Articulation` that writes parameters.
 
-    Parameters are those of the model, for each world: data read them back from the arrays of the model. The first write of a parameter
-        that was
-    equal in all worlds compiles a specialised kernel again; name the array in ``varying`` of the solver to avoid it.
+    Parameters are those of the model, for each world: data read them back from the arrays of the model. The first write of a parameter that
+    was equal in all worlds compiles a specialised kernel again; name the array in ``varying`` of the solver to avoid it.
     """
 
     _sticks = False
@@ -45,15 +44,14 @@ class JointParameters:
         self._gain(self._actuators.kd, damping, joint_ids, env_ids, "damping")
 
     def _gain(self, target: wp.array, values, joint_ids, env_ids, name: str) -> None:
-        """Implicit actuators report efforts with the gains of the simulation."""
+        """Implicit actuators report efforts with the gains and limits of the simulation."""
         rows, columns = self._rows(env_ids), self._columns(joint_ids)
         self._actuators.numbers_changed()
         implicit = self._actuators.law[columns.indices] == IMPLICIT
         if implicit.all():
             write(target, rows, columns, values, name)
         elif implicit.any():
-            whole = (rows.count, columns.count)
-            numbers = np.broadcast_to(values.numpy() if isinstance(values, wp.array) else np.asarray(values), whole)
+            numbers = _rows_of(values, rows, columns, name)
             chosen = choose(columns.indices[implicit], self.num_joints, self.device, "joint_ids")
             write(target, rows, chosen, numbers[:, implicit], name)
 
@@ -63,7 +61,9 @@ class JointParameters:
 
     def write_joint_effort_limit_to_sim(self, limits, joint_ids=None, env_ids=None) -> None:
         """Writes effort limits of the drives [N m or N], at least 0; 1e10: none."""
-        self._write(self.data._effort_limit, _bounded(limits), joint_ids, env_ids, "limits")
+        bounded = _bounded(limits)
+        self._write(self.data._effort_limit, bounded, joint_ids, env_ids, "limits")
+        self._gain(self._actuators.limit, bounded, joint_ids, env_ids, "limits")
 
     def write_joint_velocity_limit_to_sim(self, limits, joint_ids=None, env_ids=None) -> None:
         """Writes velocity limits [rad/s or m/s], at least 0; from 1e5 on: none."""
@@ -140,17 +140,18 @@ class JointParameters:
             ValueError: a number is negative; friction in motion is above that at rest.
         """
         rows, columns, data = self._rows(env_ids), self._columns(joint_ids), self.data
-        shape = (rows.count, columns.count)
-        rest = np.broadcast_to(_host(joint_friction_coeff), shape)
+        rest = _rows_of(joint_friction_coeff, rows, columns, "joint_friction_coeff")
         where = np.ix_(rows.indices, columns.indices)
         moving = (
             data.joint_dynamic_friction_coeff.numpy()[where]
             if joint_dynamic_friction_coeff is None
             else joint_dynamic_friction_coeff
         )
-        moving = np.broadcast_to(_host(moving), shape)
+        moving = _rows_of(moving, rows, columns, "joint_dynamic_friction_coeff")
         for numbers, name in ((rest, "joint_friction_coeff"), (moving, "joint_dynamic_friction_coeff")):
             _check(numbers, name, 0.0)
+        if joint_viscous_friction_coeff is not None:
+            _check(joint_viscous_friction_coeff, "joint_viscous_friction_coeff", 0.0)
         if joint_dynamic_friction_coeff is None:
             moving = np.minimum(moving, rest)
         if (moving > rest).any():
@@ -161,7 +162,6 @@ class JointParameters:
         write(data.joint_dynamic_friction_coeff, rows, columns, moving, "joint_dynamic_friction_coeff")
         write(data._friction, rows, columns, rest, "joint_friction_coeff")
         if joint_viscous_friction_coeff is not None:
-            _check(joint_viscous_friction_coeff, "joint_viscous_friction_coeff", 0.0)
             write(data._damping, rows, columns, joint_viscous_friction_coeff, "joint_viscous_friction_coeff")
         self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, rows, self._layout.worlds)
         self._stiction_changed()
@@ -192,6 +192,21 @@ def _host(values) -> np.ndarray:
     if isinstance(values, wp.array):
         return values.numpy()
     return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values, dtype=float)
+
+
+def _rows_of(values, rows: Chosen, columns: Chosen, name: str) -> np.ndarray:
+    """Values as ``[chosen rows, chosen columns]``; with a mask, values may be those of all rows.
+
+    Raises:
+        ValueError: another shape.
+    """
+    numbers, shape = _host(values), (rows.count, columns.count)
+    if rows.masked and numbers.shape == (rows.size, columns.count):
+        numbers = numbers[rows.indices]
+    try:
+        return np.broadcast_to(numbers, shape)
+    except ValueError:
+        raise ValueError(f"{name} has shape {numbers.shape}; it must be {shape}, or broadcast to it") from None
 
 
 def _bounded(values):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from newton_like.articulation.articulation import Articulation
@@ -80,7 +82,7 @@ class InteractiveScene:
         Raises:
             ValueError, TypeError: see :meth:`newton_like.ModelBuilder.replicate`, ``finalize`` and the context.
         """
-        whole = ModelBuilder() if shared is None else shared
+        whole = ModelBuilder() if shared is None else copy.deepcopy(shared)
         whole.replicate(builder, num_envs, spacing=(env_spacing, env_spacing, 0.0))
         return cls(SimulationContext(whole.finalize(device), **options), env_spacing=env_spacing)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import warp as wp
 
+from newton_like import dynamics
 from newton_like.articulation import Articulation, IdealPDActuatorCfg, ImplicitActuatorCfg, SimulationContext
 from tests.articulation.robots import WORLDS, numbers, random_states, scene, walker
 
@@ -203,6 +204,22 @@ def test_viscous_friction_takes_the_power_of_the_speed_squared(rng):
     robot.write_joint_friction_coefficient_to_sim(0.0, 0.0, 0.7)
     np.testing.assert_array_equal(robot.data.joint_viscous_friction_coeff.numpy(), np.float32(0.7))
     np.testing.assert_array_equal(robot.model.joint_damping.numpy(), np.float32(0.7))
+    robot.write_joint_velocity_to_sim(rng.normal(size=(WORLDS, JOINTS)))
+    energy, work = [], np.zeros(WORLDS)
+    for i in range(40):
+        robot.write_data_to_sim()
+        speed = numbers(robot.data.joint_vel)
+        robot.sim.step()
+        both = 0.5 * (speed + numbers(robot.data.joint_vel))
+        if i:
+            work += 0.7 * robot.sim.dt * (both**2).sum(axis=1)
+        if i in (0, 39):
+            state = robot.sim.state
+            energy.append(dynamics.mechanical_energy(robot.model, state).numpy().astype(float))
+    lost = energy[0] - energy[1]
+    assert (lost > 0.1 * energy[0]).all()
+    # of first order in the time step
+    np.testing.assert_allclose(lost, work, rtol=0.05)
 
 
 def test_drives_follow_what_was_set_only_after_it_was_applied(robot, rng):
@@ -245,3 +262,39 @@ def test_bad_input_is_named(rng):
         robot.write_joint_stiffness_to_sim(-2.0)
     with pytest.raises(ValueError, match="the quaternion in row 0 is zero"):
         robot.write_root_pose_to_sim(np.zeros(7))
+
+
+def test_limits_of_drives_limit_the_reported_efforts(rng):
+    """Limits of the configuration and limits that are written later, for joints of one law beside joints of another."""
+    actuators = {
+        "hips": ImplicitActuatorCfg(".*_hip.*", stiffness=100.0, damping=0.0, effort_limit_sim=2.0),
+        "knees": IdealPDActuatorCfg(".*knee.*", stiffness=100.0, damping=0.0, effort_limit=3.0),
+    }
+    robot = walker(rng, actuators=actuators)
+    hips, knees = robot.find_joints(".*_hip.*")[0], robot.find_joints(".*knee.*")[0]
+    robot.write_joint_state_to_sim(0.0, 0.0)
+    robot.set_joint_position_target(5.0)
+    robot.write_data_to_sim()
+    efforts = robot.data.applied_torque.numpy()
+    np.testing.assert_array_equal(efforts[:, hips], 2.0)
+    np.testing.assert_array_equal(efforts[:, knees], 3.0)
+    mask = np.arange(WORLDS) % 2 == 0
+    limits = rng.uniform(0.5, 1.5, (WORLDS, len(robot.joint_names))).astype(np.float32)
+    robot.write_joint_effort_limit_to_sim(limits, env_ids=mask)
+    robot.write_data_to_sim()
+    efforts = robot.data.applied_torque.numpy()
+    np.testing.assert_array_equal(efforts[mask][:, hips], limits[mask][:, hips])
+    np.testing.assert_array_equal(efforts[~mask][:, hips], 2.0)
+    with pytest.raises(ValueError, match=r"limits has shape"):
+        robot.write_joint_effort_limit_to_sim(np.ones((WORLDS + 1, 2)), env_ids=mask)
+
+
+def test_friction_of_all_instances_with_a_mask(rng):
+    robot, mask = walker(rng), np.arange(WORLDS) % 2 == 1
+    before = robot.data.joint_friction_coeff.numpy().copy()
+    friction = rng.uniform(0.1, 0.3, before.shape).astype(np.float32)
+    robot.write_joint_friction_coefficient_to_sim(friction, env_ids=mask)
+    np.testing.assert_array_equal(robot.data.joint_friction_coeff.numpy(), np.where(mask[:, None], friction, before))
+    with pytest.raises(ValueError, match="viscous"):
+        robot.write_joint_friction_coefficient_to_sim(0.9, None, -1.0)
+    np.testing.assert_array_equal(robot.data.joint_friction_coeff.numpy(), np.where(mask[:, None], friction, before))

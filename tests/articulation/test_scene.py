@@ -150,3 +150,24 @@ def test_bad_scenes_are_named(scene):
         RigidObjectCollection(scene.sim, {})
     with pytest.raises(ValueError, match="dt"):
         SimulationContext(scene.sim.model, dt=0.0)
+
+
+def test_what_worlds_share_stays_as_it_was(rng):
+    one, ground = nl.ModelBuilder(), nl.ModelBuilder()
+    add_body(one, rng, "cube")
+    ground.add_ground_plane()
+    for count in (2, 3):
+        scene = InteractiveScene.replicate(one, count, shared=ground, device="cpu")
+        assert scene.sim.model.world_count == count
+    assert (ground.body_count, ground.shape_count) == (0, 1)
+
+
+def test_data_are_computed_again_after_steps_of_other_code(rng):
+    one = nl.ModelBuilder()
+    add_body(one, rng, "cube")
+    scene = InteractiveScene.replicate(one, 2, device="cpu", evaluator="general")
+    cube, sim = scene.add("cube", RigidObject(scene.sim, "cube")), scene.sim
+    before = cube.data.root_com_state_w.numpy().copy()
+    sim.solver.step(sim.state, sim.state, sim.control, dt=0.1)
+    scene.update(0.1)
+    assert (cube.data.root_com_state_w.numpy()[:, 2] < before[:, 2]).all()

@@ -72,6 +72,7 @@ def test_properties_of_fixed_tendons_reach_the_model_when_they_are_written(robot
     assert (robot.data.fixed_tendon_offset.numpy()[1:] == 7.0).all()
 
 
+@pytest.mark.slow
 def test_springs_lose_the_energy_that_joints_gain(robot):
     """Without gravity, damping and friction, kinetic energy and the energy of all springs are constant, in worlds of different springs."""
     model, state = robot.model, robot.sim.state

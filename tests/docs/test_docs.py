@@ -48,7 +48,7 @@ def run_blocks(page: Path, folder: Path) -> None:
     assert ran.returncode == 0, f"{page}:\n{ran.stderr}"
 
 
-SLOW_PAGES = {"docs/dynamics.md", "docs/guide.md", "docs/robot.md", "docs/scenes.md"}
+SLOW_PAGES = {f"docs/{name}.md" for name in ("articulation", "dynamics", "guide", "multirotor", "robot", "scenes")}
 """Pages whose robots get code of their own, which takes a minute to compile."""
 
 

@@ -101,8 +101,7 @@ class NetworkActuatorCfg(DCMotorCfg):
     Attributes:
         network: function of an array ``[instances * joints, 2 len(input_idx)]`` that gives ``[instances * joints]`` or one more dimension
             of size 1: a torch module (called with torch tensors, without gradients), path of an ONNX (``.onnx``) or TorchScript file, or
-                any
-            function of NumPy arrays.
+            any function of NumPy arrays.
         input_idx: how many physics steps ago the entries are; 0: now.
         input_order: ``"pos_vel"`` or ``"vel_pos"``.
         pos_scale, vel_scale, torque_scale: factors of errors, velocities and efforts.

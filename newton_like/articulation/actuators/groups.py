@@ -75,20 +75,26 @@ class Actuator:
         kd = self.numbers("damping", table.of_model("target_kd", columns))
         own = table.of_model("effort_limit", columns)
         limit = self.numbers("effort_limit", own)
-        table.put(columns, kp=kp, kd=kd, limit=limit)
+        in_step = self.numbers("effort_limit_sim", limit if self.is_implicit_model else np.full(len(columns), MAXVAL))
+        table.put(columns, kp=kp, kd=kd, limit=in_step if self.is_implicit_model else limit)
         table.put(columns, speed=self.numbers("velocity_limit", table.of_model("velocity_limit", columns)))
-        in_step = limit if self.is_implicit_model else np.full(len(columns), MAXVAL)
         table.in_model(
             columns,
             target_ke=kp if self.is_implicit_model else 0.0 * kp,
             target_kd=kd if self.is_implicit_model else 0.0 * kd,
-            effort_limit=self.numbers("effort_limit_sim", in_step),
+            effort_limit=in_step,
             velocity_limit=self.numbers("velocity_limit_sim", table.of_model("velocity_limit", columns)),
             armature=self.numbers("armature", table.of_model("armature", columns)),
             damping=self.numbers("viscous_friction", table.of_model("damping", columns)),
         )
         friction = self.numbers("friction", table.of_model("friction", columns))
-        table.friction(columns, friction, self.numbers("dynamic_friction", friction))
+        moving = self.numbers("dynamic_friction", friction)
+        if (moving > friction).any():
+            joint = self.joint_names[int(np.argmax(moving > friction))]
+            raise ValueError(
+                f"actuator {self.name!r}: dynamic_friction of joint {joint!r} is above its friction at rest; give at most that"
+            )
+        table.friction(columns, friction, moving)
         table.put_gear(columns, self.numbers("gear_ratio", 1.0))
 
     def reset(self, chosen) -> None:

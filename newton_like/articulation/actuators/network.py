@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import check_recorded
+
 
 class Network:
     """Inputs of a function from histories of errors and velocities, and its efforts.
@@ -42,8 +44,13 @@ class Network:
         self._fresh[chosen.indices] = True
 
     def compute(self) -> None:
-        """Writes efforts into the table."""
+        """Writes efforts into the table.
+
+        Raises:
+            RuntimeError: a graph is being captured, which would repeat the efforts of now.
+        """
         table, cfg = self._table, self._cfg
+        check_recorded(table.network.device, f"the network of actuator {self.name!r}")
         q, qd, target = (self._taken(x) for x in (table.joint_q, table.joint_qd, table.target_q))
         xp = _library(q)
         entry = xp.stack([(target - q) * cfg.pos_scale, qd * cfg.vel_scale])

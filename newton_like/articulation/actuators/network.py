@@ -50,7 +50,7 @@ class Network:
             RuntimeError: a graph is being captured, which would repeat the efforts of now.
         """
         table, cfg = self._table, self._cfg
-        check_recorded(table.network.device, f"the network of actuator {self.name!r}")
+        check_recorded(table.network.device, f"the network of actuator {self._name!r}")
         q, qd, target = (self._taken(x) for x in (table.joint_q, table.joint_qd, table.target_q))
         xp = _library(q)
         entry = xp.stack([(target - q) * cfg.pos_scale, qd * cfg.vel_scale])

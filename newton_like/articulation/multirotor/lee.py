@@ -169,10 +169,7 @@ class LeeController:
         rotors.prepare_allocation(self._full, type(self).__name__)
         if self._bounded:
             rotors.prepare_bounds(self._weights)
-        if rotors._owner is not self:
-            at = records.GAIN_POSITION
-            rotors.flight.parameters.put(np.arange(at, at + 16), self._gains)
-            rotors._owner = self
+        rotors.prepare_gains(self, self._gains)
         return {
             "stages": CONTROL | ALLOCATE | (BOUND if self._bounded else 0),
             "kind": self.kinds[self.command.shape[1]],

@@ -353,6 +353,19 @@ class Rotors:
         self.flight.parameters.put(np.arange(at, at + both.shape[1]), both)
         self._bounds = weights
 
+    def prepare_gains(self, controller, gains: np.ndarray) -> None:
+        """Hands the gains and limits of a controller to the kernels, unless the last ones are of the same controller.
+
+        Args:
+            controller: the :class:`newton_like.articulation.multirotor.lee.LeeController`. Its gains do not change later.
+            gains: ``[1 or count, 16]``, in the order of the kernels' records from ``GAIN_POSITION`` on.
+        """
+        if self._owner is controller:
+            return
+        at = records.GAIN_POSITION
+        self.flight.parameters.put(np.arange(at, at + gains.shape[1]), gains)
+        self._owner = controller
+
     @property
     def _first_inverse(self) -> int:
         return VEHICLE + (ROTOR + 3) * len(self.names)

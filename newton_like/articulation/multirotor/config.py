@@ -35,7 +35,7 @@ class ThrusterCfg:
         torque_to_thrust_ratio: torque about the axis of thrust for each newton [m]; it acts on the body against the rotor's spin.
         integration: ``"exact"``: x + (1 - exp(-h)) (x* - x) with h = dt / time constant; ``"euler"``: the implicit Euler method, with
             the factor h / (1 + h); ``"rk4"``: the Runge-Kutta method of order four, for h below 2.78.
-        efficiency: share of the thrust that acts on the body; 0: the thruster failed.
+        efficiency: share of the thrust that acts on the body, from 0 to 1; 0: the thruster failed.
         rotor_drag: force in the plane of the rotor for each m/s and rev/s [N s^2 / m]. Thrusters whose state is the thrust have none.
         radius: of the rotor [m], for the ground effect.
     """

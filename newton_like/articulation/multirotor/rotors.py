@@ -40,7 +40,7 @@ NEVER = 1.0e30
 PARAMETERS = {
     "thrust_constant": ("CONSTANT", 0.0), "thrust_min": ("LEAST", None), "thrust_max": ("MOST", None),
     "time_constant_up": (None, 0.0), "time_constant_down": (None, 0.0), "max_thrust_rate": (None, 0.0),
-    "torque_to_thrust_ratio": (None, None), "efficiency": ("EFFICIENCY", None), "rotor_drag": ("HUB_DRAG", 0.0),
+    "torque_to_thrust_ratio": (None, None), "efficiency": ("EFFICIENCY", 0.0), "rotor_drag": ("HUB_DRAG", 0.0),
     "radius": ("RADIUS", 0.0),
 }  # fmt: skip
 """Parameters of thrusters: the name in the kernels' records, and the least value."""
@@ -196,10 +196,16 @@ class Rotors:
 
     def _check(self, parameter: str, values: np.ndarray) -> None:
         least = PARAMETERS[parameter][1]
-        if (least is not None and (values < least).any()) or (parameter == "thrust_constant" and (values <= 0.0).any()):
-            i = int(np.argwhere(values <= 0.0)[0, 1])
-            word = "positive" if parameter == "thrust_constant" else "0 or more"
-            raise ValueError(f"{parameter} {values.min():g} of thruster '{self.names[i]}' must be {word}")
+        if least is None:
+            return
+        wrong, word = values < least, f"{least:g} or more"
+        if parameter == "thrust_constant":
+            wrong, word = values <= 0.0, "positive"
+        if parameter == "efficiency":
+            wrong, word = wrong | (values > 1.0), "from 0 to 1"
+        if wrong.any():
+            world, i = np.argwhere(wrong)[0]
+            raise ValueError(f"{parameter} {values[world, i]:g} of thruster '{self.names[i]}' must be {word}")
 
     def _put_vehicle(self, at: int, values: np.ndarray, instances=None) -> None:
         self.flight.parameters.put(np.arange(at, at + values.shape[-1]), values, instances)

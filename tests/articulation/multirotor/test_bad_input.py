@@ -38,6 +38,12 @@ BAD_SETTINGS = [
     ({"thrust_constant": {"rotor_[012]": 1.0}}, "thrust_constant of 'rotors' has no number for the thruster 'rotor_3'"),
     ({"time_constant_up": {"rotor_.*": 0.1, "rotor_2": -1.0}}, "'rotor_2' matches two patterns"),
     ({"time_constant_down": -0.1}, "time_constant_down -0.1 of thruster 'rotor_0' must be 0 or more"),
+    (
+        {"time_constant_down": {"rotor_[01]": 0.0, "rotor_2": -0.1, "rotor_3": -0.2}},
+        "time_constant_down -0.1 of thruster 'rotor_2' must be 0 or more",
+    ),
+    ({"efficiency": -1.0}, "efficiency -1 of thruster 'rotor_0' must be from 0 to 1"),
+    ({"efficiency": {"rotor_[013]": 0.0, "rotor_2": 5.0}}, "efficiency 5 of thruster 'rotor_2' must be from 0 to 1"),
     ({"max_thrust_rate": float("nan")}, "max_thrust_rate of 'rotors' is NaN"),
     ({"state": "rpm"}, r"group 'rotors': state 'rpm' must be one of \('speed', 'thrust'\)"),
     ({"integration": "rk45"}, "group 'rotors': integration 'rk45' must be one of"),
@@ -114,6 +120,10 @@ def test_targets_and_parameters_are_refused_by_name():
         drone.set_thruster_parameter("thrust_min", 50.0, thruster_ids=[1], env_ids=[2])
     with pytest.raises(ValueError, match=r"efficiency has shape \(2,\); it must be \(3, 4\)"):
         drone.set_thruster_parameter("efficiency", [0.0, 1.0])
+    with pytest.raises(ValueError, match="radius -1 of thruster 'rotor_3' must be 0 or more"):
+        drone.set_thruster_parameter("radius", [0.0, 0.1, 0.0, -1.0])
+    with pytest.raises(ValueError, match=r"efficiency 1.5 of thruster 'rotor_1' must be from 0 to 1"):
+        drone.set_thruster_parameter("efficiency", 1.5, thruster_ids=[1], env_ids=[2])
     with pytest.raises(ValueError, match="efficiency contains NaN"):
         drone.set_thruster_parameter("efficiency", np.nan)
     # nothing of this was stored

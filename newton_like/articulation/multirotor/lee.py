@@ -15,6 +15,7 @@ import warp as wp
 
 from newton_like.arrays import host_array
 from newton_like.articulation.chosen import Chosen, choose, write
+from newton_like.articulation.multirotor.allocation import checked_weights
 from newton_like.articulation.multirotor.flight import COMMAND
 from newton_like.articulation.multirotor.rotors import rounds_of
 from newton_like.coercion import as_flag, as_number
@@ -97,9 +98,7 @@ class LeeController:
         if allocation not in ALLOCATIONS:
             raise ValueError(f"allocation {allocation!r} must be one of {ALLOCATIONS}")
         self._bounded, self._full = allocation == "bounded", as_flag(fully_actuated, "fully_actuated")
-        self._weights = np.asarray(weights, dtype=float)
-        if self._weights.shape != (6,) or not (self._weights > 0.0).all():
-            raise ValueError(f"weights {weights!r} must be six positive numbers")
+        self._weights = checked_weights(weights)
         self.command: wp.array | None = None
         self._rotors.prepare_allocation(self._full, type(self).__name__)
 

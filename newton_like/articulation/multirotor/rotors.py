@@ -9,6 +9,7 @@ from newton_like.articulation.chosen import Chosen, choose, write
 from newton_like.articulation.multirotor.allocation import (
     bounded_system,
     check_allocation,
+    checked_weights,
     pseudo_inverse,
     rotor_columns,
 )
@@ -350,7 +351,7 @@ class Rotors:
 
     def prepare_bounds(self, weights) -> None:
         """Hands the normal equations of bounded allocation to the kernels."""
-        weights = tuple(float(w) for w in weights)
+        weights = tuple(weights)
         if self._bounds == weights:
             return
         normal, right = bounded_system(self._whole, self._inverse, weights, BOUNDED_DAMPING)
@@ -418,6 +419,8 @@ class Rotors:
 
     def allocate(self, wrench, env_ids=None, bounded: bool = False, weights=(1.0,) * 6, full: bool = False) -> None:
         """Sets the targets of all worlds from wrenches; see ``Multirotor.set_wrench_target``."""
+        if bounded:
+            weights = checked_weights(weights)
         self.prepare_allocation(full, "set_wrench_target")
         rows = choose(env_ids, self.count, self.model.device, "env_ids", self._every)
         items = Chosen(None, 6, self.model.device)

@@ -6,6 +6,7 @@ import pytest
 from newton_like.articulation.multirotor import (
     BodyDrag,
     GroundEffect,
+    LeeRateController,
     Multirotor,
     MultirotorCfg,
     ThrusterCfg,
@@ -112,6 +113,11 @@ def test_targets_and_parameters_are_refused_by_name():
         drone.set_wrench_target(np.zeros((3, 5)))
     with pytest.raises(ValueError, match="allocation 'best' must be 'pseudo_inverse' or 'bounded'"):
         drone.set_wrench_target(np.zeros(6), allocation="best")
+    for weights in ((1.0,) * 5, 1.0, (1, 1, 1, 1, 1, 0), (1, 1, 1, 1, 1, -2), (1, 1, 1, 1, 1, np.nan), "heavy"):
+        with pytest.raises(ValueError, match=r"weights .* must be six positive numbers"):
+            drone.set_wrench_target(np.zeros(6), allocation="bounded", weights=weights)
+        with pytest.raises(ValueError, match=r"weights .* must be six positive numbers"):
+            LeeRateController(drone, allocation="bounded", weights=weights)
     with pytest.raises(KeyError, match="thrusters have no parameter 'mass'; they have thrust_constant"):
         drone.set_thruster_parameter("mass", 1.0)
     with pytest.raises(ValueError, match="thrust_constant -1 of thruster 'rotor_2' must be positive"):

@@ -97,7 +97,7 @@ class Rotors:
 
     def _find_thrusters(self) -> None:
         """Names, bodies and poses of the thrusters."""
-        frames = self._frames()
+        frames, doubles = self._frames()
         there = [*self._body_names, *(name for name in frames if name not in self._body_names)]
         self.names, self.groups, self._slot, self._pose, self._cfg_of = [], {}, [], [], []
         if not isinstance(self.cfg.actuators, dict) or not self.cfg.actuators:
@@ -115,6 +115,10 @@ class Rotors:
                         f"thruster '{name}' is in two groups, '{owner[name]}' and '{group}'; make the patterns of one of them narrower"
                     )
                 owner[name] = group
+                if name in doubles and name not in self._body_names:
+                    raise ValueError(
+                        f"thruster '{name}' is ambiguous: the vehicle has the frames {', '.join(map(repr, doubles[name]))}; rename one"
+                    )
                 slot, pose = frames.get(name, (None, None))
                 if name in self._body_names:
                     slot, pose = self._body_names.index(name), np.array([0, 0, 0, 0, 0, 0, 1.0])
@@ -124,11 +128,16 @@ class Rotors:
             self.groups[group] = list(range(len(self.names), len(self.names) + len(found)))
             self.names += found
 
-    def _frames(self) -> dict[str, tuple[int, np.ndarray]]:
-        """Frames that were merged into bodies of the first instance: the place of the body, and the pose."""
+    def _frames(self) -> tuple[dict[str, tuple[int, np.ndarray]], dict[str, list[str]]]:
+        """Frames that were merged into bodies of the first instance, by the last part of their labels: the place of the body, and the
+        pose; and the labels of frames that share this part."""
         table, mine = self.model.frames, {int(b): i for i, b in enumerate(self._bodies[0])}
         chosen = np.flatnonzero(np.isin(table.body, list(mine)))
-        return {last_part(table.label[i]): (mine[int(table.body[i])], table.transform[i]) for i in chosen}
+        labels: dict[str, list[str]] = {}
+        for i in chosen:
+            labels.setdefault(last_part(table.label[i]), []).append(table.label[i])
+        found = {last_part(table.label[i]): (mine[int(table.body[i])], table.transform[i]) for i in chosen}
+        return found, {name: several for name, several in labels.items() if len(several) > 1}
 
     def _given_matrix(self) -> np.ndarray | None:
         if self.cfg.allocation_matrix is None:

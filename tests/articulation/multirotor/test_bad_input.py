@@ -75,6 +75,20 @@ def test_groups_that_overlap_are_refused():
         flock("iris", 1, cfg=overlap)
 
 
+def test_frames_of_one_name_are_refused_as_thrusters():
+    def double(one):
+        one.frames.extend(["left/rotor_2", "left/camera", "right/camera"], [0] * 3, [(0, 0, 0, 0, 0, 0, 1.0)] * 3)
+
+    with pytest.raises(
+        ValueError, match=r"thruster 'rotor_2' is ambiguous: the vehicle has the frames .*'left/rotor_2'"
+    ):
+        flock("iris", 2, edit=double)
+    # frames that are no thrusters may share a name
+    names = ["rotor_0", "rotor_1", "rotor_3"]
+    drone = flock("iris", 2, edit=double, cfg=with_cfg(thruster_names_expr=names, rotor_directions=None))
+    assert drone.thruster_names == names
+
+
 def test_settings_of_another_type_are_refused():
     drone = flock("iris", 1)
     with pytest.raises(TypeError, match="cfg must be a MultirotorCfg, not dict"):

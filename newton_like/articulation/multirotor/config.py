@@ -114,10 +114,11 @@ class MultirotorCfg:
         actuators: groups of thrusters by name. Thrusters are numbered group after group, in the order of bodies and frames.
         thruster_force_direction: direction of thrust in the frame of each thruster.
         rotor_directions: spin of each thruster about its direction of thrust: 1 counter-clockwise, -1 clockwise, seen from the side to
-            which the thrust points; a list, or a dictionary by patterns of names. The torque of drag acts on the body against the spin.
+            which the thrust points; a list, or a dictionary by patterns of names that match all thrusters. None: all 1. The torque of
+            drag acts on the body against the spin.
         allocation_matrix: ``[6, n]``: force and torque about the centre of mass of the vehicle, in axes of the root, for each newton.
             None: from the geometry. A given matrix replaces the geometry in the dynamics, too.
-        rps: initial speeds [rev/s], a number or a dictionary by patterns of names.
+        rps: initial speeds [rev/s], a number or a dictionary by patterns of names that match all thrusters.
         drag: drag of the body; None: none.
         ground_effect: None: none.
     """

@@ -168,10 +168,7 @@ class Rotors:
                 if parameter in ("thrust_min", "thrust_max"):
                     value = _range(own.thrust_range, group)[parameter == "thrust_max"]
                 else:
-                    value = by_name(getattr(own, parameter), names, "thruster", None, f"{parameter} of '{group}'")
-                    if np.isnan(value).any():
-                        missing = names[int(np.flatnonzero(np.isnan(value))[0])]
-                        raise ValueError(f"{parameter} of '{group}' has no number for the thruster '{missing}'")
+                    value = self._of_all(getattr(own, parameter), f"{parameter} of '{group}'", names)
                 numbers[0, indices] = value
             self._check(parameter, numbers)
             self._values[parameter] = numbers
@@ -180,7 +177,7 @@ class Rotors:
             raise ValueError(
                 f"rotor_directions has {len(directions)} entries; there are {n} thrusters: {', '.join(self.names)}"
             )
-        self.spins = by_name(directions, self.names, "thruster", 1.0, "rotor_directions")
+        self.spins = self._of_all(directions, "rotor_directions")
         if not np.isin(self.spins, (-1.0, 1.0)).all():
             raise ValueError(f"rotor_directions {self.spins.tolist()} must be 1 (counter-clockwise) or -1 (clockwise)")
         axis = np.asarray(cfg.thruster_force_direction, dtype=float)
@@ -190,7 +187,7 @@ class Rotors:
             )
         poses = np.array(self._pose)
         self._hubs, self._axes = poses[:, :3], quat_rotate(poses[:, 3:], axis / np.linalg.norm(axis))
-        speeds = by_name(cfg.rps, self.names, "thruster", 100.0, "rps")
+        speeds = self._of_all(cfg.rps, "rps")
         self.default_speeds = wp.array(
             np.tile(speeds, (self.count, 1)), dtype=self.model.dtype, device=self.model.device
         )
@@ -203,6 +200,15 @@ class Rotors:
             self.air |= GROUND_EFFECT
         for parameter in PARAMETERS:
             self._put(parameter)
+
+    def _of_all(self, values, what: str, names: list[str] | None = None) -> np.ndarray:
+        """One number for each thruster; see :func:`newton_like.articulation.names.by_name`. Raises ValueError: patterns leave one out."""
+        names = self.names if names is None else names
+        numbers = by_name(values, names, "thruster", None, what)
+        if np.isnan(numbers).any():
+            missing = names[int(np.flatnonzero(np.isnan(numbers))[0])]
+            raise ValueError(f"{what} has no number for the thruster '{missing}'")
+        return numbers
 
     def _check(self, parameter: str, values: np.ndarray) -> None:
         least = PARAMETERS[parameter][1]

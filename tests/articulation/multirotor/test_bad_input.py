@@ -50,6 +50,8 @@ BAD_SETTINGS = [
     ({"integration": "rk45"}, "group 'rotors': integration 'rk45' must be one of"),
     ({"rotor_directions": (1, -1, 1)}, "rotor_directions has 3 entries; there are 4 thrusters: rotor_0"),
     ({"rotor_directions": (1, -1, 1, 0)}, r"rotor_directions .* must be 1 \(counter-clockwise\) or -1"),
+    ({"rotor_directions": {"rotor_[02]": -1}}, "rotor_directions has no number for the thruster 'rotor_1'"),
+    ({"rps": {"rotor_[012]": 90.0}}, "rps has no number for the thruster 'rotor_3'"),
     ({"thruster_force_direction": (0, 0, 0)}, "thruster_force_direction .* must be a direction"),
     ({"allocation_matrix": np.zeros((4, 4))}, r"allocation_matrix has shape \(4, 4\); it must be \(6, 4\).*rotor_0"),
     ({"allocation_matrix": np.full((6, 4), np.inf)}, "allocation_matrix contains numbers that are not finite"),

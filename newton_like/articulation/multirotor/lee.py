@@ -36,7 +36,8 @@ class LeeController:
         velocity_gain: K_v [1/s], likewise.
         attitude_gain: K_R [1/s^2], for the axes of the root.
         rate_gain: K_W [1/s], likewise.
-        max_acceleration: largest acceleration that errors of position and velocity ask for [m/s^2]; None: no limit.
+        max_acceleration: largest acceleration that errors of position and velocity ask for [m/s^2]; the commanded acceleration is added
+            without a limit. None: no limit.
         max_tilt: largest angle between the axis of thrust and the vertical [rad]; None: no limit.
         max_yaw_error: largest error of the yaw that the position controller hands to the attitude [rad]; None: no limit. The errors of
             roll and pitch lose their strength while that of the yaw is near half a turn.

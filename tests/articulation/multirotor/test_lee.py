@@ -213,28 +213,37 @@ def test_a_trajectory_with_its_velocity_and_acceleration_is_followed(rng):
     assert np.abs(poses(drone)[0] - command(0.002 * 3000)[:, :3]).max() < 0.05
 
 
-def test_the_tilt_and_the_acceleration_stay_within_their_limits(rng):
+@pytest.mark.parametrize("kind", ["position", "velocity"])
+def test_the_tilt_and_the_acceleration_of_errors_stay_within_their_limits(rng, kind):
+    """The commanded acceleration is added in full, though it is larger than the limit."""
     drone = craft(rng)
     place(drone, rng, spread=50.0, speed=5.0)
-    limit = 0.4
+    limit, position = 0.4, kind == "position"
+    feed = 5.0 * rng.normal(size=(24, 3))
+    command = np.zeros((24, 10 if position else 7))
+    command[:, -3:] = feed
     wrench = {}
     for tilt in (limit, None):
-        controller = LeePositionController(
-            drone, max_acceleration=3.0, max_tilt=tilt, attitude_gain=1.0, rate_gain=0.0, max_yaw_error=None
-        )
-        wrench[tilt] = controller.compute(np.zeros(4)).numpy().copy()
+        options = {"max_acceleration": 3.0, "max_tilt": tilt, "attitude_gain": 1.0, "rate_gain": 0.0}
+        if position:
+            controller = LeePositionController(drone, max_yaw_error=None, **options)
+        else:
+            controller = LeeVelocityController(drone, **options)
+        wrench[tilt] = controller.compute(command).numpy().copy()
     mass, centre = drone.rotors.masses.total[0], drone.rotors.masses.centre[0]
     moments = drone.rotors.masses.moments[0]
     for i, (x, r, v, w) in enumerate(zip(*poses(drone), strict=True)):
-        a = -4.0 * (x + r @ centre) - 3.0 * v
+        a = -3.0 * v - (4.0 * (x + r @ centre) if position else 0.0)
         a *= min(1.0, 3.0 / np.linalg.norm(a))
-        f = mass * (a - GRAVITY)
+        f = mass * (feed[i] + a - GRAVITY)
+        heading = np.array([1.0, 0.0, 0.0] if position else [r[0, 0], r[1, 0], 0.0])
         for tilt in (limit, None):
             g = f.copy()
             if tilt:
+                g[2] = max(g[2], 0.5 * mass)
                 g[:2] *= min(1.0, np.tan(tilt) * g[2] / np.linalg.norm(g[:2]))
                 assert np.arccos(g[2] / np.linalg.norm(g)) < tilt + 1e-6
-            torque = tracking(r, w, moments, looking(g, np.array([1.0, 0.0, 0.0])), np.zeros(3), (1.0, 0.0))
+            torque = tracking(r, w, moments, looking(g, heading), np.zeros(3), (1.0, 0.0))
             expected = np.concatenate([[0.0, 0.0, g @ r[:, 2]], torque])
             assert np.allclose(wrench[tilt][i], expected, atol=3e-4 * max(1.0, np.abs(expected).max()))
 

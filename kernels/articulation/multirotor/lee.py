@@ -26,6 +26,7 @@ from newton_like.kernels.articulation.multirotor.records import (
     MASS,
     MOMENTS,
     MOST_ACCELERATION,
+    OFFSET,
     POSITION,
     RATES,
     TILT_TANGENT,
@@ -166,7 +167,11 @@ def lee_program(m: types.SimpleNamespace) -> dict:
         d = r
         rate = m.zero3()
         if F.kind <= ACCELERATION:
-            a = wanted_acceleration(b, t, r, m.get3(mem, F.twist, t), F, V, mem)
+            v = m.get3(mem, F.twist, t)
+            if F.jointed == 1:
+                # the velocity of the root is that of its own centre of mass
+                v = m.apply_plus(r, m.cross(w, m.number3(V, b, OFFSET)), v)
+            a = wanted_acceleration(b, t, r, v, F, V, mem)
             f = m.scale3(m.sub3(a, m.number3(V, b, GRAVITY)), m.number(V, b, MASS))
             turn = command_or_zero(t, 3, F, mem)
             if F.kind == POSITION:

@@ -30,6 +30,9 @@ ALLOCATIONS = ("pseudo_inverse", "bounded")
 class LeeController:
     """Base class of Lee controllers of a multirotor.
 
+    Position, velocity and acceleration are those of the centre of mass of the vehicle. A vehicle of several moving bodies counts as rigid,
+    with the pose and the velocity of its root, in its initial configuration.
+
     Args:
         multirotor: the :class:`newton_like.articulation.multirotor.Multirotor`.
         position_gain: K_x [1/s^2]; a number, three numbers for the axes of the world, or those of each world ``[count, 3]``.
@@ -176,15 +179,16 @@ class LeeController:
             "command": self.command,
             "full": self._full,
             "tilted": self._tilted,
+            "jointed": rotors.jointed,
             "rounds": rounds_of(len(rotors.names)) if self._bounded else 0,
         }
 
 
 class LeePositionController(LeeController):
-    """Holds or follows a position of the centre of mass and a yaw.
+    """Holds or follows a position of the centre of mass of the vehicle and a yaw.
 
-    A command has 4, 7, 10 or 11 numbers: position in the world [m] and yaw [rad], velocity [m/s], acceleration [m/s^2], rate of the yaw
-    [rad/s].
+    A command has 4, 7, 10 or 11 numbers: position in the world [m] and yaw [rad], velocity [m/s], acceleration [m/s^2] of this
+    centre, rate of the yaw [rad/s].
     """
 
     kinds: ClassVar[dict[int, int]] = {
@@ -199,7 +203,8 @@ class LeePositionController(LeeController):
 class LeeVelocityController(LeeController):
     """Follows a velocity and a rate of the yaw.
 
-    A command has 4 or 7 numbers: velocity of the centre of mass in the world [m/s], rate of the yaw [rad/s], acceleration [m/s^2].
+    A command has 4 or 7 numbers: velocity of the centre of mass of the vehicle in the world [m/s], rate of the yaw [rad/s], acceleration
+    [m/s^2].
     """
 
     kinds: ClassVar[dict[int, int]] = {4: records.VELOCITY, 7: records.VELOCITY}
@@ -209,7 +214,7 @@ class LeeVelocityController(LeeController):
 class LeeAccelerationController(LeeController):
     """Follows an acceleration and a rate of the yaw.
 
-    A command has 4 numbers: acceleration of the centre of mass in the world [m/s^2], rate of the yaw [rad/s].
+    A command has 4 numbers: acceleration of the centre of mass of the vehicle in the world [m/s^2], rate of the yaw [rad/s].
     """
 
     kinds: ClassVar[dict[int, int]] = {4: records.ACCELERATION}

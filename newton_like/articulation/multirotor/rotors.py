@@ -65,6 +65,7 @@ class Rotors:
         groups: indices of the thrusters of each group.
         flight: the :class:`newton_like.articulation.multirotor.flight.Flight`.
         spins: 1 or -1 for each thruster.
+        jointed: whether vehicles have several moving bodies.
         default_speeds: initial speeds [rev/s], ``[count, n]``, a Warp array.
 
     Raises:
@@ -74,6 +75,7 @@ class Rotors:
     def __init__(self, model, bodies: np.ndarray, body_names: list[str], cfg: MultirotorCfg, evaluator: str = "auto"):
         self.model, self.cfg, self.count = model, cfg, len(bodies)
         self._bodies, self._body_names = np.asarray(bodies), list(body_names)
+        self.jointed = self._bodies.shape[1] > 1
         self._find_thrusters()
         known = sorted({0, *self._slot})
         self._known = np.asarray(known)
@@ -307,6 +309,7 @@ class Rotors:
             self.masses = found
             self._put_vehicle(records.MASS, found.total[:, None])
             self._put_vehicle(records.CENTRE, found.centre)
+            self._put_vehicle(records.OFFSET, found.centre - found.centres[:, 0])
             i = found.moments
             six = [i[:, 0, 0], i[:, 1, 1], i[:, 2, 2], i[:, 0, 1], i[:, 0, 2], i[:, 1, 2]]
             self._put_vehicle(records.MOMENTS, np.stack(six, axis=1))

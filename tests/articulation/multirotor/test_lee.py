@@ -14,8 +14,12 @@ from newton_like.articulation.multirotor import (
     LeeRateController,
     LeeVelocityController,
     Multirotor,
+    MultirotorCfg,
+    ThrusterCfg,
 )
 from newton_like.geometry.transforms import quat_to_matrix
+from newton_like.kinematics import eval_fk
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.types import ModelFlags
 from tests.support.multirotors import flock, fly, frame_vehicle, in_worlds, place
 
@@ -258,6 +262,43 @@ def test_the_yaw_turns_to_its_goal_no_farther_than_the_largest_error(rng):
     command[:, 3] = yaw
     expected = np.sin(np.clip(yaw, -0.7, 0.7))[:, None] * drone.rotors.masses.moments[0][:, 2]
     assert np.allclose(controller.compute(command).numpy()[:, 3:], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["position", "velocity"])
+def test_vehicles_of_several_bodies_are_controlled_at_their_common_centre_of_mass(rng, kind):
+    """The force is that of the law for the mean velocity of all mass, while joints are at rest in the initial configuration."""
+    one = ModelBuilder()
+    root, arm = (
+        one.add_link(mass=mass, com=0.2 * rng.normal(size=3), inertia=0.05 * np.eye(3), label=label)
+        for label, mass in (("root", 1.0), ("arm", 0.6))
+    )
+    free, middle = one.add_joint_free(root), (*rng.normal(size=3), 0.0, 0.0, 0.0, 1.0)
+    hinge = one.add_joint_revolute(root, arm, axis=(0, 0, 1), parent_xform=middle)
+    one.add_articulation([free, hinge], label="craft")
+    quats = Rotation.random(6, random_state=int(rng.integers(2**31))).as_quat()
+    one.frames.extend([f"rotor_{i}" for i in range(6)], [root] * 6, np.concatenate([rng.normal(size=(6, 3)), quats], axis=1))  # fmt: skip
+    group = ThrusterCfg("rotor_.*", (-100.0, 100.0), 1.0e-3)
+    drone = in_worlds(one, MultirotorCfg({"rotors": group}), 8, 0.004)
+    place(drone, rng)
+    state = drone.sim.state
+    state.joint_qd.numpy().reshape(8, -1)[:, 6:] = 0.0
+    eval_fk(drone.model, state.joint_q, state.joint_qd, state)
+    q, qd = (a.numpy().astype(float).reshape(8, 2, -1) for a in (state.body_q, state.body_qd))
+    share = np.array([1.0, 0.6])[:, None] / 1.6
+    coms = drone.model.body_com.numpy().astype(float).reshape(8, 2, 3)
+    r = quat_to_matrix(q[..., 3:])
+    x = (share * (q[..., :3] + np.einsum("nbij,nbj->nbi", r, coms))).sum(axis=1)
+    v = (share * qd[..., :3]).sum(axis=1)
+    command = rng.normal(size=(8, 7))
+    if kind == "position":
+        controller = LeePositionController(drone, fully_actuated=True)
+        a = -4.0 * (x - command[:, :3]) - 3.0 * (v - command[:, 4:])
+    else:
+        controller = LeeVelocityController(drone, fully_actuated=True)
+        a = command[:, 4:] - 3.0 * (v - command[:, :3])
+    force = np.einsum("nji,nj->ni", r[:, 0], 1.6 * (a - GRAVITY))
+    assert np.abs(v - qd[:, 0, :3]).max() > 0.01
+    assert np.allclose(controller.compute(command).numpy()[:, :3], force, atol=2e-4 * np.abs(force).max())
 
 
 def test_worlds_of_a_block_do_not_change_each_other(rng):

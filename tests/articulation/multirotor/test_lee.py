@@ -81,7 +81,8 @@ def test_the_wrench_is_that_of_the_paper(rng, kind):
     place(drone, rng)
     maker, size = KINDS[kind]
     gains = {name: rng.uniform(0.5, 5.0, (24, 3)) for name in ("position_gain", "velocity_gain", "attitude_gain", "rate_gain")}  # fmt: skip
-    controller = maker(drone, max_yaw_error=None, **gains)
+    options = {**gains, "max_yaw_error": None}
+    controller = maker(drone, **{name: options[name] for name in options if name in (*maker.uses, "rate_gain")})
     command = rng.normal(size=(24, size))
     if kind == "attitude":
         command[:, 1:5] /= np.linalg.norm(command[:, 1:5], axis=1)[:, None]
@@ -398,6 +399,31 @@ def test_bad_commands_and_gains_are_refused_by_name(rng):
         controller.set_command(np.zeros(4), env_ids=[3])
 
 
+@pytest.mark.parametrize("maker", dict.fromkeys(maker for maker, _ in KINDS.values()))
+def test_arguments_without_effect_are_refused_by_name(maker):
+    """All other arguments change the wrench."""
+    drone = flock("hexarotor", 3)
+    place(drone, np.random.default_rng(5), spread=3.0, speed=3.0)
+    size = next(n for m, n in KINDS.values() if m is maker)
+    command = np.random.default_rng(6).normal(size=(3, size))
+    if size == 8:
+        command[:, 1:5] /= np.linalg.norm(command[:, 1:5], axis=1)[:, None]
+    plain = maker(drone).compute(command).numpy().copy()
+    values = {"max_acceleration": 0.1, "max_tilt": 0.01, "max_yaw_error": 0.01, "fully_actuated": True}
+    for name in ("position_gain", "velocity_gain", "attitude_gain", "rate_gain", *values):
+        options = {name: values.get(name, 0.5)}
+        if name in (*maker.uses, "rate_gain"):
+            assert not np.allclose(maker(drone, **options).compute(command).numpy(), plain), name
+        else:
+            with pytest.raises(TypeError, match=f"{maker.__name__} does not use {name}; leave it out"):
+                maker(drone, **options)
+
+
+def test_the_largest_tilt_needs_a_thrust_along_one_axis():
+    with pytest.raises(ValueError, match="LeePositionController: max_tilt has no effect with fully_actuated=True"):
+        LeePositionController(flock("hexarotor", 1), max_tilt=0.5, fully_actuated=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("vehicle", ["iris", "hexarotor"])
 def test_specialised_code_gives_the_bits_of_the_general_kernel(rng, vehicle):
@@ -416,7 +442,8 @@ def test_specialised_code_gives_the_bits_of_the_general_kernel(rng, vehicle):
         drone.set_wind(own.normal(size=(21, 3)))
         found = []
         for maker, size in ((LeePositionController, 4), (LeeVelocityController, 4), (LeeRateController, 4)):
-            drone.controller = maker(drone, max_tilt=0.7, max_acceleration=5.0)
+            options = {"max_tilt": 0.7, "max_acceleration": 5.0}
+            drone.controller = maker(drone, **(options if maker is not LeeRateController else {}))
             drone.controller.set_command(own.normal(size=(21, size)))
             fly(drone, 5)
             drone.set_thruster_parameter("thrust_constant", own.uniform(3e-4, 4e-4, (2, 1)), env_ids=[3, 8])

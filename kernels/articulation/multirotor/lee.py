@@ -1,7 +1,8 @@
 """Geometric tracking control of a multirotor (T. Lee, M. Leok, N. H. McClamroch, Geometric Tracking Control of a Quadrotor UAV on SE(3),
 2010), with gains per unit of mass and inertia.
 
-    a = a_d - K_x (x - x_d) - K_v (v - v_d)           f = m (a - g)
+    a = a_d - min(1, a_max / |e|) e                   e = K_x (x - x_d) + K_v (v - v_d)
+    f = m (a - g)
     e_R = 1/2 (R_d^T R - R^T R_d)^vee                 e_W = W - R^T R_d W_d
     tau = J (-K_R e_R - K_W e_W - W x (R^T R_d W_d)) + W x J W
 
@@ -25,6 +26,7 @@ from newton_like.kernels.articulation.multirotor.records import (
     MASS,
     MOMENTS,
     MOST_ACCELERATION,
+    OFFSET,
     POSITION,
     RATES,
     TILT_TANGENT,
@@ -74,16 +76,20 @@ def lee_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def wanted_acceleration(b: int, t: int, r: m.Mat33, v: m.Vec3, F: m.Flight, V: m.Vehicle, mem: m.memory) -> m.Vec3:
+        """The commanded acceleration, less the one that errors ask for within its limit."""
         a = command3(t, 0, F, mem)
         if F.kind != ACCELERATION:
             goal = command3(t, 0, F, mem)
             a = command3(t, 4, F, mem)
+            e = m.zero3()
             if F.kind == POSITION:
                 x = m.apply_plus(r, m.number3(V, b, CENTRE), m.get3(mem, F.pose, t))
-                a = m.sub3(command3(t, 7, F, mem), m.times(m.number3(V, b, GAIN_POSITION), m.sub3(x, goal)))
-                goal = command3(t, 4, F, mem)
-            a = m.sub3(a, m.times(m.number3(V, b, GAIN_VELOCITY), m.sub3(v, goal)))
-        return m.scale3(a, m.shrink(m.number(V, b, MOST_ACCELERATION), m.dot(a, a)))
+                e = m.times(m.number3(V, b, GAIN_POSITION), m.sub3(x, goal))
+                goal = a
+                a = command3(t, 7, F, mem)
+            e = m.add3(e, m.times(m.number3(V, b, GAIN_VELOCITY), m.sub3(v, goal)))
+            a = m.sub3(a, m.scale3(e, m.shrink(m.number(V, b, MOST_ACCELERATION), m.dot(e, e))))
+        return a
 
     @m.func
     def upright(b: int, f: m.Vec3, F: m.Flight, V: m.Vehicle) -> m.Vec3:
@@ -161,7 +167,11 @@ def lee_program(m: types.SimpleNamespace) -> dict:
         d = r
         rate = m.zero3()
         if F.kind <= ACCELERATION:
-            a = wanted_acceleration(b, t, r, m.get3(mem, F.twist, t), F, V, mem)
+            v = m.get3(mem, F.twist, t)
+            if F.jointed == 1:
+                # the velocity of the root is that of its own centre of mass
+                v = m.apply_plus(r, m.cross(w, m.number3(V, b, OFFSET)), v)
+            a = wanted_acceleration(b, t, r, v, F, V, mem)
             f = m.scale3(m.sub3(a, m.number3(V, b, GRAVITY)), m.number(V, b, MASS))
             turn = command_or_zero(t, 3, F, mem)
             if F.kind == POSITION:

@@ -19,12 +19,12 @@ POSITION, VELOCITY, ACCELERATION, ATTITUDE, ANGLES, RATES = range(6)
 BODY_DRAG, ROTOR_DRAG, GROUND_EFFECT = 1, 2, 4
 
 # Of the vehicle, with the cosine and the sine of the largest error of the yaw. The centre of mass and the inertia (xx yy zz xy xz yz) are
-# those of all bodies, in the frame of the root.
-VEHICLE = 43
+# those of all bodies, in the frame of the root; the offset is that of the centre from the one of the root's own mass.
+VEHICLE = 46
 (
     MASS, GRAVITY, CENTRE, MOMENTS, GAIN_POSITION, GAIN_VELOCITY, GAIN_ATTITUDE, GAIN_RATE, MOST_ACCELERATION, TILT_TANGENT,
-    TURN_COSINE, TURN_SINE, LINEAR_DRAG, QUADRATIC_DRAG, ANGULAR_DRAG, SPIN_DRAG, GROUND, GROUND_STRENGTH,
-) = (0, 1, 4, 7, 13, 16, 19, 22, 25, 26, 27, 28, 29, 32, 35, 38, 41, 42)  # fmt: skip
+    TURN_COSINE, TURN_SINE, LINEAR_DRAG, QUADRATIC_DRAG, ANGULAR_DRAG, SPIN_DRAG, GROUND, GROUND_STRENGTH, OFFSET,
+) = (0, 1, 4, 7, 13, 16, 19, 22, 25, 26, 27, 28, 29, 32, 35, 38, 41, 42, 43)  # fmt: skip
 
 # Of a rotor: shares of the way to the target in a time step, T = k n |n|, limits of the thrust, largest change in a time step, share of
 # the thrust that acts, wrench of a unit thrust about the centre of mass of its body in link axes, hub in the link frame, radius, drag.
@@ -44,7 +44,8 @@ def flight_structs(m: types.SimpleNamespace) -> dict:
 
         Counts: `rotors`, `bodies` (those with rotors, the root first), `columns` of the command. `fast[i]`: whether the state of rotor
         i is its speed, and not its thrust; `body[i]`: its body among these. `stages`, `kind`, `air`: see above; `full`: whether the
-        wrench has three components of force; `tilted`: whether the tilt has a limit; `rounds`: of the bounded allocation.
+        wrench has three components of force; `tilted`: whether the tilt has a limit; `rounds`: of the bounded allocation;
+        `jointed`: whether the vehicle has several moving bodies.
         Other integers are rows of memory.
         """
 
@@ -57,6 +58,7 @@ def flight_structs(m: types.SimpleNamespace) -> dict:
         full: int
         tilted: int
         rounds: int
+        jointed: int
         fast: wp.array[int]
         body: wp.array[int]
         pose: int

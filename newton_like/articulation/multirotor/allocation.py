@@ -69,6 +69,19 @@ def check_allocation(matrix: np.ndarray, full: bool, names: list[str], what: str
             )
 
 
+def checked_weights(weights) -> np.ndarray:
+    """The weights of the six components of a wrench, ``[6]``. Raises ValueError: not six numbers that are positive and finite."""
+    try:
+        numbers = np.asarray(weights, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.zeros(0)
+    if numbers.shape != (6,) or not (np.isfinite(numbers) & (numbers > 0.0)).all():
+        raise ValueError(
+            f"weights {weights!r} must be six positive numbers, for the force and the torque along x, y and z"
+        )
+    return numbers
+
+
 def bounded_system(matrix: np.ndarray, inverse: np.ndarray, weights, damping: float) -> tuple[np.ndarray, np.ndarray]:
     """The normal equations of bounded least squares: minimise |W (A f - w)|^2 + c |f - inverse w|^2.
 

@@ -35,7 +35,7 @@ class ThrusterCfg:
         torque_to_thrust_ratio: torque about the axis of thrust for each newton [m]; it acts on the body against the rotor's spin.
         integration: ``"exact"``: x + (1 - exp(-h)) (x* - x) with h = dt / time constant; ``"euler"``: the implicit Euler method, with
             the factor h / (1 + h); ``"rk4"``: the Runge-Kutta method of order four, for h below 2.78.
-        efficiency: share of the thrust that acts on the body; 0: the thruster failed.
+        efficiency: share of the thrust that acts on the body, from 0 to 1; 0: the thruster failed.
         rotor_drag: force in the plane of the rotor for each m/s and rev/s [N s^2 / m]. Thrusters whose state is the thrust have none.
         radius: of the rotor [m], for the ground effect.
     """
@@ -114,10 +114,11 @@ class MultirotorCfg:
         actuators: groups of thrusters by name. Thrusters are numbered group after group, in the order of bodies and frames.
         thruster_force_direction: direction of thrust in the frame of each thruster.
         rotor_directions: spin of each thruster about its direction of thrust: 1 counter-clockwise, -1 clockwise, seen from the side to
-            which the thrust points; a list, or a dictionary by patterns of names. The torque of drag acts on the body against the spin.
+            which the thrust points; a list, or a dictionary by patterns of names that match all thrusters. None: all 1. The torque of
+            drag acts on the body against the spin.
         allocation_matrix: ``[6, n]``: force and torque about the centre of mass of the vehicle, in axes of the root, for each newton.
             None: from the geometry. A given matrix replaces the geometry in the dynamics, too.
-        rps: initial speeds [rev/s], a number or a dictionary by patterns of names.
+        rps: initial speeds [rev/s], a number or a dictionary by patterns of names that match all thrusters.
         drag: drag of the body; None: none.
         ground_effect: None: none.
     """

@@ -107,7 +107,7 @@ class Flight:
         return rows, at + self.m.width
 
     def run(self, state, stages: int, *, kind: int = 0, command: wp.array | None = None, air: int = 0, full: bool = False,
-            tilted: bool = False, rounds: int = 0, added: bool = True, defaults: wp.array | None = None,
+            tilted: bool = False, rounds: int = 0, jointed: bool = False, added: bool = True, defaults: wp.array | None = None,
             mask: wp.array | None = None) -> None:  # fmt: skip
         """Launches stages of the kernel.
 
@@ -115,7 +115,7 @@ class Flight:
             state: poses and velocities of bodies, and their forces; None: not needed.
             stages: see :mod:`newton_like.kernels.articulation.multirotor.records`.
             kind, command: controller, and its command ``[count, n]``.
-            air, full, tilted, rounds: options of the struct ``Flight``.
+            air, full, tilted, rounds, jointed: options of the struct ``Flight``.
             added: whether wrenches are added to the forces of the state; otherwise they replace them.
             defaults: speeds of rotors that start again, ``[count, rotors]``.
             mask: bools of the instances whose results are stored, ``[count]``; None: all.
@@ -127,7 +127,7 @@ class Flight:
         columns = 0 if command is None else command.shape[1]
         places = self._places(state, stages, command, air, added, defaults)
         arrays = [array for _, _, array in places]
-        options = (stages, kind, columns, air, int(full), int(tilted), rounds)
+        options = (stages, kind, columns, air, int(full), int(tilted), rounds, int(jointed))
 
         @compiling
         def record() -> Recording:
@@ -193,7 +193,7 @@ class Flight:
         held = self.parameters.hold()
         key = (options, tuple(outputs), self.parameters.moved, held.tobytes())
         if key not in self._kernels:
-            names = ("stages", "kind", "columns", "air", "full", "tilted", "rounds")
+            names = ("stages", "kind", "columns", "air", "full", "tilted", "rounds", "jointed")
             flight = SimpleNamespace(
                 rotors=self.rotors,
                 bodies=len(self._apart),
@@ -208,7 +208,7 @@ class Flight:
         m, width = self.m, self.m.width
         F = m.Flight()
         F.rotors, F.bodies = self.rotors, len(self._apart)
-        F.stages, F.kind, F.columns, F.air, F.full, F.tilted, F.rounds = options
+        F.stages, F.kind, F.columns, F.air, F.full, F.tilted, F.rounds, F.jointed = options
         F.fast, F.body = self._ints["fast"], self._ints["body"]
         for name, at in self.rows.items():
             setattr(F, name, at)

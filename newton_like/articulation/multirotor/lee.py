@@ -15,6 +15,7 @@ import warp as wp
 
 from newton_like.arrays import host_array
 from newton_like.articulation.chosen import Chosen, choose, write
+from newton_like.articulation.multirotor.allocation import checked_weights
 from newton_like.articulation.multirotor.flight import COMMAND
 from newton_like.articulation.multirotor.rotors import rounds_of
 from newton_like.coercion import as_flag, as_number
@@ -25,9 +26,22 @@ from newton_like.kernels.articulation.multirotor.records import ALLOCATE, BOUND,
 ALLOCATIONS = ("pseudo_inverse", "bounded")
 """How thrusts are found for a wrench."""
 
+ALWAYS = ("rate_gain", "allocation", "weights")
+"""Arguments that all controllers use."""
+
+SOME = (
+    "position_gain", "velocity_gain", "attitude_gain", "max_acceleration", "max_tilt", "max_yaw_error", "fully_actuated",
+)  # fmt: skip
+"""Arguments that some controllers use."""
+
 
 class LeeController:
     """Base class of Lee controllers of a multirotor.
+
+    Position, velocity and acceleration are those of the centre of mass of the vehicle. A vehicle of several moving bodies counts as rigid,
+    with the pose and the velocity of its root, in its initial configuration.
+
+    All controllers use `rate_gain`, `allocation` and `weights`. They refuse other arguments unless they use them, see ``uses``.
 
     Args:
         multirotor: the :class:`newton_like.articulation.multirotor.Multirotor`.
@@ -35,8 +49,10 @@ class LeeController:
         velocity_gain: K_v [1/s], likewise.
         attitude_gain: K_R [1/s^2], for the axes of the root.
         rate_gain: K_W [1/s], likewise.
-        max_acceleration: largest acceleration that errors of position and velocity ask for [m/s^2]; None: no limit.
-        max_tilt: largest angle between the axis of thrust and the vertical [rad]; None: no limit.
+        max_acceleration: largest acceleration that errors of position and velocity ask for [m/s^2]; the commanded acceleration is added
+            without a limit. None: no limit.
+        max_tilt: largest angle between the desired axis of thrust and the vertical [rad]. The desired force then points up: its vertical
+            part is at least 0.5 m/s^2 times the mass, even if less is asked for. None: no limit. Not with `fully_actuated`.
         max_yaw_error: largest error of the yaw that the position controller hands to the attitude [rad]; None: no limit. The errors of
             roll and pitch lose their strength while that of the yaw is near half a turn.
         allocation: ``"pseudo_inverse"``; or ``"bounded"``: bounded least squares, for thrusts at their limits.
@@ -49,13 +65,25 @@ class LeeController:
         command: the command of each world, ``[count, n]`` Warp array; None before :meth:`set_command`.
 
     Raises:
-        ValueError: the allocation cannot make the wrench; gains that are negative; limits that are not positive.
+        TypeError: an argument that the controller does not use.
+        ValueError: the allocation cannot make the wrench; gains that are negative; limits that are not positive; a largest tilt of a
+            controller that is fully actuated.
     """
 
     kinds: ClassVar[dict[int, int]] = {}
     """Kind of the controller in the kernels by the number of numbers of a command."""
     meaning = ""
     """Numbers of a command, for errors."""
+    uses: ClassVar[tuple[str, ...]] = SOME
+    """Arguments that the controller uses besides `ALWAYS`."""
+
+    def __new__(cls, *_, **options):
+        unused = [name for name in options if name in SOME and name not in cls.uses]
+        if unused:
+            raise TypeError(
+                f"{cls.__name__} does not use {', '.join(unused)}; leave it out (the controller uses {', '.join((*cls.uses, *ALWAYS))})"
+            )
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -97,9 +125,11 @@ class LeeController:
         if allocation not in ALLOCATIONS:
             raise ValueError(f"allocation {allocation!r} must be one of {ALLOCATIONS}")
         self._bounded, self._full = allocation == "bounded", as_flag(fully_actuated, "fully_actuated")
-        self._weights = np.asarray(weights, dtype=float)
-        if self._weights.shape != (6,) or not (self._weights > 0.0).all():
-            raise ValueError(f"weights {weights!r} must be six positive numbers")
+        if self._full and self._tilted:
+            raise ValueError(
+                f"{type(self).__name__}: max_tilt has no effect with fully_actuated=True, where the root stays level; leave one of them out"
+            )
+        self._weights = checked_weights(weights)
         self.command: wp.array | None = None
         self._rotors.prepare_allocation(self._full, type(self).__name__)
 
@@ -169,25 +199,23 @@ class LeeController:
         rotors.prepare_allocation(self._full, type(self).__name__)
         if self._bounded:
             rotors.prepare_bounds(self._weights)
-        if rotors._owner is not self:
-            at = records.GAIN_POSITION
-            rotors.flight.parameters.put(np.arange(at, at + 16), self._gains)
-            rotors._owner = self
+        rotors.prepare_gains(self, self._gains)
         return {
             "stages": CONTROL | ALLOCATE | (BOUND if self._bounded else 0),
             "kind": self.kinds[self.command.shape[1]],
             "command": self.command,
             "full": self._full,
             "tilted": self._tilted,
+            "jointed": rotors.jointed,
             "rounds": rounds_of(len(rotors.names)) if self._bounded else 0,
         }
 
 
 class LeePositionController(LeeController):
-    """Holds or follows a position of the centre of mass and a yaw.
+    """Holds or follows a position of the centre of mass of the vehicle and a yaw.
 
-    A command has 4, 7, 10 or 11 numbers: position in the world [m] and yaw [rad], velocity [m/s], acceleration [m/s^2], rate of the yaw
-    [rad/s].
+    A command has 4, 7, 10 or 11 numbers: position in the world [m] and yaw [rad], velocity [m/s], acceleration [m/s^2] of this
+    centre, rate of the yaw [rad/s].
     """
 
     kinds: ClassVar[dict[int, int]] = {
@@ -202,21 +230,26 @@ class LeePositionController(LeeController):
 class LeeVelocityController(LeeController):
     """Follows a velocity and a rate of the yaw.
 
-    A command has 4 or 7 numbers: velocity of the centre of mass in the world [m/s], rate of the yaw [rad/s], acceleration [m/s^2].
+    A command has 4 or 7 numbers: velocity of the centre of mass of the vehicle in the world [m/s], rate of the yaw [rad/s], acceleration
+    [m/s^2].
     """
 
     kinds: ClassVar[dict[int, int]] = {4: records.VELOCITY, 7: records.VELOCITY}
     meaning = "velocity, rate of the yaw, acceleration"
+    uses: ClassVar[tuple[str, ...]] = (
+        "velocity_gain", "attitude_gain", "max_acceleration", "max_tilt", "fully_actuated",
+    )  # fmt: skip
 
 
 class LeeAccelerationController(LeeController):
     """Follows an acceleration and a rate of the yaw.
 
-    A command has 4 numbers: acceleration of the centre of mass in the world [m/s^2], rate of the yaw [rad/s].
+    A command has 4 numbers: acceleration of the centre of mass of the vehicle in the world [m/s^2], rate of the yaw [rad/s].
     """
 
     kinds: ClassVar[dict[int, int]] = {4: records.ACCELERATION}
     meaning = "acceleration, rate of the yaw"
+    uses: ClassVar[tuple[str, ...]] = ("attitude_gain", "max_tilt", "fully_actuated")
 
 
 class LeeAttitudeController(LeeController):
@@ -228,6 +261,7 @@ class LeeAttitudeController(LeeController):
 
     kinds: ClassVar[dict[int, int]] = {4: records.ANGLES, 5: records.ATTITUDE, 8: records.ATTITUDE}
     meaning = "thrust, quaternion, angular velocity; or thrust, roll, pitch, rate of the yaw"
+    uses: ClassVar[tuple[str, ...]] = ("attitude_gain",)
 
     def _check(self, command, n: int) -> None:
         if n == 4 or self._rotors.model.device.is_cuda:
@@ -250,6 +284,7 @@ class LeeRateController(LeeController):
 
     kinds: ClassVar[dict[int, int]] = {4: records.RATES}
     meaning = "thrust, angular velocity"
+    uses: ClassVar[tuple[str, ...]] = ()
 
 
 def _positive(value, name: str) -> float:

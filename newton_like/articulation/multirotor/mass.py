@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from newton_like.geometry.transforms import quat_inverse, quat_multiply, quat_rotate, quat_to_matrix
+from newton_like.kinematics import eval_fk
 
 
 class Masses(NamedTuple):
@@ -38,7 +39,11 @@ class MassReader:
     def __init__(self, model, bodies: np.ndarray):
         self.model, self.bodies = model, np.asarray(bodies)
         self._seen = None
-        poses = model.state().body_q.numpy().astype(float)[self.bodies]
+        state = model.state()
+        if self.bodies.shape[1] > 1:
+            # poses that a builder was given need not be those of its joints
+            eval_fk(model, state.joint_q, state.joint_qd, state)
+        poses = state.body_q.numpy().astype(float)[self.bodies]
         root = poses[:, :1]
         turned = quat_inverse(root[..., 3:])
         places = quat_rotate(turned, poses[..., :3] - root[..., :3])

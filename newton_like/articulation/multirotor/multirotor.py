@@ -106,10 +106,10 @@ class Multirotor(Articulation):
             wrench: force [N] and torque about the centre of mass of the vehicle [N m], in axes of the root, ``[chosen instances, 6]``.
             env_ids: chosen instances; None: all.
             allocation: ``"pseudo_inverse"``, or ``"bounded"``: least squares with the limits of the thrusts.
-            weights: of the errors of the six components in bounded allocation, relative to what the thrusters can do.
+            weights: of the errors of the six components in bounded allocation, relative to what the thrusters can do; positive.
 
         Raises:
-            ValueError: the allocation is singular, another shape, or another `allocation`.
+            ValueError: the allocation is singular, another shape, another `allocation`, or weights that are not six positive numbers.
         """
         if allocation not in ("pseudo_inverse", "bounded"):
             raise ValueError(f"allocation {allocation!r} must be 'pseudo_inverse' or 'bounded'")

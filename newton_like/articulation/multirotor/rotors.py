@@ -9,6 +9,7 @@ from newton_like.articulation.chosen import Chosen, choose, write
 from newton_like.articulation.multirotor.allocation import (
     bounded_system,
     check_allocation,
+    checked_weights,
     pseudo_inverse,
     rotor_columns,
 )
@@ -40,7 +41,7 @@ NEVER = 1.0e30
 PARAMETERS = {
     "thrust_constant": ("CONSTANT", 0.0), "thrust_min": ("LEAST", None), "thrust_max": ("MOST", None),
     "time_constant_up": (None, 0.0), "time_constant_down": (None, 0.0), "max_thrust_rate": (None, 0.0),
-    "torque_to_thrust_ratio": (None, None), "efficiency": ("EFFICIENCY", None), "rotor_drag": ("HUB_DRAG", 0.0),
+    "torque_to_thrust_ratio": (None, None), "efficiency": ("EFFICIENCY", 0.0), "rotor_drag": ("HUB_DRAG", 0.0),
     "radius": ("RADIUS", 0.0),
 }  # fmt: skip
 """Parameters of thrusters: the name in the kernels' records, and the least value."""
@@ -64,6 +65,7 @@ class Rotors:
         groups: indices of the thrusters of each group.
         flight: the :class:`newton_like.articulation.multirotor.flight.Flight`.
         spins: 1 or -1 for each thruster.
+        jointed: whether vehicles have several moving bodies.
         default_speeds: initial speeds [rev/s], ``[count, n]``, a Warp array.
 
     Raises:
@@ -73,6 +75,7 @@ class Rotors:
     def __init__(self, model, bodies: np.ndarray, body_names: list[str], cfg: MultirotorCfg, evaluator: str = "auto"):
         self.model, self.cfg, self.count = model, cfg, len(bodies)
         self._bodies, self._body_names = np.asarray(bodies), list(body_names)
+        self.jointed = self._bodies.shape[1] > 1
         self._find_thrusters()
         known = sorted({0, *self._slot})
         self._known = np.asarray(known)
@@ -96,7 +99,7 @@ class Rotors:
 
     def _find_thrusters(self) -> None:
         """Names, bodies and poses of the thrusters."""
-        frames = self._frames()
+        frames, doubles = self._frames()
         there = [*self._body_names, *(name for name in frames if name not in self._body_names)]
         self.names, self.groups, self._slot, self._pose, self._cfg_of = [], {}, [], [], []
         if not isinstance(self.cfg.actuators, dict) or not self.cfg.actuators:
@@ -114,6 +117,10 @@ class Rotors:
                         f"thruster '{name}' is in two groups, '{owner[name]}' and '{group}'; make the patterns of one of them narrower"
                     )
                 owner[name] = group
+                if name in doubles and name not in self._body_names:
+                    raise ValueError(
+                        f"thruster '{name}' is ambiguous: the vehicle has the frames {', '.join(map(repr, doubles[name]))}; rename one"
+                    )
                 slot, pose = frames.get(name, (None, None))
                 if name in self._body_names:
                     slot, pose = self._body_names.index(name), np.array([0, 0, 0, 0, 0, 0, 1.0])
@@ -123,11 +130,16 @@ class Rotors:
             self.groups[group] = list(range(len(self.names), len(self.names) + len(found)))
             self.names += found
 
-    def _frames(self) -> dict[str, tuple[int, np.ndarray]]:
-        """Frames that were merged into bodies of the first instance: the place of the body, and the pose."""
+    def _frames(self) -> tuple[dict[str, tuple[int, np.ndarray]], dict[str, list[str]]]:
+        """Frames that were merged into bodies of the first instance, by the last part of their labels: the place of the body, and the
+        pose; and the labels of frames that share this part."""
         table, mine = self.model.frames, {int(b): i for i, b in enumerate(self._bodies[0])}
         chosen = np.flatnonzero(np.isin(table.body, list(mine)))
-        return {last_part(table.label[i]): (mine[int(table.body[i])], table.transform[i]) for i in chosen}
+        labels: dict[str, list[str]] = {}
+        for i in chosen:
+            labels.setdefault(last_part(table.label[i]), []).append(table.label[i])
+        found = {last_part(table.label[i]): (mine[int(table.body[i])], table.transform[i]) for i in chosen}
+        return found, {name: several for name, several in labels.items() if len(several) > 1}
 
     def _given_matrix(self) -> np.ndarray | None:
         if self.cfg.allocation_matrix is None:
@@ -158,10 +170,7 @@ class Rotors:
                 if parameter in ("thrust_min", "thrust_max"):
                     value = _range(own.thrust_range, group)[parameter == "thrust_max"]
                 else:
-                    value = by_name(getattr(own, parameter), names, "thruster", None, f"{parameter} of '{group}'")
-                    if np.isnan(value).any():
-                        missing = names[int(np.flatnonzero(np.isnan(value))[0])]
-                        raise ValueError(f"{parameter} of '{group}' has no number for the thruster '{missing}'")
+                    value = self._of_all(getattr(own, parameter), f"{parameter} of '{group}'", names)
                 numbers[0, indices] = value
             self._check(parameter, numbers)
             self._values[parameter] = numbers
@@ -170,7 +179,7 @@ class Rotors:
             raise ValueError(
                 f"rotor_directions has {len(directions)} entries; there are {n} thrusters: {', '.join(self.names)}"
             )
-        self.spins = by_name(directions, self.names, "thruster", 1.0, "rotor_directions")
+        self.spins = self._of_all(directions, "rotor_directions")
         if not np.isin(self.spins, (-1.0, 1.0)).all():
             raise ValueError(f"rotor_directions {self.spins.tolist()} must be 1 (counter-clockwise) or -1 (clockwise)")
         axis = np.asarray(cfg.thruster_force_direction, dtype=float)
@@ -180,7 +189,7 @@ class Rotors:
             )
         poses = np.array(self._pose)
         self._hubs, self._axes = poses[:, :3], quat_rotate(poses[:, 3:], axis / np.linalg.norm(axis))
-        speeds = by_name(cfg.rps, self.names, "thruster", 100.0, "rps")
+        speeds = self._of_all(cfg.rps, "rps")
         self.default_speeds = wp.array(
             np.tile(speeds, (self.count, 1)), dtype=self.model.dtype, device=self.model.device
         )
@@ -194,12 +203,27 @@ class Rotors:
         for parameter in PARAMETERS:
             self._put(parameter)
 
+    def _of_all(self, values, what: str, names: list[str] | None = None) -> np.ndarray:
+        """One number for each thruster; see :func:`newton_like.articulation.names.by_name`. Raises ValueError: patterns leave one out."""
+        names = self.names if names is None else names
+        numbers = by_name(values, names, "thruster", None, what)
+        if np.isnan(numbers).any():
+            missing = names[int(np.flatnonzero(np.isnan(numbers))[0])]
+            raise ValueError(f"{what} has no number for the thruster '{missing}'")
+        return numbers
+
     def _check(self, parameter: str, values: np.ndarray) -> None:
         least = PARAMETERS[parameter][1]
-        if (least is not None and (values < least).any()) or (parameter == "thrust_constant" and (values <= 0.0).any()):
-            i = int(np.argwhere(values <= 0.0)[0, 1])
-            word = "positive" if parameter == "thrust_constant" else "0 or more"
-            raise ValueError(f"{parameter} {values.min():g} of thruster '{self.names[i]}' must be {word}")
+        if least is None:
+            return
+        wrong, word = values < least, f"{least:g} or more"
+        if parameter == "thrust_constant":
+            wrong, word = values <= 0.0, "positive"
+        if parameter == "efficiency":
+            wrong, word = wrong | (values > 1.0), "from 0 to 1"
+        if wrong.any():
+            world, i = np.argwhere(wrong)[0]
+            raise ValueError(f"{parameter} {values[world, i]:g} of thruster '{self.names[i]}' must be {word}")
 
     def _put_vehicle(self, at: int, values: np.ndarray, instances=None) -> None:
         self.flight.parameters.put(np.arange(at, at + values.shape[-1]), values, instances)
@@ -285,6 +309,7 @@ class Rotors:
             self.masses = found
             self._put_vehicle(records.MASS, found.total[:, None])
             self._put_vehicle(records.CENTRE, found.centre)
+            self._put_vehicle(records.OFFSET, found.centre - found.centres[:, 0])
             i = found.moments
             six = [i[:, 0, 0], i[:, 1, 1], i[:, 2, 2], i[:, 0, 1], i[:, 0, 2], i[:, 1, 2]]
             self._put_vehicle(records.MOMENTS, np.stack(six, axis=1))
@@ -344,7 +369,7 @@ class Rotors:
 
     def prepare_bounds(self, weights) -> None:
         """Hands the normal equations of bounded allocation to the kernels."""
-        weights = tuple(float(w) for w in weights)
+        weights = tuple(weights)
         if self._bounds == weights:
             return
         normal, right = bounded_system(self._whole, self._inverse, weights, BOUNDED_DAMPING)
@@ -352,6 +377,19 @@ class Rotors:
         at = self._first_inverse + 6 * len(self.names)
         self.flight.parameters.put(np.arange(at, at + both.shape[1]), both)
         self._bounds = weights
+
+    def prepare_gains(self, controller, gains: np.ndarray) -> None:
+        """Hands the gains and limits of a controller to the kernels, unless the last ones are of the same controller.
+
+        Args:
+            controller: the :class:`newton_like.articulation.multirotor.lee.LeeController`. Its gains do not change later.
+            gains: ``[1 or count, 16]``, in the order of the kernels' records from ``GAIN_POSITION`` on.
+        """
+        if self._owner is controller:
+            return
+        at = records.GAIN_POSITION
+        self.flight.parameters.put(np.arange(at, at + gains.shape[1]), gains)
+        self._owner = controller
 
     @property
     def _first_inverse(self) -> int:
@@ -399,6 +437,8 @@ class Rotors:
 
     def allocate(self, wrench, env_ids=None, bounded: bool = False, weights=(1.0,) * 6, full: bool = False) -> None:
         """Sets the targets of all worlds from wrenches; see ``Multirotor.set_wrench_target``."""
+        if bounded:
+            weights = checked_weights(weights)
         self.prepare_allocation(full, "set_wrench_target")
         rows = choose(env_ids, self.count, self.model.device, "env_ids", self._every)
         items = Chosen(None, 6, self.model.device)

@@ -8,6 +8,7 @@ from newton_like.articulation.multirotor import LeePositionController, ThrusterC
 from newton_like.articulation.multirotor.allocation import bounded_system, pseudo_inverse
 from newton_like.articulation.multirotor.rotors import BOUNDED_DAMPING
 from newton_like.geometry.transforms import quat_rotate, quat_to_matrix
+from newton_like.model.builder.builder import ModelBuilder
 from tests.support.multirotors import NO_LAG, flock, frame_vehicle, in_worlds, place
 
 
@@ -159,3 +160,17 @@ def test_singular_allocations_are_refused_by_name(rng):
         drone.set_wrench_target(np.zeros(6))
     with pytest.raises(ValueError, match="singular: a full wrench needs every force along x, force along y on its own"):
         LeePositionController(flock("crazyflie", 1), fully_actuated=True)
+
+
+def test_the_centre_of_mass_follows_from_joints_and_not_from_poses_of_the_builder(rng):
+    """A second body whose place is given by its joint alone."""
+    one, vehicle = frame_vehicle(rng)
+    place_of_joint, com = rng.normal(size=3), rng.normal(size=3)
+    free = ModelBuilder()
+    root = free.add_link(mass=1.0, inertia=np.eye(3), label="root")
+    arm = free.add_link(mass=0.5, com=com, inertia=np.eye(3), label="arm")
+    joints = [free.add_joint_free(root), free.add_joint_fixed(root, arm, parent_xform=(*place_of_joint, 0, 0, 0, 1))]
+    free.add_articulation(joints, label="craft")
+    free.frames.extend([f"rotor_{i}" for i in range(4)], [root] * 4, one.frames.transform)
+    drone = in_worlds(free, vehicle, 2, 0.004)
+    assert np.allclose(drone.rotors.masses.centre, (place_of_joint + com) / 3.0, atol=1e-6)

@@ -6,6 +6,7 @@ import pytest
 from newton_like.articulation.multirotor import (
     BodyDrag,
     GroundEffect,
+    LeeRateController,
     Multirotor,
     MultirotorCfg,
     ThrusterCfg,
@@ -38,11 +39,19 @@ BAD_SETTINGS = [
     ({"thrust_constant": {"rotor_[012]": 1.0}}, "thrust_constant of 'rotors' has no number for the thruster 'rotor_3'"),
     ({"time_constant_up": {"rotor_.*": 0.1, "rotor_2": -1.0}}, "'rotor_2' matches two patterns"),
     ({"time_constant_down": -0.1}, "time_constant_down -0.1 of thruster 'rotor_0' must be 0 or more"),
+    (
+        {"time_constant_down": {"rotor_[01]": 0.0, "rotor_2": -0.1, "rotor_3": -0.2}},
+        "time_constant_down -0.1 of thruster 'rotor_2' must be 0 or more",
+    ),
+    ({"efficiency": -1.0}, "efficiency -1 of thruster 'rotor_0' must be from 0 to 1"),
+    ({"efficiency": {"rotor_[013]": 0.0, "rotor_2": 5.0}}, "efficiency 5 of thruster 'rotor_2' must be from 0 to 1"),
     ({"max_thrust_rate": float("nan")}, "max_thrust_rate of 'rotors' is NaN"),
     ({"state": "rpm"}, r"group 'rotors': state 'rpm' must be one of \('speed', 'thrust'\)"),
     ({"integration": "rk45"}, "group 'rotors': integration 'rk45' must be one of"),
     ({"rotor_directions": (1, -1, 1)}, "rotor_directions has 3 entries; there are 4 thrusters: rotor_0"),
     ({"rotor_directions": (1, -1, 1, 0)}, r"rotor_directions .* must be 1 \(counter-clockwise\) or -1"),
+    ({"rotor_directions": {"rotor_[02]": -1}}, "rotor_directions has no number for the thruster 'rotor_1'"),
+    ({"rps": {"rotor_[012]": 90.0}}, "rps has no number for the thruster 'rotor_3'"),
     ({"thruster_force_direction": (0, 0, 0)}, "thruster_force_direction .* must be a direction"),
     ({"allocation_matrix": np.zeros((4, 4))}, r"allocation_matrix has shape \(4, 4\); it must be \(6, 4\).*rotor_0"),
     ({"allocation_matrix": np.full((6, 4), np.inf)}, "allocation_matrix contains numbers that are not finite"),
@@ -66,6 +75,20 @@ def test_groups_that_overlap_are_refused():
 
     with pytest.raises(ValueError, match="thruster 'rotor_2' is in two groups, 'rotors' and 'more'"):
         flock("iris", 1, cfg=overlap)
+
+
+def test_frames_of_one_name_are_refused_as_thrusters():
+    def double(one):
+        one.frames.extend(["left/rotor_2", "left/camera", "right/camera"], [0] * 3, [(0, 0, 0, 0, 0, 0, 1.0)] * 3)
+
+    with pytest.raises(
+        ValueError, match=r"thruster 'rotor_2' is ambiguous: the vehicle has the frames .*'left/rotor_2'"
+    ):
+        flock("iris", 2, edit=double)
+    # frames that are no thrusters may share a name
+    names = ["rotor_0", "rotor_1", "rotor_3"]
+    drone = flock("iris", 2, edit=double, cfg=with_cfg(thruster_names_expr=names, rotor_directions=None))
+    assert drone.thruster_names == names
 
 
 def test_settings_of_another_type_are_refused():
@@ -106,6 +129,11 @@ def test_targets_and_parameters_are_refused_by_name():
         drone.set_wrench_target(np.zeros((3, 5)))
     with pytest.raises(ValueError, match="allocation 'best' must be 'pseudo_inverse' or 'bounded'"):
         drone.set_wrench_target(np.zeros(6), allocation="best")
+    for weights in ((1.0,) * 5, 1.0, (1, 1, 1, 1, 1, 0), (1, 1, 1, 1, 1, -2), (1, 1, 1, 1, 1, np.nan), "heavy"):
+        with pytest.raises(ValueError, match=r"weights .* must be six positive numbers"):
+            drone.set_wrench_target(np.zeros(6), allocation="bounded", weights=weights)
+        with pytest.raises(ValueError, match=r"weights .* must be six positive numbers"):
+            LeeRateController(drone, allocation="bounded", weights=weights)
     with pytest.raises(KeyError, match="thrusters have no parameter 'mass'; they have thrust_constant"):
         drone.set_thruster_parameter("mass", 1.0)
     with pytest.raises(ValueError, match="thrust_constant -1 of thruster 'rotor_2' must be positive"):
@@ -114,6 +142,10 @@ def test_targets_and_parameters_are_refused_by_name():
         drone.set_thruster_parameter("thrust_min", 50.0, thruster_ids=[1], env_ids=[2])
     with pytest.raises(ValueError, match=r"efficiency has shape \(2,\); it must be \(3, 4\)"):
         drone.set_thruster_parameter("efficiency", [0.0, 1.0])
+    with pytest.raises(ValueError, match="radius -1 of thruster 'rotor_3' must be 0 or more"):
+        drone.set_thruster_parameter("radius", [0.0, 0.1, 0.0, -1.0])
+    with pytest.raises(ValueError, match=r"efficiency 1.5 of thruster 'rotor_1' must be from 0 to 1"):
+        drone.set_thruster_parameter("efficiency", 1.5, thruster_ids=[1], env_ids=[2])
     with pytest.raises(ValueError, match="efficiency contains NaN"):
         drone.set_thruster_parameter("efficiency", np.nan)
     # nothing of this was stored

@@ -14,8 +14,12 @@ from newton_like.articulation.multirotor import (
     LeeRateController,
     LeeVelocityController,
     Multirotor,
+    MultirotorCfg,
+    ThrusterCfg,
 )
 from newton_like.geometry.transforms import quat_to_matrix
+from newton_like.kinematics import eval_fk
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.types import ModelFlags
 from tests.support.multirotors import flock, fly, frame_vehicle, in_worlds, place
 
@@ -77,7 +81,8 @@ def test_the_wrench_is_that_of_the_paper(rng, kind):
     place(drone, rng)
     maker, size = KINDS[kind]
     gains = {name: rng.uniform(0.5, 5.0, (24, 3)) for name in ("position_gain", "velocity_gain", "attitude_gain", "rate_gain")}  # fmt: skip
-    controller = maker(drone, max_yaw_error=None, **gains)
+    options = {**gains, "max_yaw_error": None}
+    controller = maker(drone, **{name: options[name] for name in options if name in (*maker.uses, "rate_gain")})
     command = rng.normal(size=(24, size))
     if kind == "attitude":
         command[:, 1:5] /= np.linalg.norm(command[:, 1:5], axis=1)[:, None]
@@ -213,28 +218,37 @@ def test_a_trajectory_with_its_velocity_and_acceleration_is_followed(rng):
     assert np.abs(poses(drone)[0] - command(0.002 * 3000)[:, :3]).max() < 0.05
 
 
-def test_the_tilt_and_the_acceleration_stay_within_their_limits(rng):
+@pytest.mark.parametrize("kind", ["position", "velocity"])
+def test_the_tilt_and_the_acceleration_of_errors_stay_within_their_limits(rng, kind):
+    """The commanded acceleration is added in full, though it is larger than the limit."""
     drone = craft(rng)
     place(drone, rng, spread=50.0, speed=5.0)
-    limit = 0.4
+    limit, position = 0.4, kind == "position"
+    feed = 5.0 * rng.normal(size=(24, 3))
+    command = np.zeros((24, 10 if position else 7))
+    command[:, -3:] = feed
     wrench = {}
     for tilt in (limit, None):
-        controller = LeePositionController(
-            drone, max_acceleration=3.0, max_tilt=tilt, attitude_gain=1.0, rate_gain=0.0, max_yaw_error=None
-        )
-        wrench[tilt] = controller.compute(np.zeros(4)).numpy().copy()
+        options = {"max_acceleration": 3.0, "max_tilt": tilt, "attitude_gain": 1.0, "rate_gain": 0.0}
+        if position:
+            controller = LeePositionController(drone, max_yaw_error=None, **options)
+        else:
+            controller = LeeVelocityController(drone, **options)
+        wrench[tilt] = controller.compute(command).numpy().copy()
     mass, centre = drone.rotors.masses.total[0], drone.rotors.masses.centre[0]
     moments = drone.rotors.masses.moments[0]
     for i, (x, r, v, w) in enumerate(zip(*poses(drone), strict=True)):
-        a = -4.0 * (x + r @ centre) - 3.0 * v
+        a = -3.0 * v - (4.0 * (x + r @ centre) if position else 0.0)
         a *= min(1.0, 3.0 / np.linalg.norm(a))
-        f = mass * (a - GRAVITY)
+        f = mass * (feed[i] + a - GRAVITY)
+        heading = np.array([1.0, 0.0, 0.0] if position else [r[0, 0], r[1, 0], 0.0])
         for tilt in (limit, None):
             g = f.copy()
             if tilt:
+                g[2] = max(g[2], 0.5 * mass)
                 g[:2] *= min(1.0, np.tan(tilt) * g[2] / np.linalg.norm(g[:2]))
                 assert np.arccos(g[2] / np.linalg.norm(g)) < tilt + 1e-6
-            torque = tracking(r, w, moments, looking(g, np.array([1.0, 0.0, 0.0])), np.zeros(3), (1.0, 0.0))
+            torque = tracking(r, w, moments, looking(g, heading), np.zeros(3), (1.0, 0.0))
             expected = np.concatenate([[0.0, 0.0, g @ r[:, 2]], torque])
             assert np.allclose(wrench[tilt][i], expected, atol=3e-4 * max(1.0, np.abs(expected).max()))
 
@@ -249,6 +263,43 @@ def test_the_yaw_turns_to_its_goal_no_farther_than_the_largest_error(rng):
     command[:, 3] = yaw
     expected = np.sin(np.clip(yaw, -0.7, 0.7))[:, None] * drone.rotors.masses.moments[0][:, 2]
     assert np.allclose(controller.compute(command).numpy()[:, 3:], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["position", "velocity"])
+def test_vehicles_of_several_bodies_are_controlled_at_their_common_centre_of_mass(rng, kind):
+    """The force is that of the law for the mean velocity of all mass, while joints are at rest in the initial configuration."""
+    one = ModelBuilder()
+    root, arm = (
+        one.add_link(mass=mass, com=0.2 * rng.normal(size=3), inertia=0.05 * np.eye(3), label=label)
+        for label, mass in (("root", 1.0), ("arm", 0.6))
+    )
+    free, middle = one.add_joint_free(root), (*rng.normal(size=3), 0.0, 0.0, 0.0, 1.0)
+    hinge = one.add_joint_revolute(root, arm, axis=(0, 0, 1), parent_xform=middle)
+    one.add_articulation([free, hinge], label="craft")
+    quats = Rotation.random(6, random_state=int(rng.integers(2**31))).as_quat()
+    one.frames.extend([f"rotor_{i}" for i in range(6)], [root] * 6, np.concatenate([rng.normal(size=(6, 3)), quats], axis=1))  # fmt: skip
+    group = ThrusterCfg("rotor_.*", (-100.0, 100.0), 1.0e-3)
+    drone = in_worlds(one, MultirotorCfg({"rotors": group}), 8, 0.004)
+    place(drone, rng)
+    state = drone.sim.state
+    state.joint_qd.numpy().reshape(8, -1)[:, 6:] = 0.0
+    eval_fk(drone.model, state.joint_q, state.joint_qd, state)
+    q, qd = (a.numpy().astype(float).reshape(8, 2, -1) for a in (state.body_q, state.body_qd))
+    share = np.array([1.0, 0.6])[:, None] / 1.6
+    coms = drone.model.body_com.numpy().astype(float).reshape(8, 2, 3)
+    r = quat_to_matrix(q[..., 3:])
+    x = (share * (q[..., :3] + np.einsum("nbij,nbj->nbi", r, coms))).sum(axis=1)
+    v = (share * qd[..., :3]).sum(axis=1)
+    command = rng.normal(size=(8, 7))
+    if kind == "position":
+        controller = LeePositionController(drone, fully_actuated=True)
+        a = -4.0 * (x - command[:, :3]) - 3.0 * (v - command[:, 4:])
+    else:
+        controller = LeeVelocityController(drone, fully_actuated=True)
+        a = command[:, 4:] - 3.0 * (v - command[:, :3])
+    force = np.einsum("nji,nj->ni", r[:, 0], 1.6 * (a - GRAVITY))
+    assert np.abs(v - qd[:, 0, :3]).max() > 0.01
+    assert np.allclose(controller.compute(command).numpy()[:, :3], force, atol=2e-4 * np.abs(force).max())
 
 
 def test_worlds_of_a_block_do_not_change_each_other(rng):
@@ -348,6 +399,31 @@ def test_bad_commands_and_gains_are_refused_by_name(rng):
         controller.set_command(np.zeros(4), env_ids=[3])
 
 
+@pytest.mark.parametrize("maker", dict.fromkeys(maker for maker, _ in KINDS.values()))
+def test_arguments_without_effect_are_refused_by_name(maker):
+    """All other arguments change the wrench."""
+    drone = flock("hexarotor", 3)
+    place(drone, np.random.default_rng(5), spread=3.0, speed=3.0)
+    size = next(n for m, n in KINDS.values() if m is maker)
+    command = np.random.default_rng(6).normal(size=(3, size))
+    if size == 8:
+        command[:, 1:5] /= np.linalg.norm(command[:, 1:5], axis=1)[:, None]
+    plain = maker(drone).compute(command).numpy().copy()
+    values = {"max_acceleration": 0.1, "max_tilt": 0.01, "max_yaw_error": 0.01, "fully_actuated": True}
+    for name in ("position_gain", "velocity_gain", "attitude_gain", "rate_gain", *values):
+        options = {name: values.get(name, 0.5)}
+        if name in (*maker.uses, "rate_gain"):
+            assert not np.allclose(maker(drone, **options).compute(command).numpy(), plain), name
+        else:
+            with pytest.raises(TypeError, match=f"{maker.__name__} does not use {name}; leave it out"):
+                maker(drone, **options)
+
+
+def test_the_largest_tilt_needs_a_thrust_along_one_axis():
+    with pytest.raises(ValueError, match="LeePositionController: max_tilt has no effect with fully_actuated=True"):
+        LeePositionController(flock("hexarotor", 1), max_tilt=0.5, fully_actuated=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("vehicle", ["iris", "hexarotor"])
 def test_specialised_code_gives_the_bits_of_the_general_kernel(rng, vehicle):
@@ -366,7 +442,8 @@ def test_specialised_code_gives_the_bits_of_the_general_kernel(rng, vehicle):
         drone.set_wind(own.normal(size=(21, 3)))
         found = []
         for maker, size in ((LeePositionController, 4), (LeeVelocityController, 4), (LeeRateController, 4)):
-            drone.controller = maker(drone, max_tilt=0.7, max_acceleration=5.0)
+            options = {"max_tilt": 0.7, "max_acceleration": 5.0}
+            drone.controller = maker(drone, **(options if maker is not LeeRateController else {}))
             drone.controller.set_command(own.normal(size=(21, size)))
             fly(drone, 5)
             drone.set_thruster_parameter("thrust_constant", own.uniform(3e-4, 4e-4, (2, 1)), env_ids=[3, 8])

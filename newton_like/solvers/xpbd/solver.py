@@ -253,6 +253,9 @@ class SolverXPBD(SolverBase):
             return self._lists
         model, chunks = self.model, len(self._slots.chunks)
         vec3 = warp_types(model.dtype).vec3
+        # the impulses of the last step are those of a list of another capacity; banks hold them even if that one was larger
+        old = None if self._lists is None else self._lists["banks"][1 - self._lists["now"]]
+        places = room if old is None else max(room, old["shape0"].size)
 
         def whole(n, dtype=wp.int32):
             return wp.zeros(max(n, 1), dtype=dtype, device=model.device)
@@ -264,25 +267,23 @@ class SolverXPBD(SolverBase):
             body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             chosen=whole(room), ordered=whole(room), colour=whole(room),
             colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
-            taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(room), kept_head=whole(len(self._slots.body)),
+            taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(places), kept_head=whole(len(self._slots.body)),
         )  # fmt: skip
         if not self.enable_restitution:
             fixed["restitution"] = wp.zeros_like(model.shape_material_restitution)
         banks = [
             dict(
                 start=whole(chunks + 1),
-                shape0=whole(room),
-                shape1=whole(room),
-                point=whole(room, vec3),
-                force=whole(room, vec3),
+                shape0=whole(places),
+                shape1=whole(places),
+                point=whole(places, vec3),
+                force=whole(places, vec3),
             )
             for _ in range(2)
         ]
-        if self._lists is not None:
-            # the impulses of the last step are those of a list of another capacity
-            old = self._lists["banks"][1 - self._lists["now"]]
+        if old is not None:
             for name, array in old.items():
-                wp.copy(banks[1][name], array, count=min(array.size, banks[1][name].size))
+                wp.copy(banks[1][name], array, count=array.size)
         numbers = whole(CONTACT_NUMBERS * (room + chunks * self.width), model.dtype)
         self._lists = dict(room=room, fixed=fixed, banks=banks, now=0, a=whole(room), b=whole(room), numbers=numbers)
         self._recorded.clear()
@@ -323,7 +324,7 @@ class SolverXPBD(SolverBase):
             kept[n] for n in ("start", "shape0", "shape1", "force")
         )
         forget = order_kernels(self.model.dtype)[2]
-        wp.launch(forget, dim=self._lists["room"], inputs=[N, mask], device=self.device)
+        wp.launch(forget, dim=kept["force"].size, inputs=[N, mask], device=self.device)
 
     # ------------------------------------------------------------------------------------------------ step
 

@@ -412,6 +412,17 @@ class SolverXPBD(SolverBase):
                 inputs = [self._turning, flat(angles, model.dtype), flat(state_out.joint_q, model.dtype)]
                 wp.launch(turn_kernel(model.dtype), dim=self._turning.size, inputs=inputs, device=model.device)
 
+    def update_contacts(self, contacts, state=None) -> None:
+        """Not supported: contact forces of this solver are not written into lists.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(
+            "SolverXPBD.update_contacts: this solver does not report contact forces; use SolverFeatherstone for them, or call"
+            " model.collide(state, contacts) for places and normals of contacts"
+        )
+
     def _contacts(self, state, contacts):
         """The list of contacts of this step; None: there are none."""
         model = self.model

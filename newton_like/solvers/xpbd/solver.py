@@ -267,7 +267,8 @@ class SolverXPBD(SolverBase):
             body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             chosen=whole(room), ordered=whole(room), colour=whole(room),
             colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
-            taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(places), kept_head=whole(len(self._slots.body)),
+            taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(places), kept_takers=whole(places),
+            kept_head=whole(len(self._slots.body)),
         )  # fmt: skip
         if not self.enable_restitution:
             fixed["restitution"] = wp.zeros_like(model.shape_material_restitution)

@@ -123,6 +123,25 @@ def test_kept_impulses_outlast_a_smaller_list(count, rng):
     assert np.array_equal(*found)
 
 
+def test_new_contacts_share_the_impulse_of_an_old_one(rng):
+    """A box that rests on one contact below its centre stays at rest on its four corners."""
+    model = boxes([(0, 0, 0.1)]).finalize("cpu")
+    state, solver, corners = started(model), xpbd(model, iterations=1, substeps=1), model.contacts()
+    model.collide(state, corners)
+    assert corners.rigid_contact_count.numpy()[0] == 4
+    centre = model.contacts()
+    for name in ("shape0", "shape1", "point0", "point1", "normal", "margin0", "margin1"):
+        numbers = getattr(corners, f"rigid_contact_{name}").numpy().copy()
+        numbers[0] = numbers[:4].mean(axis=0)
+        getattr(centre, f"rigid_contact_{name}").assign(numbers)
+    centre.rigid_contact_count.fill_(1)
+    for _ in range(120):
+        solver.step(state, state, contacts=centre)
+    solver.step(state, state, contacts=corners)
+    # one pass does not converge: four times the impulse of the weight, 1/24 m/s, would move the box
+    assert abs(state.body_qd.numpy()).max() < 1e-3
+
+
 def test_overlaps_are_pushed_out_slowly(rng):
     """A box that starts 2 cm deep comes out without a jump."""
     model = boxes([(0, 0, 0.08)]).finalize("cpu")

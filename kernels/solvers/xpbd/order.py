@@ -1,10 +1,8 @@
 """Which contacts of a list can be solved side by side, and which of them were there in the step before.
 
 Contacts get colours: two contacts of one colour share no body that moves, so that their impulses can be updated at once. Every contact
-takes
-the first colour that is free at both of its bodies, in the order of the list; the colours of a world do not depend on other worlds. The
-last
-colour holds those contacts for which none was free, and these are updated one by one.
+takes the first colour that is free at both of its bodies, in the order of the list; the colours of a world do not depend on other worlds.
+The last colour holds those contacts for which none was free, and these are updated one by one.
 """
 
 from functools import cache
@@ -138,8 +136,7 @@ def order_kernels(real):
     @wp.func
     def colour_contacts(N: wp.ref[Listed], c: int, first_slot: int, slots: int):
         """Orders the contacts of chunk c by colours. The contacts of colour i begin at colour_start[c, i], counted from the first one of
-        the
-        chunk."""
+        the chunk."""
         start = N.start[c]
         end = N.start[c + 1]
         for i in range(slots):

@@ -88,25 +88,25 @@ class SolverXPBD(SolverBase):
     :func:`newton_like.eval_ik`, with angles that count turns; those of loop joints keep their values.
 
     All joint types are supported, in trees and in loops, between any two bodies of a world: anchors, limits of position and velocity,
-    drives
-    (implicit, with effort limits), springs, damping, dry friction, armature and ``joint_f``. Internal impulses keep linear and angular
-    momentum up to rounding and up to the gaps of joints. A kinematic body keeps the velocity ``body_qd`` of ``state_in``, and its pose is
-    integrated from it.
+    drives (implicit, with effort limits), springs, damping, dry friction, armature and ``joint_f``. Internal impulses keep linear and
+    angular momentum up to rounding and up to the gaps of joints. A kinematic body keeps the velocity ``body_qd`` of ``state_in``, and its
+    pose is integrated from it.
 
     The results of a world are bitwise identical in every run, for any number of worlds, any index of the world and any number of threads.
 
     Args:
         model: the model.
         iterations: passes over all joints and contacts in a sub-step.
-        substeps: sub-steps of a step. Errors of passive motion shrink with the square of ``dt / substeps``; gaps of joints under load and
-        the
-            softness of contacts shrink likewise.
+        substeps: sub-steps of a step. Errors of passive motion shrink with the square of ``dt / substeps``; gaps of joints under load
+            and the softness of contacts shrink likewise.
         restitution_speed: impacts below this speed have no restitution [m/s].
         max_depenetration_speed: largest speed at which overlapping shapes are separated, and at which joints return to their limits
             [m/s or rad/s].
         angular_damping: decay rate [1/s] of the angular velocities of bodies.
         enable_restitution: whether contacts rebound by the restitution of their materials.
-        update_joints: whether steps write the joint coordinates of ``state_out``.
+        update_joints: whether steps write the joint coordinates of ``state_out``. Drives and limits of position take angles from poses of
+            bodies, at the full turn nearest to ``joint_q`` of ``state_in``: if it is not updated and lags by more than half a turn, the
+            angles jump by a full turn. Loop joints are never updated.
         unsupported_contacts: ``"error"`` or ``"ignore"``: see :meth:`newton_like.Model.collide`, for steps that find contacts.
         width: lanes of a kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.threads.worker_count`.
@@ -115,11 +115,9 @@ class SolverXPBD(SolverBase):
     Raises:
         TypeError: `model` is not a model, an argument is unknown or of another type.
         ValueError: an argument is out of range; or the model has features that this solver does not support: bodies without mass or
-        inertia,
-            bodies without a joint, bodies that belong to all of several worlds, mimic joints, equality constraints, tendons, actuators,
-            torsional and rolling friction, MuJoCo's softness of contacts, axes of a joint that are not perpendicular, and drives and
-            passive
-            forces of joints that leave a body free.
+            inertia, bodies without a joint, bodies that belong to all of several worlds, mimic joints, equality constraints, tendons,
+            actuators, torsional and rolling friction, MuJoCo's softness of contacts, axes of a joint that are not perpendicular, and drives
+            and passive forces of joints that leave a body free.
     """
 
     supports = frozenset({"kinematic bodies", "loop joints", "disabled joints"})

@@ -141,8 +141,7 @@ def _colours(pairs: np.ndarray) -> np.ndarray:
     """One more than the largest colour of earlier pairs with one of the bodies; bodies -1 do not count.
 
     Passing through the colours in turn is then the same as passing through the pairs in turn: impulses travel from the roots of trees to
-    their
-    leaves in one pass.
+    their leaves in one pass.
     """
     last: dict[int, int] = {}
     out = np.zeros(len(pairs), dtype=int)

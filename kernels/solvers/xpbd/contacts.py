@@ -1,16 +1,14 @@
 """Contacts between bodies in maximal coordinates: a normal row, and friction in its plane.
 
 The rows stand at the pose in the middle of a sub-step and keep their impulses p from one sub-step to the next. While the surfaces are
-apart by
-the gap g, the normal velocity is at least -g / h: they touch after the drift at the earliest. Surfaces that overlap have an implicit spring
-with the natural frequency w and damping ratio z of the material; over a step of length h it is
+apart by the gap g, the normal velocity is at least -g / h: they touch after the drift at the earliest. Surfaces that overlap have an
+implicit spring with the natural frequency w and damping ratio z of the material; over a step of length h it is
 
-    u + b g = -s p / (m k),   b = w / (2 z + h w),   m = h w (2 z + h w) / (1 + h w (2 z + h w)),   s = 1 - m
+    u + b g = -s k p / m,   b = w / (2 z + h w),   m = h w (2 z + h w) / (1 + h w (2 z + h w)),   s = 1 - m
 
 with the inverse mass k of the row (Catto, Soft Constraints, 2011). It pushes no faster than a largest speed. After the drift, a pass over
-the
-contacts that carry an impulse takes away the velocity that closed a gap or pushed surfaces apart, and gives rebounds their velocity (Catto,
-Solver2D, 2024). Friction is bounded by the friction coefficient times the normal impulse of the moment (Coulomb's cone).
+the contacts that carry an impulse takes away the velocity that closed a gap or pushed surfaces apart, and gives rebounds their velocity
+(Catto, Solver2D, 2024). Friction is bounded by the friction coefficient times the normal impulse of the moment (Coulomb's cone).
 """
 
 import types

@@ -1,13 +1,10 @@
 """Joints between bodies in maximal coordinates, as blocks of six rows.
 
 A joint has a frame on its parent and one on its child. Rows of translations lie along the axes of the parent's frame, rows of rotations
-along
-the axes about which the joint turns. A row is *locked* or *free*. Locked rows close the pose after the next drift: with the gap C there,
-the
-velocities change by -C / h (position-based dynamics: Mueller et al. 2020; small sub-steps: Macklin et al. 2019). Free rows are degrees of
-freedom. All impulses of a joint are found together: with the Cholesky factor of J M^-1 JT, locked rows first, the impulses of the locked
-rows
-are eliminated, and what is left is the inertia that a degree of freedom feels between these two bodies. Along it act
+along the axes about which the joint turns. A row is *locked* or *free*. Locked rows close the pose after the next drift: with the gap C
+there, the velocities change by -C / h (position-based dynamics: Mueller et al. 2020; small sub-steps: Macklin et al. 2019). Free rows are
+degrees of freedom. All impulses of a joint are found together: with the Cholesky factor of J M^-1 JT, locked rows first, the impulses of
+the locked rows are eliminated, and what is left is the inertia that a degree of freedom feels between these two bodies. Along it act
 
     drive      within its effort limit, h (ke (q* - q - h u) + kd* u* - kd u + feed-forward)
     passive    h (-stiffness (q + h u - rest) - damping u + force) + armature (before - u)
@@ -163,8 +160,7 @@ def joint_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def locked_gaps(W: m.memory, at: int, kind: int, linear: int, angular: int, gap: Vec3, q: Quat, frame: m.Mat33):
         """right <- the gaps of the locked rows, for the vector `gap` between the anchors and the rotation q of the child's frame against
-        the
-        parent's; `frame`: the axes of translations, in world axes."""
+        the parent's; `frame`: the axes of translations, in world axes."""
         out = at + RIGHT
         for i in range(linear, 3):
             m.put(W, out, 0, m.dot(along_axes(frame, i), gap))

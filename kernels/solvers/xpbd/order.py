@@ -1,10 +1,8 @@
 """Which contacts of a list can be solved side by side, and which of them were there in the step before.
 
 Contacts get colours: two contacts of one colour share no body that moves, so that their impulses can be updated at once. Every contact
-takes
-the first colour that is free at both of its bodies, in the order of the list; the colours of a world do not depend on other worlds. The
-last
-colour holds those contacts for which none was free, and these are updated one by one.
+takes the first colour that is free at both of its bodies, in the order of the list; the colours of a world do not depend on other worlds.
+The last colour holds those contacts for which none was free, and these are updated one by one.
 """
 
 from functools import cache
@@ -53,7 +51,7 @@ def order_struct(real):
         # of chunks: the first contact, and behind the last one the end; the contacts of each chunk in the order of the list
         start: wp.array[int]
         chosen: wp.array[int]
-        # contacts by colour
+        # contacts by colour; `colour` then holds the contact of the step before that is nearest
         ordered: wp.array[int]
         colour_start: wp.array2d[int]
         colour: wp.array[int]
@@ -65,6 +63,7 @@ def order_struct(real):
         kept_point: wp.array[vec3]
         kept_force: wp.array[vec3]
         kept_next: wp.array[int]
+        kept_takers: wp.array[int]
         kept_head: wp.array[int]
         # the same of this step
         now_shape0: wp.array[int]
@@ -137,8 +136,7 @@ def order_kernels(real):
     @wp.func
     def colour_contacts(N: wp.ref[Listed], c: int, first_slot: int, slots: int):
         """Orders the contacts of chunk c by colours. The contacts of colour i begin at colour_start[c, i], counted from the first one of
-        the
-        chunk."""
+        the chunk."""
         start = N.start[c]
         end = N.start[c + 1]
         for i in range(slots):
@@ -183,10 +181,11 @@ def order_kernels(real):
         N.colour_start[c, 0] = 0
 
     @wp.func
-    def kept_force_of(N: wp.ref[Listed], c: int, first_slot: int, i: int, point: vec3) -> vec3:
-        """The force of the contact of the step before that has the shapes of contact i and is nearest to a point of its shape 1."""
+    def nearest_kept(N: wp.ref[Listed], first_slot: int, i: int) -> int:
+        """The contact of the step before that has the shapes of contact i and is nearest to its point of shape 1; -1: none."""
         s0 = N.shape0[i]
         s1 = N.shape1[i]
+        point = N.point1[i]
         body = N.shape_body[s1]
         if body < 0:
             body = N.shape_body[s0]
@@ -201,9 +200,7 @@ def order_kernels(real):
                     best = far
                     found = k
             k = N.kept_next[k]
-        if found >= 0:
-            return N.kept_force[found]
-        return vec3(real(0.0), real(0.0), real(0.0))
+        return found
 
     @wp.func
     def chain_kept(N: wp.ref[Listed], c: int, first_slot: int, slots: int):
@@ -219,6 +216,7 @@ def order_kernels(real):
             at = first_slot + N.body_slot[body]
             N.kept_next[k] = N.kept_head[at]
             N.kept_head[at] = k
+            N.kept_takers[k] = 0
 
     @wp.func
     def tangent_of(n: vec3) -> vec3:
@@ -235,6 +233,12 @@ def order_kernels(real):
     ):  # fmt: skip
         """Stores the numbers of the contacts of chunk c, in the order of colours."""
         chain_kept(N, c, first_slot, slots)
+        # contacts that are nearest to the same old one share its force equally; their colours are no longer needed
+        for k in range(N.start[c], N.start[c + 1]):
+            old = nearest_kept(N, first_slot, N.ordered[k])
+            N.colour[k] = old
+            if old >= 0:
+                N.kept_takers[old] = N.kept_takers[old] + 1
         half = real(0.5)
         for k in range(N.start[c], N.start[c + 1]):
             i = N.ordered[k]
@@ -251,7 +255,10 @@ def order_kernels(real):
             body_b[k] = slot_of(N, b, world)
             p0 = N.point0[i]
             p1 = N.point1[i]
-            force = kept_force_of(N, c, first_slot, i, p1)
+            force = vec3(real(0.0), real(0.0), real(0.0))
+            old = N.colour[k]
+            if old >= 0:
+                force = N.kept_force[old] / real(N.kept_takers[old])
             N.now_shape0[k] = s0
             N.now_shape1[k] = s1
             N.now_point[k] = p1

@@ -1,10 +1,8 @@
 """The step of the solver in maximal coordinates.
 
 A chunk is a group of worlds whose bodies stand together in memory. One CPU worker takes a chunk through all sub-steps, while the chunk is
-in
-its cache; within it, lanes are bodies, joints or contacts of any of its worlds. Joints and contacts are ordered by colours: those of one
-colour
-share no body that moves. All sums are taken in this order, so that the result of a world does not depend on the others.
+in its cache; within it, lanes are bodies, joints or contacts of any of its worlds. Joints and contacts are ordered by colours: those of one
+colour share no body that moves. All sums are taken in this order, so that the result of a world does not depend on the others.
 """
 
 import types

@@ -33,9 +33,8 @@ def _check_bodies(model) -> None:
     i = _first(dynamic & (mass <= 0.0))
     if i is not None:
         raise ValueError(
-            f"body '{model.body_label[i]}' (index {i}) has no mass; {SOLVER} moves each body by its own mass: give it"
-            f" mass, or merge it with"
-            " collapse_fixed_joints"
+            f"body '{model.body_label[i]}' (index {i}) has no mass; {SOLVER} moves each body by its own mass: give it mass, or merge it"
+            " with collapse_fixed_joints"
         )
     if not len(mass):
         return
@@ -49,8 +48,8 @@ def _check_bodies(model) -> None:
     i = _first(model.body_world.numpy() < 0)
     if i is not None and model.world_count > 1:
         raise ValueError(
-            f"body '{model.body_label[i]}' (index {i}) belongs to all worlds, and {SOLVER} moves bodies of single"
-            f" worlds only: add it to a world"
+            f"body '{model.body_label[i]}' (index {i}) belongs to all worlds, and {SOLVER} moves bodies of single worlds only: add it"
+            " to a world"
         )
 
 
@@ -71,9 +70,8 @@ def _check_free_joints(model) -> None:
         if i is not None:
             k = owner[i]
             raise ValueError(
-                f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name.replace('_', ' ')},"
-                f" which {SOLVER} does not"
-                f" apply to such joints; {_ELSE}"
+                f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name.replace('_', ' ')}, which"
+                f" {SOLVER} does not apply to such joints; {_ELSE}"
             )
 
 
@@ -85,9 +83,8 @@ def _check_armature(model) -> None:
     if i is not None:
         k = owner[i]
         raise ValueError(
-            f"joint '{model.joint_label[k]}' (index {k}) turns about three axes and has an armature, which {SOLVER}"
-            f" does not do; {_ELSE}: set"
-            " joint_armature to 0"
+            f"joint '{model.joint_label[k]}' (index {k}) turns about three axes and has an armature, which {SOLVER} does not do;"
+            f" {_ELSE}: set joint_armature to 0"
         )
 
 
@@ -153,9 +150,8 @@ def warn_open_joints(model, body_q, stacklevel: int) -> None:
     i = int(np.argmax(gap))
     if gap[i] > OPEN:
         warnings.warn(
-            f"{SOLVER}.step: the anchors of joint '{model.joint_label[i]}' (index {i}) are {gap[i]:.3g} m apart in"
-            f" body_q of state_in, and the"
-            " step closes them at once; call newton_like.eval_fk after setting joint coordinates",
+            f"{SOLVER}.step: the anchors of joint '{model.joint_label[i]}' (index {i}) are {gap[i]:.3g} m apart in body_q of"
+            " state_in, and the step closes them at once; call newton_like.eval_fk after setting joint coordinates",
             UserWarning,
             stacklevel=stacklevel,
         )
@@ -172,7 +168,6 @@ def check_axes(model, joint: int, axes: np.ndarray) -> None:
     if len(axes) > 1 and abs(axes @ axes.T - np.eye(len(axes))).max() > 1.0e-4:
         kind = JOINT_TYPES[int(model.joint_type.numpy()[joint])].type.name
         raise ValueError(
-            f"joint '{model.joint_label[joint]}' (index {joint}) is a {kind} joint with axes that are not"
-            f" perpendicular to each other, which"
-            f" {SOLVER} does not do; {_ELSE}"
+            f"joint '{model.joint_label[joint]}' (index {joint}) is a {kind} joint with axes that are not perpendicular to"
+            f" each other, which {SOLVER} does not do; {_ELSE}"
         )

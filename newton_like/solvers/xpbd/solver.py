@@ -88,25 +88,25 @@ class SolverXPBD(SolverBase):
     :func:`newton_like.eval_ik`, with angles that count turns; those of loop joints keep their values.
 
     All joint types are supported, in trees and in loops, between any two bodies of a world: anchors, limits of position and velocity,
-    drives
-    (implicit, with effort limits), springs, damping, dry friction, armature and ``joint_f``. Internal impulses keep linear and angular
-    momentum up to rounding and up to the gaps of joints. A kinematic body keeps the velocity ``body_qd`` of ``state_in``, and its pose is
-    integrated from it.
+    drives (implicit, with effort limits), springs, damping, dry friction, armature and ``joint_f``. Internal impulses keep linear and
+    angular momentum up to rounding and up to the gaps of joints. A kinematic body keeps the velocity ``body_qd`` of ``state_in``, and its
+    pose is integrated from it.
 
     The results of a world are bitwise identical in every run, for any number of worlds, any index of the world and any number of threads.
 
     Args:
         model: the model.
         iterations: passes over all joints and contacts in a sub-step.
-        substeps: sub-steps of a step. Errors of passive motion shrink with the square of ``dt / substeps``; gaps of joints under load and
-        the
-            softness of contacts shrink likewise.
+        substeps: sub-steps of a step. Errors of passive motion shrink with the square of ``dt / substeps``; gaps of joints under load
+            and the softness of contacts shrink likewise.
         restitution_speed: impacts below this speed have no restitution [m/s].
         max_depenetration_speed: largest speed at which overlapping shapes are separated, and at which joints return to their limits
             [m/s or rad/s].
         angular_damping: decay rate [1/s] of the angular velocities of bodies.
         enable_restitution: whether contacts rebound by the restitution of their materials.
-        update_joints: whether steps write the joint coordinates of ``state_out``.
+        update_joints: whether steps write the joint coordinates of ``state_out``. Drives and limits of position take angles from poses of
+            bodies, at the full turn nearest to ``joint_q`` of ``state_in``: if it is not updated and lags by more than half a turn, the
+            angles jump by a full turn. Loop joints are never updated.
         unsupported_contacts: ``"error"`` or ``"ignore"``: see :meth:`newton_like.Model.collide`, for steps that find contacts.
         width: lanes of a kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.threads.worker_count`.
@@ -115,11 +115,9 @@ class SolverXPBD(SolverBase):
     Raises:
         TypeError: `model` is not a model, an argument is unknown or of another type.
         ValueError: an argument is out of range; or the model has features that this solver does not support: bodies without mass or
-        inertia,
-            bodies without a joint, bodies that belong to all of several worlds, mimic joints, equality constraints, tendons, actuators,
-            torsional and rolling friction, MuJoCo's softness of contacts, axes of a joint that are not perpendicular, and drives and
-            passive
-            forces of joints that leave a body free.
+            inertia, bodies without a joint, bodies that belong to all of several worlds, mimic joints, equality constraints, tendons,
+            actuators, torsional and rolling friction, MuJoCo's softness of contacts, axes of a joint that are not perpendicular, and drives
+            and passive forces of joints that leave a body free.
     """
 
     supports = frozenset({"kinematic bodies", "loop joints", "disabled joints"})
@@ -253,6 +251,9 @@ class SolverXPBD(SolverBase):
             return self._lists
         model, chunks = self.model, len(self._slots.chunks)
         vec3 = warp_types(model.dtype).vec3
+        # the impulses of the last step are those of a list of another capacity; banks hold them even if that one was larger
+        old = None if self._lists is None else self._lists["banks"][1 - self._lists["now"]]
+        places = room if old is None else max(room, old["shape0"].size)
 
         def whole(n, dtype=wp.int32):
             return wp.zeros(max(n, 1), dtype=dtype, device=model.device)
@@ -264,25 +265,24 @@ class SolverXPBD(SolverBase):
             body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             chosen=whole(room), ordered=whole(room), colour=whole(room),
             colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
-            taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(room), kept_head=whole(len(self._slots.body)),
+            taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(places), kept_takers=whole(places),
+            kept_head=whole(len(self._slots.body)),
         )  # fmt: skip
         if not self.enable_restitution:
             fixed["restitution"] = wp.zeros_like(model.shape_material_restitution)
         banks = [
             dict(
                 start=whole(chunks + 1),
-                shape0=whole(room),
-                shape1=whole(room),
-                point=whole(room, vec3),
-                force=whole(room, vec3),
+                shape0=whole(places),
+                shape1=whole(places),
+                point=whole(places, vec3),
+                force=whole(places, vec3),
             )
             for _ in range(2)
         ]
-        if self._lists is not None:
-            # the impulses of the last step are those of a list of another capacity
-            old = self._lists["banks"][1 - self._lists["now"]]
+        if old is not None:
             for name, array in old.items():
-                wp.copy(banks[1][name], array, count=min(array.size, banks[1][name].size))
+                wp.copy(banks[1][name], array, count=array.size)
         numbers = whole(CONTACT_NUMBERS * (room + chunks * self.width), model.dtype)
         self._lists = dict(room=room, fixed=fixed, banks=banks, now=0, a=whole(room), b=whole(room), numbers=numbers)
         self._recorded.clear()
@@ -323,7 +323,7 @@ class SolverXPBD(SolverBase):
             kept[n] for n in ("start", "shape0", "shape1", "force")
         )
         forget = order_kernels(self.model.dtype)[2]
-        wp.launch(forget, dim=self._lists["room"], inputs=[N, mask], device=self.device)
+        wp.launch(forget, dim=kept["force"].size, inputs=[N, mask], device=self.device)
 
     # ------------------------------------------------------------------------------------------------ step
 
@@ -410,6 +410,17 @@ class SolverXPBD(SolverBase):
             if self._turning.size:
                 inputs = [self._turning, flat(angles, model.dtype), flat(state_out.joint_q, model.dtype)]
                 wp.launch(turn_kernel(model.dtype), dim=self._turning.size, inputs=inputs, device=model.device)
+
+    def update_contacts(self, contacts, state=None) -> None:
+        """Not supported: contact forces of this solver are not written into lists.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(
+            "SolverXPBD.update_contacts: this solver does not report contact forces; use SolverFeatherstone for them, or call"
+            " model.collide(state, contacts) for places and normals of contacts"
+        )
 
     def _contacts(self, state, contacts):
         """The list of contacts of this step; None: there are none."""

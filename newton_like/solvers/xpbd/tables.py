@@ -84,8 +84,8 @@ def make_slots(model, width: int, threads: int, body_numbers: int) -> Slots:
 
 
 def _basis(axes: np.ndarray) -> tuple[np.ndarray, float]:
-    """A right-handed basis, as a quaternion, that begins with the axes; and the sign of the third axis against the"
-    " third one of the basis."""
+    """A right-handed basis, as a quaternion, that begins with the axes; and the sign of the third axis against the third one of the
+    basis."""
     if not len(axes):
         return np.array([0.0, 0.0, 0.0, 1.0]), 1.0
     a = axes[0]
@@ -141,8 +141,7 @@ def _colours(pairs: np.ndarray) -> np.ndarray:
     """One more than the largest colour of earlier pairs with one of the bodies; bodies -1 do not count.
 
     Passing through the colours in turn is then the same as passing through the pairs in turn: impulses travel from the roots of trees to
-    their
-    leaves in one pass.
+    their leaves in one pass.
     """
     last: dict[int, int] = {}
     out = np.zeros(len(pairs), dtype=int)
@@ -293,8 +292,6 @@ def _dofs(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> None:
     """Numbers of the degrees of freedom of joints."""
     first, types = model.joint_qd_start.numpy(), model.joint_type.numpy()
     coordinate = model.joint_q_start.numpy()
-    child = model.joint_child.numpy()
-    kinematic = (model.body_flags.numpy()[child] & BodyFlags.KINEMATIC) != 0
     arrays = {
         name: getattr(model, f"joint_{name}").numpy().astype(np.float64)
         for name in (
@@ -325,8 +322,6 @@ def _dofs(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> None:
                 out[row, c + UPPER] = farthest[j] if farthest[j] >= 0.0 else MAXVAL
                 continue
             out[row, c + LOWER], out[row, c + UPPER] = -MAXVAL, MAXVAL
-            if kinematic[j]:
-                continue
             follows = JointTargetMode(int(mode[d]))
             position = follows in (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY)
             velocity = follows in (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY)

@@ -21,8 +21,9 @@ def test_free_flight_keeps_momentum_to_rounding(kind, rng):
     after(xpbd(model, substeps=2, iterations=1), state, 1.0, 1 / 240)
     now = momentum(model, state)
     size = sum(np.linalg.norm(x) for x in before)
-    assert np.linalg.norm(now[0] - before[0]) < 1e-12 * size
-    assert np.linalg.norm(now[1] - before[1]) < 1e-11 * size
+    # rounding of 480 sub-steps in double precision; 1e-15 and 2e-14 were found
+    assert np.linalg.norm(now[0] - before[0]) < 1e-14 * size
+    assert np.linalg.norm(now[1] - before[1]) < 2e-13 * size
 
 
 def test_momentum_is_kept_in_single_precision(rng):
@@ -33,11 +34,12 @@ def test_momentum_is_kept_in_single_precision(rng):
     after(xpbd(model), state, 1.0, 1 / 240)
     now = momentum(model, state)
     size = sum(np.linalg.norm(x) for x in before)
-    assert max(np.linalg.norm(a - b) for a, b in zip(before, now, strict=True)) < 2e-4 * size
+    # 1920 sub-steps round by 6e-8 each: 1e-4 if all errors add; 3e-5 was found
+    assert max(np.linalg.norm(a - b) for a, b in zip(before, now, strict=True)) < 1e-4 * size
 
 
 def test_a_double_pendulum_keeps_its_energy(rng):
-    """Of 29 J that the pendulum exchanges, 5 s change less than 10 mJ; half the time step changes less."""
+    """The rods fall by 0.5 m and 1.5 m, and exchange 19.6 J. 5 s change less than 2 mJ; half the time step changes less."""
     model = pendulum(2).finalize("cpu", dtype=wp.float64)
     drift = []
     for dt in (1 / 120, 1 / 240):
@@ -45,8 +47,9 @@ def test_a_double_pendulum_keeps_its_energy(rng):
         start = energy(model, state)
         after(xpbd(model), state, 5.0, dt)
         drift.append(abs(energy(model, state) - start))
-    assert drift[1] < 1e-2
-    assert drift[1] < 0.5 * drift[0] + 1e-3
+    # the energy of a leapfrog oscillates with the square of the time step; found: 0.7 mJ and 0.14 mJ
+    assert drift[0] < 2e-3
+    assert drift[1] < 0.5 * drift[0]
 
 
 def test_collisions_keep_momentum(rng):
@@ -60,5 +63,6 @@ def test_collisions_keep_momentum(rng):
     after(xpbd(model), state, 1.0, 1 / 240)
     now = momentum(model, state)
     assert state.body_qd.numpy()[0, 0] < 0.5
+    # 1920 sub-steps round by 6e-8 each: 1e-4 if all errors add; 2e-5 was found
     for a, b in zip(before, now, strict=True):
         assert np.linalg.norm(a - b) < 1e-4 * (np.linalg.norm(a) + 1.0)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import warp as wp
 
 import newton_like as nl
 from tests.solvers.xpbd.scenes import after, started, xpbd
@@ -94,6 +95,51 @@ def test_an_empty_list_means_no_contacts(rng):
     for _ in range(24):
         solver.step(state, state, contacts=contacts)
     assert state.body_q.numpy()[0, 2] == pytest.approx(0.1 - 0.5 * GRAVITY * 0.01, rel=1e-3)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_kept_impulses_outlast_a_smaller_list(count, rng):
+    """The capacity of a list changes nothing: kept impulses of a large list stay in memory while a small list is used."""
+    model = boxes([(0, 0, 0.1), (0.05, 0, 0.3), (0.5, 0, 0.1), (0.5, 0.05, 0.3)]).finalize("cpu")
+    found = []
+    for room in (1, None):
+        state, solver, contacts = started(model), xpbd(model), model.contacts()
+        after(solver, state, 0.1, 1 / 240, contacts=contacts)
+        model.collide(state, contacts)
+        few = model.contacts(rigid_contact_max=room) if room else model.contacts()
+        for name in ("shape0", "shape1", "point0", "point1", "normal", "margin0", "margin1"):
+            whole = getattr(contacts, f"rigid_contact_{name}")
+            wp.copy(getattr(few, f"rigid_contact_{name}"), whole, count=1)
+        few.rigid_contact_count.fill_(count)
+        for _ in range(2):
+            solver.step(state, state, contacts=few)
+            for bank in solver._lists["banks"]:
+                assert bank["start"].numpy()[-1] <= min(
+                    bank[name].size for name in ("shape0", "shape1", "point", "force")
+                )
+        after(solver, state, 0.1, 1 / 240, contacts=contacts)
+        found.append(np.vstack([state.body_q.numpy(), np.pad(state.body_qd.numpy(), ((0, 0), (0, 1)))]))
+    assert np.isfinite(found[0]).all()
+    assert np.array_equal(*found)
+
+
+def test_new_contacts_share_the_impulse_of_an_old_one(rng):
+    """A box that rests on one contact below its centre stays at rest on its four corners."""
+    model = boxes([(0, 0, 0.1)]).finalize("cpu")
+    state, solver, corners = started(model), xpbd(model, iterations=1, substeps=1), model.contacts()
+    model.collide(state, corners)
+    assert corners.rigid_contact_count.numpy()[0] == 4
+    centre = model.contacts()
+    for name in ("shape0", "shape1", "point0", "point1", "normal", "margin0", "margin1"):
+        numbers = getattr(corners, f"rigid_contact_{name}").numpy().copy()
+        numbers[0] = numbers[:4].mean(axis=0)
+        getattr(centre, f"rigid_contact_{name}").assign(numbers)
+    centre.rigid_contact_count.fill_(1)
+    for _ in range(120):
+        solver.step(state, state, contacts=centre)
+    solver.step(state, state, contacts=corners)
+    # one pass does not converge: four times the impulse of the weight, 1/24 m/s, would move the box
+    assert abs(state.body_qd.numpy()).max() < 1e-3
 
 
 def test_overlaps_are_pushed_out_slowly(rng):

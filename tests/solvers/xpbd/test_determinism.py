@@ -76,6 +76,13 @@ def test_a_reset_forgets_impulses(rng):
 
 @pytest.mark.parametrize("width", [1, 16])
 def test_widths_agree_up_to_rounding(width, rng):
-    dofs = scene(1).finalize("cpu").joint_dof_count
-    speeds = 0.3 * rng.normal(size=(2, dofs))
-    assert run(2, speeds, 10, width=width) == pytest.approx(run(2, speeds, 10), abs=2e-3)
+    """Poses round by 6e-8 m. Gaps of joints are divided by sub-steps of 1/1920 s, which makes 1e-4 m/s of it, and 5e-3 rad/s over 2 cm.
+
+    In more than one step (of eight sub-steps), such differences may shift impacts, which changes velocities by much more.
+    """
+    one = scene(1).finalize("cpu")
+    speeds = 0.3 * rng.normal(size=(2, one.joint_dof_count))
+    found, expected = run(2, speeds, 1, width=width), run(2, speeds, 1)
+    poses, velocities = slice(7 * one.body_count), slice(7 * one.body_count, 13 * one.body_count)
+    assert found[:, poses] == pytest.approx(expected[:, poses], abs=1e-5)
+    assert found[:, velocities] == pytest.approx(expected[:, velocities], abs=5e-2)

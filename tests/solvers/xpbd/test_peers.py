@@ -48,7 +48,9 @@ def test_a_box_slides_as_in_both(rng):
     assert other.joint_q.numpy()[0] == pytest.approx(exact, rel=0.02)
     errors = []
     for dt in (1 / 120, 1 / 480):
+        # braking by Coulomb friction is constant: both solvers integrate it exactly
         state = after(xpbd(model), started(model, q, qd), 0.3, dt)
         errors.append(abs(state.joint_q.numpy()[0] - other.joint_q.numpy()[0]))
         assert state.joint_q.numpy()[0] == pytest.approx(exact, rel=0.02)
-    assert errors[1] < 0.6 * errors[0] + 1e-3
+    # single precision: coordinates of 1 m round by 1e-7 in each of 72 to 288 steps
+    assert max(errors) < 5e-5

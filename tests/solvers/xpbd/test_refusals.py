@@ -86,6 +86,12 @@ def test_wrong_arguments_of_a_step_are_named():
         solver.step(one_body().finalize("cpu").state(), state)
 
 
+def test_contact_forces_are_refused_by_name():
+    model = one_body().finalize("cpu")
+    with pytest.raises(NotImplementedError, match=r"SolverXPBD.update_contacts.*use SolverFeatherstone"):
+        xpbd(model).update_contacts(model.contacts())
+
+
 def test_edits_are_taken_over(rng):
     """A heavier body feels the same force less."""
     builder = nl.ModelBuilder(gravity=0.0)

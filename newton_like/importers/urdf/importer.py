@@ -93,8 +93,8 @@ def add_urdf(
       ``upper``, or with zeros in all four attributes, there is no position limit.
     * A joint whose range does not include 0 starts at the nearer limit.
     * A physically impossible inertia is replaced by the nearest possible one.
-    * A link without ``<inertial>`` has no mass, see ``massless_link_density``. Inertia without mass is ignored. Mass without
-      ``<inertia>`` is a point. Joints that move no mass are for kinematics only: solvers raise an error for them.
+    * A link without ``<inertial>``, or with an ``<inertial>`` without ``<mass>``, has no mass, see ``massless_link_density``. Inertia
+      without mass is ignored. Mass without ``<inertia>`` is a point. Joints that move no mass are for kinematics only: solvers raise an error for them.
     * In a chain of mimic joints, all joints follow the last one. A joint that follows a joint that does not exist is free.
     * Shapes of size zero are left out. A colour of three numbers is opaque; one of another count than 3 or 4 is ignored.
     * Limits apply to joints. The reduction of a ``<transmission>`` does not change them; it applies to the inertia of the
@@ -133,7 +133,7 @@ def add_urdf(
             number of fixed joints). Off by default: the contacts of :class:`SolverFeatherstone` are with static shapes.
         ignore_inertial_definitions: compute mass and inertia from the collisions with the density of
             ``builder.default_shape_cfg``.
-        massless_link_density: density [kg/m^3] that gives links without ``<inertial>`` the mass of their collisions.
+        massless_link_density: density [kg/m^3] that gives links without a stated mass the mass of their collisions.
         soft_limits: narrow the position limits to the soft limits of safety controllers. ``limit_ke`` and ``limit_kd`` of
             these joints become ``k_position * k_velocity`` and ``k_velocity``, the spring and damper of such a
             controller beyond the soft limits (``SolverFeatherstone`` always has hard limits).

@@ -292,8 +292,12 @@ def _link(element: XmlElement, robot: UrdfRobot, palette: dict) -> Link:
     return link
 
 
-def _inertial(element: XmlElement, link: str, robot: UrdfRobot) -> tuple[float, np.ndarray, np.ndarray]:
-    mass_element, matrix_element = element.need("mass"), element.first("inertia")
+def _inertial(element: XmlElement, link: str, robot: UrdfRobot) -> tuple[float, np.ndarray, np.ndarray] | None:
+    """Mass, centre of mass and inertia of an ``<inertial>``; ``None`` if it states no mass."""
+    mass_element, matrix_element = element.first("mass"), element.first("inertia")
+    if mass_element is None or "value" not in mass_element.attributes:
+        robot.remark("links have an <inertial> without a mass, which is ignored", link)
+        return None
     mass = mass_element.number("value")
     if mass < 0.0:
         raise mass_element.error(f"link {link!r} has the mass {mass:g} kg; a mass is at least 0")

@@ -81,6 +81,22 @@ def test_inertia_without_mass_is_left_out_and_remarked():
     SolverFeatherstone(builder.finalize("cpu"))
 
 
+@pytest.mark.parametrize("mass", ["", "<mass/>"])
+def test_inertial_without_mass_is_left_out_with_one_remark(mass):
+    moments = '<inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/>'
+    bare = f'<inertial><origin xyz="0 0 1"/>{mass}{moments}</inertial>'
+    ball = '<collision><geometry><sphere radius="0.5"/></geometry></collision>'
+    text = robot(link("a", INERTIAL), link("foot", bare + ball), joint("weld", "fixed", "a", "foot"))
+    with pytest.warns(UrdfWarning, match=r"<inertial>.*mass.*foot"):
+        builder, report = load(text, floating=True)
+    assert list(report.remarks.values()) == [["foot"]]
+    assert builder.body_mass[1] == 0.0 and not np.any(builder.body_inertia[1])
+    SolverFeatherstone(builder.finalize("cpu"))
+    with pytest.warns(UrdfWarning, match=r"<inertial>.*mass.*foot"):
+        builder, _ = load(text, floating=True, massless_link_density=1000.0)
+    assert np.isclose(builder.body_mass[1], 1000.0 * 4.0 / 3.0 * np.pi * 0.5**3)
+
+
 @pytest.mark.parametrize("armature", [0.0, 0.1])
 def test_massless_links_behind_joints_are_read_for_kinematics(armature):
     """As romeo's fingers: one remark, a model that finalizes, a solver that names joint and cure."""

@@ -71,8 +71,9 @@ def fingerprint_kernels() -> types.SimpleNamespace:
     """
     # words go into chains by the round of XXH64 (Y. Collet, xxHash), which is one to one in the word and in the chain: a change of one
     # word is always found, and a random change is missed with a probability of 2^-64. A register has eight chains. With fewer than four
-    # registers a round waits for the last one. Where no instruction multiplies registers of 64 bits, the round takes half the time with
-    # factors of 32 bits (XXH32's), and is one to one in the chain and in each word of 32 bits
+    # registers a round waits for the last one. Where no instruction multiplies registers of 64 bits, another round takes less than half
+    # the time: factors of 32 bits (XXH32's) for the words, and a shift and an addition for the chain. It is one to one in the chain and in
+    # each word of 32 bits
     masks = ", ".join(["0u"] * 64 + ["~0u"] * 64)
     fold = """
         typedef unsigned long long Word;
@@ -87,7 +88,7 @@ def fingerprint_kernels() -> types.SimpleNamespace:
     #ifdef __AVX512DQ__
             join(x, words);
     #else
-            x += (words & 0xffffffffu) * 2654435761u + (words >> 32) * 2246822519u; x = (x << 32) | (x >> 32); x *= 3266489917u;
+            x += (words & 0xffffffffu) * 2654435761u + (words >> 32) * 2246822519u; x = (x << 32) | (x >> 32); x += x << 27;
     #endif
         };
         auto read = [](const unsigned* from) { Chains x; __builtin_memcpy(&x, from, 64); return x; };

@@ -95,9 +95,12 @@ def health_kernels(real):
         # out:
         numbers: wp.array[real],
     ):
-        """rows[i] are the numbers of world worlds[i]"""
+        """rows[i] are the numbers of world worlds[i], or of world i if there are no `worlds`; a single row is that of all"""
         i, j = wp.tid()
-        numbers[worlds[i] * rows.shape[1] + j] = rows[i, j]
+        w = i
+        if worlds:
+            w = worlds[i]
+        numbers[w * rows.shape[1] + j] = rows[wp.min(i, rows.shape[0] - 1), j]
 
     return types.SimpleNamespace(examine=examine, restore=restore, release=release, rouse=rouse, spread=spread)
 

@@ -11,9 +11,9 @@ import json
 import math
 import sys
 import warnings
-from importlib.metadata import version
 from pathlib import Path
 
+from newton_like import __version__
 from newton_like.cli.options import DAMPING_TIME, assignments, gains
 from newton_like.cli.terminal import (
     count_text,
@@ -109,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"newton-like {version('newton-like')}")
+    parser.add_argument("--version", action="version", version=f"newton-like {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
 
     inspect = commands.add_parser(

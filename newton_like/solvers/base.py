@@ -365,7 +365,8 @@ class SolverBase:
             joint_q: coordinates of the worlds afterwards [m, rad or quaternion x y z w]; None: those of the model. Quaternions from the
                 host are normalised; those of Warp arrays are taken as they are, and normalised where they are read. Quaternions of zeros
                 are refused, except in Warp arrays on a GPU or in a capture. Of all worlds, ``[joint_coord_count]`` or ``[world_count, n]``,
-                of which the chosen ones are taken; or, where `world_mask` holds indices, ``[len(world_mask), n]``, a row for each index.
+                of which the chosen ones are taken; or, where `world_mask` holds indices, ``[len(world_mask), n]``, a row for each index;
+                or ``[n]``, the same in all chosen worlds.
             joint_qd: velocities afterwards [m/s or rad/s], likewise.
 
         Raises:
@@ -432,29 +433,36 @@ class SolverBase:
             if name == "joint_q" and readable:
                 self._refuse_zero_quaternions(whole.numpy(), mask, None)
             return whole
+        each = self._size_of_worlds(f"{kind}_world_start")
+        rows = model.world_count if indices is None else indices.size
+
+        def spread_out(numbers: np.ndarray) -> np.ndarray:
+            """One row is that of every world."""
+            return np.tile(numbers, (rows, 1)) if numbers.shape == (each,) != whole.shape else numbers
+
         if not isinstance(given, wp.array) or given.device != model.device or given.dtype is not model.dtype:
             if model.device.is_capturing:
                 raise RuntimeError(
                     f"solver.reset: while a graph is captured, pass {name} as a Warp array of {model.dtype.__name__} on {model.device};"
                     " other arrays are copied through the host"
                 )
-            numbers = host_array(given, name)
+            numbers = spread_out(host_array(given, name))
             self._check_finite(name, numbers, mask, indices)
             if name == "joint_q":
                 numbers = self._unit_quaternions(numbers, mask, indices)
             given = wp.array(numbers, dtype=model.dtype, device=model.device)
         elif name == "joint_q" and readable:
-            self._refuse_zero_quaternions(given.numpy(), mask, indices)
+            self._refuse_zero_quaternions(spread_out(given.numpy()), mask, indices)
         if given.size == whole.size and (indices is None or given.ndim == 1):
             return given.contiguous().flatten()
-        each = self._size_of_worlds(f"{kind}_world_start")
-        rows = model.world_count if indices is None else indices.size
-        if each is None or given.shape != (rows, each):
-            alike = f" or ({rows}, {each})" if each is not None else ", as its worlds are not all alike"
+        if given.shape == (each,):
+            given = given.reshape((1, each))
+        elif each is None or given.shape != (rows, each):
+            alike = f", ({each},) or ({rows}, {each})" if each is not None else ", as its worlds are not all alike"
             raise ValueError(f"{name} has shape {given.shape}; the model needs ({whole.size},){alike}")
         spread = wp.empty_like(whole)
         kernel = health_kernels(model.dtype).spread
-        wp.launch(kernel, dim=given.shape, inputs=[given, indices], outputs=[spread], device=model.device)
+        wp.launch(kernel, dim=(rows, each), inputs=[given, indices], outputs=[spread], device=model.device)
         return spread
 
     def _check_finite(self, name: str, numbers: np.ndarray, mask: wp.array, indices: wp.array | None) -> None:

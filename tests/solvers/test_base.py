@@ -111,6 +111,24 @@ def test_states_may_be_given(solver, rng, kind):
         check(model, state, before, where, q, qd)
 
 
+@pytest.mark.parametrize("numbers", NUMBERS)
+def test_one_row_holds_for_all_chosen_worlds(solver, rng, numbers):
+    model, give = solver.model, NUMBERS[numbers]
+    q, qd = (np.tile(values[:1], (WORLDS, 1)) for values in drawn(model, rng))
+    chosen = np.arange(WORLDS) % 2 == 0
+    for worlds, where in ((None, np.ones(WORLDS, bool)), (chosen, chosen), (np.flatnonzero(chosen)[::-1], chosen)):
+        state = disturbed(model, rng)
+        before = state.clone()
+        solver.reset(state, worlds, give(q[0]), give(qd[0]))
+        check(model, state, before, where, q, qd)
+    zero = q[0].copy()
+    zero[3:7] = 0.0
+    with pytest.raises(ValueError, match="quaternion"):
+        solver.reset(state, [1], give(zero))
+    with pytest.raises(ValueError, match="joint_q"):
+        solver.reset(state, [1], give(q[0, 1:]))
+
+
 def test_one_of_both_may_be_given(solver, rng):
     model = solver.model
     q, _ = drawn(model, rng)

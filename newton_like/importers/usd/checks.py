@@ -8,7 +8,7 @@ import re
 
 from pxr import Usd, Vt
 
-from newton_like.importers.usd.values.names import is_read
+from newton_like.importers.usd.values.names import is_of_others, is_read
 from newton_like.importers.usd.values.units import Reader
 
 _RELATIONS = re.compile(
@@ -77,7 +77,7 @@ class Checks:
             raise self._reader.error(prim, f"{name} is an attribute; make it a relationship: rel {name} = </path>")
         definition = prim.GetPrimDefinition()
         for name in sorted(relations - expected):
-            if definition.GetSchemaAttributeSpec(name) or is_read(name):
+            if definition.GetSchemaAttributeSpec(name) or (is_read(name) and not is_of_others(name)):
                 raise self._reader.error(prim, f"{name} is a relationship; make it an attribute with a value")
 
     def _look_at_ops(self, prim, names) -> None:

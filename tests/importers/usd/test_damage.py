@@ -86,3 +86,11 @@ def test_nesting_ends_somewhere(tmp_path):
     for stage in (source, tmp_path / "deep.usda", tmp_path / "top.usda"):
         with pytest.raises(ImportFileError, match=r"\b500\b"):
             ModelBuilder().add_usd(stage)
+
+
+@pytest.mark.parametrize("name", ["isaac:physics:robotJoints", "omni:links", "userProperties:parts"])
+def test_relationships_of_other_programs_are_read_over(name):
+    """As the USD files that Isaac Sim writes have them."""
+    builder = ModelBuilder()
+    builder.add_usd(text(f"{CUBE} {{ custom rel {name} = </c>\ncustom rel {name}s }}"))
+    assert builder.shape_count == 1

@@ -50,6 +50,9 @@ _IDLE = re.compile(
 )
 """Attributes without meaning for a simulation."""
 
+_OF_OTHERS = re.compile(r"(userProperties|ui|omni|inputs|outputs|isaac):.*")
+"""Namespaces of other programs, whose properties may be attributes or relationships."""
+
 _VENDOR = re.compile(r"(physx|newton|mjc|physics|drive|limit|state|warp|tendon|isaac)\w*:")
 """Names that indicate physics, also on prims that the importer does not read."""
 
@@ -58,6 +61,11 @@ _VENDOR = re.compile(r"(physx|newton|mjc|physics|drive|limit|state|warp|tendon|i
 def is_read(name: str, places: tuple[str, ...] = tuple(_READ)) -> bool:
     """Whether an attribute without a USD schema is read on prims of the types `places`, or has no meaning for a simulation."""
     return any(re.fullmatch(row, name) for place in places for row in _READ[place]) or _IDLE.fullmatch(name) is not None
+
+
+def is_of_others(name: str) -> bool:
+    """Whether a property is in a namespace of other programs, without meaning for a simulation."""
+    return _OF_OTHERS.fullmatch(name) is not None
 
 
 @functools.cache

@@ -63,7 +63,8 @@ __all__ = [
 ]
 
 _LATER = (
-    "articulation", "compiler", "dynamics", "kinematics", "mechanism", "programs", "robot", "selection", "sensors", "solvers", "urdf", "usd", "viewer",
+    "articulation", "compiler", "dynamics", "kinematics", "mechanism", "programs", "robot", "selection", "sensors", "solvers", "urdf",
+    "usd", "viewer",
 )  # fmt: skip
 """Packages that are imported when they are first asked for, as an attribute of this one."""
 

@@ -13,7 +13,6 @@ import sys
 import warnings
 from pathlib import Path
 
-from newton_like import __version__
 from newton_like.cli.options import DAMPING_TIME, assignments, gains
 from newton_like.cli.terminal import (
     count_text,
@@ -109,7 +108,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"newton-like {__version__}")
+    # of the package that runs, also where it is not installed; modules do not import names of the top package
+    version = sys.modules["newton_like"].__version__
+    parser.add_argument("--version", action="version", version=f"newton-like {version}")
     commands = parser.add_subparsers(dest="command", required=True)
 
     inspect = commands.add_parser(

@@ -1,5 +1,6 @@
 """The command ``newton-like``: output, files and errors."""
 
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 import warp as wp
 from newton_like.assets import path as asset
 
+import newton_like
 from newton_like import ModelBuilder, eval_fk
 from newton_like.cli import main
 from newton_like.cli.scene import read
@@ -407,6 +409,18 @@ def test_the_module_is_the_command():
     )
     assert done.returncode == 0
     assert done.stdout.startswith("newton-like 0.")
+
+
+def test_the_version_is_that_of_the_package_that_runs(monkeypatch, capsys):
+    """Also where it is not installed, and Python has no metadata of it."""
+
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", missing)
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"newton-like {newton_like.__version__}\n"
 
 
 @pytest.mark.parametrize("name", ["motion.avi", "motion"])

@@ -94,8 +94,8 @@ def add_urdf(
     * A joint whose range does not include 0 starts at the nearer limit.
     * A physically impossible inertia is replaced by the nearest possible one.
     * A link without ``<inertial>``, or with an ``<inertial>`` without ``<mass>``, has no mass, see ``massless_link_density``. Inertia
-      without mass is ignored. Mass without ``<inertia>`` is a point. Joints that move no mass are for kinematics only: solvers raise an
-      error for them.
+      without mass is ignored. Mass without ``<inertia>``, or without one of its three moments, is a point. Joints that move no mass are
+      for kinematics only: solvers raise an error for them.
     * In a chain of mimic joints, all joints follow the last one. A joint that follows a joint that does not exist is free.
     * Shapes of size zero are left out. A colour of three numbers is opaque; one of another count than 3 or 4 is ignored.
     * Limits apply to joints. The reduction of a ``<transmission>`` does not change them; it applies to the inertia of the

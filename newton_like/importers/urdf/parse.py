@@ -301,6 +301,9 @@ def _inertial(element: XmlElement, link: str, robot: UrdfRobot) -> tuple[float, 
     mass = mass_element.number("value")
     if mass < 0.0:
         raise mass_element.error(f"link {link!r} has the mass {mass:g} kg; a mass is at least 0")
+    if matrix_element is not None and not {"ixx", "iyy", "izz"} <= matrix_element.attributes.keys():
+        robot.remark("links have an <inertia> without ixx, iyy or izz, which is ignored: the mass is a point", link)
+        return mass, _origin(element)[:3], np.zeros((3, 3))
     matrix = np.zeros((3, 3)) if matrix_element is None else _inertia(matrix_element, link, robot)
     if mass == 0.0 and np.any(matrix):
         robot.remark("links have inertia but no mass; the inertia is ignored", link)

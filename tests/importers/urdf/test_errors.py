@@ -173,7 +173,6 @@ WRONG_FILES = {
     "floating mimic": (hinge('<mimic joint="knee"/>', "floating"), ["line 7", "<mimic>", "'knee'", "floating"]),
     "negative mass": (inertial('<mass value="-1"/>'), ["line 4", "<mass>", "link 'a'", "-1 kg"]),
     "nan mass": (inertial('<mass value="nan"/>'), ["line 4", "<mass>", "value='nan'"]),
-    "half an inertia": (inertial(inertia='<inertia ixx="1" iyy="1"/>'), ["line 5", "<inertia>", "'izz'"]),
     "no geometry": (link("<collision/>"), ["line 3", "<collision>", "<geometry>"]),
     "empty geometry": (collision(""), ["line 3", "<geometry>", "'a'", "box", "mesh", "nothing"]),
     "unknown geometry": (collision("<torus/>"), ["line 3", "<geometry>", "'a'", "<torus>"]),

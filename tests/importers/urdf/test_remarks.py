@@ -97,6 +97,17 @@ def test_inertial_without_mass_is_left_out_with_one_remark(mass):
     assert np.isclose(builder.body_mass[1], 1000.0 * 4.0 / 3.0 * np.pi * 0.5**3)
 
 
+@pytest.mark.parametrize("moment", ["ixx", "iyy", "izz"])
+def test_half_an_inertia_is_left_out_with_one_remark(moment):
+    moments = " ".join(f'{name}="0.1"' for name in ("ixx", "iyy", "izz") if name != moment)
+    half = f'<inertial><origin xyz="0 0 1"/><mass value="2"/><inertia {moments}/></inertial>'
+    text = robot(link("a", INERTIAL), link("foot", half), joint("weld", "fixed", "a", "foot"))
+    with pytest.warns(UrdfWarning, match=r"<inertia>.*point.*foot"):
+        builder, report = load(text, floating=True)
+    assert list(report.remarks.values()) == [["foot"]]
+    assert builder.body_mass[1] == 2.0 and builder.body_com[1][2] == 1.0 and not np.any(builder.body_inertia[1])
+
+
 @pytest.mark.parametrize("armature", [0.0, 0.1])
 def test_massless_links_behind_joints_are_read_for_kinematics(armature):
     """As romeo's fingers: one remark, a model that finalizes, a solver that names joint and cure."""

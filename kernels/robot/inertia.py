@@ -12,7 +12,7 @@ REGULAR = 1.0e10
 
 def robot_inertia_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``place_masses``, ``weighted_centre``, ``weighted_centre_jacobian``, ``total_inertia``, ``holding_forces``,
-    ``lifting_forces``, ``robot_inverse_dynamics`` and ``operational_inertia``."""
+    ``lifting_forces`` and ``operational_inertia``."""
     real = m.real
 
     @m.func
@@ -137,21 +137,6 @@ def robot_inertia_program(m: types.SimpleNamespace) -> dict:
             k = T.bodies - 1 - i
             f = m.scale3(a, m.body_mass(P, b, k))
             put_forces(t, k, m.spatial(f, m.cross_plus(m.get3(mem, L.com + 3 * k, t), f, m.zero3())), T, L, mem)
-
-    @m.func
-    def robot_inverse_dynamics(b, t, T, P, L, mem):
-        """matrix <- the joint forces for v, the accelerations at L.acceleration, and the motion of the base link."""
-        m.put6(mem, L.twist + 6 * T.bodies, t, linear_first(L.base_twist, t, mem))
-        m.put6(mem, L.drift + 6 * T.bodies, t, linear_first(L.base_acceleration, t, mem))
-        for k in range(T.bodies):
-            m.move_body(t, k, L.v, T, L, mem)
-            a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, L.v, T, L, mem))
-            for i in range(T.dof_at[k], T.dof_at[k + 1]):
-                a = m.fma6(m.get6(mem, L.subspace + 6 * i, t), m.get(mem, L.acceleration + i, t), a)
-            m.put6(mem, L.drift + 6 * k, t, a)
-        for i in range(T.bodies):
-            k = T.bodies - 1 - i
-            put_forces(t, k, m.own_load(b, t, k, P, L, mem), T, L, mem)
 
     @m.func
     def invert_symmetric(t, n: int, a: int, x: int, mem: m.memory) -> m.lane:

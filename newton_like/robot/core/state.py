@@ -180,9 +180,9 @@ class StateCore:
         """The result of a task that has one; links as indices of bodies."""
         if self.batched:
             return self._evaluate_batch(task, shape, (target, ref, seen))
-        if not self.placed:
+        if task.frames and not self.placed:
             self.place()
-        run, out = self._runs.get(task) or self._record(task, task, False, shape)
+        run, out = self._runs.get(task) or self._record(task, task, not task.frames, shape)
         links = self._memory.view
         links[0], links[1], links[2] = target, ref, seen
         run()

@@ -47,7 +47,9 @@ class Task:
             given links; ``"frames"``, only the frames; ``"loop"``, the frames in a loop that computes them several times.
         program: what runs the task.
         masses: ``"own"``: the task reads the masses of links; ``"merged"``: it has the same result if links on fixed joints are parts of
-            the link that carries them; ``""``: it reads no masses.
+            the link that carries them; ``"regrouped"``: it reads the numbers of :mod:`newton_like.robot.regrouped`; ``""``: it reads no
+            masses.
+        frames: whether it reads the frames of links; otherwise it reads the coordinates.
     """
 
     number: int
@@ -56,6 +58,7 @@ class Task:
     traced: str = "links"
     program: str = "eval_robot"
     masses: str = ""
+    frames: bool = True
 
 
 def _matrix(size: int | Callable, columns: int = 0) -> tuple[Result, ...]:
@@ -82,7 +85,8 @@ INVERSE_DYNAMICS = Task(
     _matrix(_dofs, columns=1),
     ("v", "acceleration", "base_twist", "base_acceleration"),
     traced="robot",
-    masses="merged",
+    masses="regrouped",
+    frames=False,
 )
 
 

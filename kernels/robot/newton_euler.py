@@ -1,0 +1,171 @@
+"""Inverse dynamics of a robot whose base link may move, in the axes of its links (Luh, Walker and Paul 1980).
+
+Links have frames and inertias of their own here, those of :mod:`newton_like.robot.regrouped`: the frames let most numbers of the joints'
+transforms vanish, and the inertias are regrouped, so that some of their numbers vanish, too (Khalil and Kleinfinger 1987). The inertia of
+a link is given by the moments of its mass distribution about the origin of its frame: the mass, the first moment h and the matrix K of
+second moments. A link with the angular velocity w gives a point at r the acceleration a + U r, with ``U = [w'] + [w][w]`` and the
+acceleration a of the origin. So the force on the link is ``m a + U h``, and the moment about the origin is ``h x a + sum of r x (U r)``,
+which is linear in ``U K``.
+"""
+
+import types
+
+from newton_like.kernels.tree import PRISMATIC, REVOLUTE
+
+# The numbers of a joint: from the origin of the parent's frame to a point of the axis, in this frame; the orientation at angle 0 in the
+# parent's frame; the direction of a translation, in the same frame; from that point along the axis to the origin of the link's frame; the
+# angle at coordinate 0; and the pitch.
+POSITION, ROTATION, DIRECTION, ALONG, ANGLE, PITCH = 0, 3, 12, 15, 16, 17
+
+
+def newton_euler_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``robot_inverse_dynamics``."""
+    real = m.real
+
+    @m.func
+    def point_accelerations(w: m.Vec3, rate: m.Vec3) -> m.Mat33:
+        """U of a link with the angular velocity w and its `rate`."""
+        zz = m.mul(w.z, w.z)
+        x = m.neg(m.fma(w.y, w.y, zz))
+        y = m.neg(m.fma(w.x, w.x, zz))
+        z = m.neg(m.fma(w.x, w.x, m.mul(w.y, w.y)))
+        return m.rows(
+            m.vec(x, m.fma(w.x, w.y, m.neg(rate.z)), m.fma(w.x, w.z, rate.y)),
+            m.vec(m.fma(w.x, w.y, rate.z), y, m.fma(w.y, w.z, m.neg(rate.x))),
+            m.vec(m.fma(w.x, w.z, m.neg(rate.y)), m.fma(w.y, w.z, rate.x), z),
+        )
+
+    @m.func
+    def turning_moment(u: m.Mat33, k: m.Sym3) -> m.Vec3:
+        """The sum of r x (U r) over a distribution of mass with the second moments k."""
+        x = m.fma(u.z.x, k.xy, m.fma(u.z.y, k.yy, m.mul(u.z.z, k.yz)))
+        y = m.fma(u.x.x, k.xz, m.fma(u.x.y, k.yz, m.mul(u.x.z, k.zz)))
+        z = m.fma(u.y.x, k.xx, m.fma(u.y.y, k.xy, m.mul(u.y.z, k.xz)))
+        return m.vec(
+            m.fnma(u.y.x, k.xz, m.fnma(u.y.y, k.yz, m.fnma(u.y.z, k.zz, x))),
+            m.fnma(u.z.x, k.xx, m.fnma(u.z.y, k.xy, m.fnma(u.z.z, k.xz, y))),
+            m.fnma(u.x.x, k.xy, m.fnma(u.x.y, k.yy, m.fnma(u.x.z, k.yz, z))),
+        )
+
+    @m.func
+    def put_motion(b, t, k: int, w: m.Vec3, rate: m.Vec3, u: m.Mat33, a: m.Vec3, P, L, mem):
+        """Stores the motion of link k, and load <- the force on it and the moment about its origin."""
+        m.put3(mem, L.twist + 6 * k, t, w)
+        m.put3(mem, L.twist + 6 * k + 3, t, rate)
+        m.put9(mem, L.composite + 10 * k, t, u)
+        m.put3(mem, L.drift + 6 * k, t, a)
+        h = m.body_com(P, b, k)
+        m.put3(mem, L.load + 6 * k, t, m.apply_plus(u, h, m.scale3(a, m.body_mass(P, b, k))))
+        m.put3(mem, L.load + 6 * k + 3, t, m.cross_plus(h, a, turning_moment(u, m.body_inertia(P, b, k))))
+
+    @m.func
+    def joint_rotation(b, k: int, P) -> m.Mat33:
+        return m.rows(
+            m.joint_vec(P, b, k, ROTATION), m.joint_vec(P, b, k, ROTATION + 3), m.joint_vec(P, b, k, ROTATION + 6)
+        )
+
+    @m.func
+    def into_link(v: m.Vec3, r: m.Mat33, c: m.lane, s: m.lane) -> m.Vec3:
+        """A vector of the parent's frame in the frame of a link that is turned by r, and then about its z axis."""
+        x = m.apply_t(v, r)
+        return m.vec(m.fma(s, x.y, m.mul(c, x.x)), m.fnma(s, x.x, m.mul(c, x.y)), x.z)
+
+    @m.func
+    def out_of_turn(v: m.Vec3, c: m.lane, s: m.lane) -> m.Vec3:
+        return m.vec(m.fnma(s, v.y, m.mul(c, v.x)), m.fma(s, v.x, m.mul(c, v.y)), v.z)
+
+    @m.func
+    def axis_offset(b, t, k: int, T, P, L, mem) -> m.lane:
+        """How far the origin of link k is along the axis of its joint."""
+        return m.fma(m.joint_param(P, b, k, PITCH), m.get(mem, L.q + T.q_at[k], t), m.joint_param(P, b, k, ALONG))
+
+    @m.func
+    def slid(b, t, k: int, T, P, L, mem) -> m.Vec3:
+        """Where the origin of link k on a prismatic joint is in the frame of its parent."""
+        x = m.joint_vec(P, b, k, DIRECTION)
+        return m.fma3(x, m.get(mem, L.q + T.q_at[k], t), m.joint_vec(P, b, k, POSITION))
+
+    @m.func
+    def move_turned_link(b, t, k: int, T, P, L, mem):
+        """The motion of a link on a revolute joint, from that of its parent."""
+        p = T.parent[k]
+        dof = T.dof_at[k]
+        speed = m.get(mem, L.v + dof, t)
+        change = m.get(mem, L.acceleration + dof, t)
+        angle = m.add(m.get(mem, L.q + T.q_at[k], t), m.joint_param(P, b, k, ANGLE))
+        c = m.cos(angle)
+        s = m.sin(angle)
+        m.put(mem, L.drift + 6 * k + 3, t, c)
+        m.put(mem, L.drift + 6 * k + 4, t, s)
+        r = joint_rotation(b, k, P)
+        on_axis = m.apply_plus(
+            m.get9(mem, L.composite + 10 * p, t), m.joint_vec(P, b, k, POSITION), m.get3(mem, L.drift + 6 * p, t)
+        )
+        w = into_link(m.get3(mem, L.twist + 6 * p, t), r, c, s)
+        rate = into_link(m.get3(mem, L.twist + 6 * p + 3, t), r, c, s)
+        a = into_link(on_axis, r, c, s)
+        rate = m.vec(m.fma(w.y, speed, rate.x), m.fnma(w.x, speed, rate.y), m.add(rate.z, change))
+        w = m.vec(w.x, w.y, m.add(w.z, speed))
+        u = point_accelerations(w, rate)
+        a = m.fma3(m.column(u, 2), axis_offset(b, t, k, T, P, L, mem), a)
+        # a helical joint moves the origin along the axis
+        pitch = m.joint_param(P, b, k, PITCH)
+        twice = m.mul(m.mul(m.fill(real(2.0)), pitch), speed)
+        a = m.vec(m.fma(w.y, twice, a.x), m.fnma(w.x, twice, a.y), m.fma(pitch, change, a.z))
+        put_motion(b, t, k, w, rate, u, a, P, L, mem)
+
+    @m.func
+    def move_slid_link(b, t, k: int, T, P, L, mem):
+        """The motion of a link on a prismatic joint, whose frame has the axes of its parent's, from that of its parent."""
+        p = T.parent[k]
+        dof = T.dof_at[k]
+        x = m.joint_vec(P, b, k, DIRECTION)
+        w = m.get3(mem, L.twist + 6 * p, t)
+        u = m.get9(mem, L.composite + 10 * p, t)
+        a = m.apply_plus(u, slid(b, t, k, T, P, L, mem), m.get3(mem, L.drift + 6 * p, t))
+        a = m.cross_plus(w, m.scale3(x, m.mul(m.fill(real(2.0)), m.get(mem, L.v + dof, t))), a)
+        a = m.fma3(x, m.get(mem, L.acceleration + dof, t), a)
+        put_motion(b, t, k, w, m.get3(mem, L.twist + 6 * p + 3, t), u, a, P, L, mem)
+
+    @m.func
+    def hand_down(t, p: int, f: m.Vec3, n: m.Vec3, L, mem):
+        """Adds a force and a moment to the load of link p."""
+        at = L.load + 6 * p
+        m.put3(mem, at, t, m.add3(m.get3(mem, at, t), f))
+        m.put3(mem, at + 3, t, n)
+
+    @m.func
+    def robot_inverse_dynamics(b, t, T, P, L, mem):
+        """matrix <- the joint forces for q, v, the accelerations at L.acceleration, and the motion of the base link."""
+        w = m.get3(mem, L.base_twist, t)
+        rate = m.get3(mem, L.base_acceleration, t)
+        # from the spatial acceleration to that of the origin
+        a = m.cross_plus(w, m.get3(mem, L.base_twist + 3, t), m.get3(mem, L.base_acceleration + 3, t))
+        put_motion(b, t, 0, w, rate, point_accelerations(w, rate), a, P, L, mem)
+        # links on fixed joints have no inertia, and carry nothing
+        for k in range(1, T.bodies):
+            if T.kind[k] == REVOLUTE:
+                move_turned_link(b, t, k, T, P, L, mem)
+            if T.kind[k] == PRISMATIC:
+                move_slid_link(b, t, k, T, P, L, mem)
+        for i in range(1, T.bodies):
+            k = T.bodies - i
+            p = T.parent[k]
+            f = m.get3(mem, L.load + 6 * k, t)
+            n = m.get3(mem, L.load + 6 * k + 3, t)
+            below = m.get3(mem, L.load + 6 * p + 3, t)
+            if T.kind[k] == REVOLUTE:
+                m.put(mem, L.matrix + T.dof_at[k], t, m.fma(m.joint_param(P, b, k, PITCH), f.z, n.z))
+                along = axis_offset(b, t, k, T, P, L, mem)
+                n = m.vec(m.fnma(along, f.y, n.x), m.fma(along, f.x, n.y), n.z)
+                c = m.get(mem, L.drift + 6 * k + 3, t)
+                s = m.get(mem, L.drift + 6 * k + 4, t)
+                r = joint_rotation(b, k, P)
+                f = m.apply(r, out_of_turn(f, c, s))
+                n = m.apply_plus(r, out_of_turn(n, c, s), below)
+                hand_down(t, p, f, m.cross_plus(m.joint_vec(P, b, k, POSITION), f, n), L, mem)
+            if T.kind[k] == PRISMATIC:
+                m.put(mem, L.matrix + T.dof_at[k], t, m.dot(m.joint_vec(P, b, k, DIRECTION), f))
+                hand_down(t, p, f, m.cross_plus(slid(b, t, k, T, P, L, mem), f, m.add3(n, below)), L, mem)
+
+    return locals()

@@ -1,4 +1,4 @@
-"""Inverse dynamics of a robot whose base link may move, in the axes of its links (Luh, Walker and Paul 1980).
+"""Inverse dynamics of a robot whose base link may move, in the axes of its links (Luh, Walker and Paul 1980), and Jacobians of its links.
 
 Links have frames and inertias of their own here, those of :mod:`newton_like.robot.regrouped`: the frames let most numbers of the joints'
 transforms vanish, and the inertias are regrouped, so that some of their numbers vanish, too (Khalil and Kleinfinger 1987). The inertia of
@@ -10,16 +10,23 @@ which is linear in ``U K``.
 
 import types
 
-from newton_like.kernels.tree import PRISMATIC, REVOLUTE
+from newton_like.kernels.tree import FIXED, PRISMATIC, REVOLUTE
 
 # The numbers of a joint: from the origin of the parent's frame to a point of the axis, in this frame; the orientation at angle 0 in the
 # parent's frame; the direction of a translation, in the same frame; from that point along the axis to the origin of the link's frame; the
-# angle at coordinate 0; and the pitch.
-POSITION, ROTATION, DIRECTION, ALONG, ANGLE, PITCH = 0, 3, 12, 15, 16, 17
+# angle at coordinate 0; the pitch; and the motion for each unit of the coordinate. Of a link on a fixed joint: POSITION and ROTATION of the
+# frame of the link that carries it, in the link's own frame.
+POSITION, ROTATION, DIRECTION, ALONG, ANGLE, PITCH, SCALE = 0, 3, 12, 15, 16, 17, 18
+
+# The numbers of a link that moves, in the group of gains: orientation and origin of its frame in its own frame.
+TURN, ORIGIN = 0, 9
+
+# What the inverse dynamics are of: the motion; the robot at rest, with the acceleration of the base link; the same without its angular part.
+MOVING, RESTING, LIFTED = 0, 1, 2
 
 
 def newton_euler_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``robot_inverse_dynamics``."""
+    """For the namespace `m`: ``robot_inverse_dynamics`` and ``walked_jacobian``."""
     real = m.real
 
     @m.func
@@ -59,6 +66,10 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
         m.put3(mem, L.load + 6 * k + 3, t, m.cross_plus(h, a, turning_moment(u, m.body_inertia(P, b, k))))
 
     @m.func
+    def gain_vec(P, b, dof: int, i: int) -> m.Vec3:
+        return m.vec(m.gain(P, b, dof, i), m.gain(P, b, dof, i + 1), m.gain(P, b, dof, i + 2))
+
+    @m.func
     def joint_rotation(b, k: int, P) -> m.Mat33:
         return m.rows(
             m.joint_vec(P, b, k, ROTATION), m.joint_vec(P, b, k, ROTATION + 3), m.joint_vec(P, b, k, ROTATION + 6)
@@ -75,24 +86,37 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
         return m.vec(m.fnma(s, v.y, m.mul(c, v.x)), m.fma(s, v.x, m.mul(c, v.y)), v.z)
 
     @m.func
+    def joint_motion(b, t, k: int, T, P, L, mem) -> m.lane:
+        """The coordinate of joint k, in radians or metres."""
+        return m.mul(m.joint_param(P, b, k, SCALE), m.get(mem, L.q + T.q_at[k], t))
+
+    @m.func
     def axis_offset(b, t, k: int, T, P, L, mem) -> m.lane:
         """How far the origin of link k is along the axis of its joint."""
-        return m.fma(m.joint_param(P, b, k, PITCH), m.get(mem, L.q + T.q_at[k], t), m.joint_param(P, b, k, ALONG))
+        return m.fma(m.joint_param(P, b, k, PITCH), joint_motion(b, t, k, T, P, L, mem), m.joint_param(P, b, k, ALONG))
+
+    @m.func
+    def joint_angle(b, t, k: int, T, P, L, mem) -> m.lane:
+        return m.fma(m.joint_param(P, b, k, SCALE), m.get(mem, L.q + T.q_at[k], t), m.joint_param(P, b, k, ANGLE))
 
     @m.func
     def slid(b, t, k: int, T, P, L, mem) -> m.Vec3:
         """Where the origin of link k on a prismatic joint is in the frame of its parent."""
         x = m.joint_vec(P, b, k, DIRECTION)
-        return m.fma3(x, m.get(mem, L.q + T.q_at[k], t), m.joint_vec(P, b, k, POSITION))
+        return m.fma3(x, joint_motion(b, t, k, T, P, L, mem), m.joint_vec(P, b, k, POSITION))
 
     @m.func
-    def move_turned_link(b, t, k: int, T, P, L, mem):
+    def move_turned_link(b, t, motion: int, k: int, T, P, L, mem):
         """The motion of a link on a revolute joint, from that of its parent."""
         p = T.parent[k]
         dof = T.dof_at[k]
-        speed = m.get(mem, L.v + dof, t)
-        change = m.get(mem, L.acceleration + dof, t)
-        angle = m.add(m.get(mem, L.q + T.q_at[k], t), m.joint_param(P, b, k, ANGLE))
+        scale = m.joint_param(P, b, k, SCALE)
+        speed = m.fill(real(0.0))
+        change = speed
+        if motion == MOVING:
+            speed = m.mul(scale, m.get(mem, L.v + dof, t))
+            change = m.mul(scale, m.get(mem, L.acceleration + dof, t))
+        angle = joint_angle(b, t, k, T, P, L, mem)
         c = m.cos(angle)
         s = m.sin(angle)
         m.put(mem, L.drift + 6 * k + 3, t, c)
@@ -115,7 +139,7 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
         put_motion(b, t, k, w, rate, u, a, P, L, mem)
 
     @m.func
-    def move_slid_link(b, t, k: int, T, P, L, mem):
+    def move_slid_link(b, t, motion: int, k: int, T, P, L, mem):
         """The motion of a link on a prismatic joint, whose frame has the axes of its parent's, from that of its parent."""
         p = T.parent[k]
         dof = T.dof_at[k]
@@ -123,8 +147,11 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
         w = m.get3(mem, L.twist + 6 * p, t)
         u = m.get9(mem, L.composite + 10 * p, t)
         a = m.apply_plus(u, slid(b, t, k, T, P, L, mem), m.get3(mem, L.drift + 6 * p, t))
-        a = m.cross_plus(w, m.scale3(x, m.mul(m.fill(real(2.0)), m.get(mem, L.v + dof, t))), a)
-        a = m.fma3(x, m.get(mem, L.acceleration + dof, t), a)
+        if motion == MOVING:
+            scale = m.joint_param(P, b, k, SCALE)
+            twice = m.mul(m.mul(m.fill(real(2.0)), scale), m.get(mem, L.v + dof, t))
+            a = m.cross_plus(w, m.scale3(x, twice), a)
+            a = m.fma3(x, m.mul(scale, m.get(mem, L.acceleration + dof, t)), a)
         put_motion(b, t, k, w, m.get3(mem, L.twist + 6 * p + 3, t), u, a, P, L, mem)
 
     @m.func
@@ -135,27 +162,35 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
         m.put3(mem, at + 3, t, n)
 
     @m.func
-    def robot_inverse_dynamics(b, t, T, P, L, mem):
-        """matrix <- the joint forces for q, v, the accelerations at L.acceleration, and the motion of the base link."""
-        w = m.get3(mem, L.base_twist, t)
-        rate = m.get3(mem, L.base_acceleration, t)
-        # from the spatial acceleration to that of the origin
-        a = m.cross_plus(w, m.get3(mem, L.base_twist + 3, t), m.get3(mem, L.base_acceleration + 3, t))
+    def robot_inverse_dynamics(b, t, motion: int, T, P, L, mem):
+        """matrix <- the joint forces for q, v, the accelerations at L.acceleration, and the motion of the base link; or a part of them, as
+        `motion` says."""
+        w = m.zero3()
+        rate = m.zero3()
+        a = m.get3(mem, L.base_acceleration + 3, t)
+        if motion != LIFTED:
+            rate = m.get3(mem, L.base_acceleration, t)
+        if motion == MOVING:
+            w = m.get3(mem, L.base_twist, t)
+            # from the spatial acceleration to that of the origin
+            a = m.cross_plus(w, m.get3(mem, L.base_twist + 3, t), a)
         put_motion(b, t, 0, w, rate, point_accelerations(w, rate), a, P, L, mem)
         # links on fixed joints have no inertia, and carry nothing
         for k in range(1, T.bodies):
             if T.kind[k] == REVOLUTE:
-                move_turned_link(b, t, k, T, P, L, mem)
+                move_turned_link(b, t, motion, k, T, P, L, mem)
             if T.kind[k] == PRISMATIC:
-                move_slid_link(b, t, k, T, P, L, mem)
+                move_slid_link(b, t, motion, k, T, P, L, mem)
         for i in range(1, T.bodies):
             k = T.bodies - i
             p = T.parent[k]
             f = m.get3(mem, L.load + 6 * k, t)
             n = m.get3(mem, L.load + 6 * k + 3, t)
             below = m.get3(mem, L.load + 6 * p + 3, t)
+            scale = m.joint_param(P, b, k, SCALE)
             if T.kind[k] == REVOLUTE:
-                m.put(mem, L.matrix + T.dof_at[k], t, m.fma(m.joint_param(P, b, k, PITCH), f.z, n.z))
+                force = m.fma(m.joint_param(P, b, k, PITCH), f.z, n.z)
+                m.put(mem, L.matrix + T.dof_at[k], t, m.mul(scale, force))
                 along = axis_offset(b, t, k, T, P, L, mem)
                 n = m.vec(m.fnma(along, f.y, n.x), m.fma(along, f.x, n.y), n.z)
                 c = m.get(mem, L.drift + 6 * k + 3, t)
@@ -165,7 +200,121 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
                 n = m.apply_plus(r, out_of_turn(n, c, s), below)
                 hand_down(t, p, f, m.cross_plus(m.joint_vec(P, b, k, POSITION), f, n), L, mem)
             if T.kind[k] == PRISMATIC:
-                m.put(mem, L.matrix + T.dof_at[k], t, m.dot(m.joint_vec(P, b, k, DIRECTION), f))
+                m.put(mem, L.matrix + T.dof_at[k], t, m.mul(scale, m.dot(m.joint_vec(P, b, k, DIRECTION), f)))
                 hand_down(t, p, f, m.cross_plus(slid(b, t, k, T, P, L, mem), f, m.add3(n, below)), L, mem)
+
+    @m.func
+    def has_dof(leaf: int, dof: int, T) -> int:
+        """1 if the chain that ends with the dof `leaf` (-1: no chain) has `dof`."""
+        found = int(0)
+        if leaf >= 0:
+            if T.depth[dof] <= T.depth[leaf]:
+                if T.chain[T.chain_at[leaf] + T.depth[dof]] == dof:
+                    found = 1
+        return found
+
+    @m.func
+    def between(k: int, one: int, other: int, T) -> int:
+        """1 if joint k moves link `one`, but not link `other`."""
+        found = int(0)
+        if T.dof_at[k + 1] > T.dof_at[k]:
+            if has_dof(T.leaf[one], T.dof_at[k], T) == 1:
+                found = 1 - has_dof(T.leaf[other], T.dof_at[k], T)
+        return found
+
+    @m.func
+    def put_joint_column(b, t, k: int, sign: m.lane, axes: m.Mat33, x: m.Vec3, T, P, L, mem):
+        """Stores the column of joint k, whose link has the given axes and origin. `sign`: of the column."""
+        by = m.mul(sign, m.joint_param(P, b, k, SCALE))
+        dof = T.dof_at[k]
+        v = m.apply(axes, m.joint_vec(P, b, k, DIRECTION))
+        w = m.zero3()
+        if T.kind[k] == REVOLUTE:
+            w = m.column(axes, 2)
+            v = m.fma3(w, m.joint_param(P, b, k, PITCH), m.cross(x, w))
+        m.put3_apart(mem, L.matrix + dof, T.columns, t, m.scale3(w, by))
+        m.put3_apart(mem, L.matrix + 3 * T.columns + dof, T.columns, t, m.scale3(v, by))
+
+    @m.func
+    def walk_up(b, t, k: int, sign: m.lane, T, P, L, mem):
+        """Stores the column of joint k, and the pose of the parent of link k from that of the link."""
+        p = T.parent[k]
+        axes = m.get9(mem, L.composite + 10 * k, t)
+        x = m.get3(mem, L.drift + 6 * k, t)
+        put_joint_column(b, t, k, sign, axes, x, T, P, L, mem)
+        offset = m.joint_vec(P, b, k, POSITION)
+        if T.kind[k] == REVOLUTE:
+            angle = joint_angle(b, t, k, T, P, L, mem)
+            c = m.cos(angle)
+            s = m.sin(angle)
+            r = joint_rotation(b, k, P)
+            x = m.fnma3(m.column(axes, 2), axis_offset(b, t, k, T, P, L, mem), x)
+            axes = m.rows(
+                m.apply(r, out_of_turn(axes.x, c, s)),
+                m.apply(r, out_of_turn(axes.y, c, s)),
+                m.apply(r, out_of_turn(axes.z, c, s)),
+            )
+        else:
+            offset = slid(b, t, k, T, P, L, mem)
+        m.put9(mem, L.composite + 10 * p, t, axes)
+        m.put3(mem, L.drift + 6 * p, t, m.sub3(x, m.apply(axes, offset)))
+
+    @m.func
+    def walk_down(b, t, k: int, sign: m.lane, T, P, L, mem):
+        """Stores the pose of link k from that of its parent, and the column of joint k."""
+        p = T.parent[k]
+        axes = m.get9(mem, L.composite + 10 * p, t)
+        x = m.get3(mem, L.drift + 6 * p, t)
+        if T.kind[k] == REVOLUTE:
+            x = m.apply_plus(axes, m.joint_vec(P, b, k, POSITION), x)
+            angle = joint_angle(b, t, k, T, P, L, mem)
+            c = m.cos(angle)
+            s = m.sin(angle)
+            r = joint_rotation(b, k, P)
+            axes = m.rows(into_link(axes.x, r, c, s), into_link(axes.y, r, c, s), into_link(axes.z, r, c, s))
+            x = m.fma3(m.column(axes, 2), axis_offset(b, t, k, T, P, L, mem), x)
+        else:
+            x = m.apply_plus(axes, slid(b, t, k, T, P, L, mem), x)
+        m.put9(mem, L.composite + 10 * k, t, axes)
+        m.put3(mem, L.drift + 6 * k, t, x)
+        put_joint_column(b, t, k, sign, axes, x, T, P, L, mem)
+
+    @m.func
+    def walked_jacobian(b, t, T, P, L, mem):
+        """matrix <- six rows, the Jacobian of the twist of the target link relative to the reference link, in the frame of one of them. All
+        joints between the two are visited, from that one on."""
+        m.clear(t, L.matrix, 6 * T.columns, mem)
+        seen = T.point_body[2]
+        other = T.point_body[0]
+        sign = m.fill(real(-1.0))
+        if seen == other:
+            other = T.point_body[1]
+            sign = m.fill(real(1.0))
+        # the first link of the walk: that link, or the one that carries it
+        k = seen
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        x = m.zero3()
+        axes = m.rows(m.vec(one, zero, zero), m.vec(zero, one, zero), m.vec(zero, zero, one))
+        if seen > 0:
+            if T.kind[seen] == FIXED:
+                k = T.parent[seen]
+                x = m.joint_vec(P, b, seen, POSITION)
+                axes = joint_rotation(b, seen, P)
+            else:
+                dof = T.dof_at[seen]
+                x = gain_vec(P, b, dof, ORIGIN)
+                axes = m.rows(
+                    gain_vec(P, b, dof, TURN), gain_vec(P, b, dof, TURN + 3), gain_vec(P, b, dof, TURN + 6)
+                )
+        m.put9(mem, L.composite + 10 * k, t, axes)
+        m.put3(mem, L.drift + 6 * k, t, x)
+        for i in range(1, T.bodies):
+            j = T.bodies - i
+            if between(j, seen, other, T) == 1:
+                walk_up(b, t, j, sign, T, P, L, mem)
+        for j in range(1, T.bodies):
+            if between(j, other, seen, T) == 1:
+                walk_down(b, t, j, m.neg(sign), T, P, L, mem)
 
     return locals()

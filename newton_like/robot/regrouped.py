@@ -16,10 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from newton_like.kernels.robot.newton_euler import ALONG, ANGLE, DIRECTION, PITCH, POSITION, ROTATION
-from newton_like.kernels.tree import BODY, CENTRE_OF_MASS, INERTIA, JOINT, MASS
-from newton_like.robot.screws import axis_of
+from newton_like.kernels.tree import BODY, CENTRE_OF_MASS, GAIN, INERTIA, JOINT, MASS
+from newton_like.robot.screws import axis_of, inverse
 from newton_like.robot.to_model import Edge, body_numbers, joint_frames
+
+from newton_like.kernels.robot.newton_euler import (  # isort: skip
+    ALONG, ANGLE, DIRECTION, ORIGIN, PITCH, POSITION, ROTATION, SCALE, TURN,
+)  # fmt: skip
 
 _ROUNDING = 1e-15
 """Sine of the angle between axes that are parallel up to rounding."""
@@ -38,7 +41,7 @@ class _Axis(NamedTuple):
         direction, anchor: of its axis in the frame of the parent link.
         turn: orientation of the link in its parent at coordinate 0.
         z, point: direction of the axis and the anchor in the frame of the link.
-        pitch: [m/rad].
+        pitch, scale: see :func:`newton_like.robot.screws.axis_of`.
     """
 
     edge: Edge
@@ -49,6 +52,7 @@ class _Axis(NamedTuple):
     z: np.ndarray
     point: np.ndarray
     pitch: float
+    scale: float
 
 
 class _Tree:
@@ -56,12 +60,13 @@ class _Tree:
 
     Attributes:
         turn, origin: of the frame of each link, in the link's own frame.
-        joint: of each link, numbers as :mod:`newton_like.kernels.robot.newton_euler` has them.
+        joint, gain: numbers of joints and of dofs as :mod:`newton_like.kernels.robot.newton_euler` has them.
     """
 
     def __init__(self, inertias, edges: list[Edge]):
         self.count = len(inertias)
         self.axes: dict[int, _Axis] = {e.child: _axis(e) for e in edges if not e.joint.is_fixed()}
+        self.fixed = {e.child: e for e in edges if e.joint.is_fixed()}
         self.children: list[list[int]] = [[] for _ in inertias]
         for k, axis in self.axes.items():
             self.children[axis.edge.parent].append(k)
@@ -70,13 +75,14 @@ class _Tree:
         self.joint = np.zeros((self.count, JOINT))
         # links whose origin is the foot of the common normal with the next axis
         self.footed: dict[int, int] = {}
-        sizes = [np.abs(x.anchor).max() for x in self.axes.values()] + [np.abs(x["com"]).max() for x in self.numbers]
-        self.size = max([*sizes, *(np.abs(x.point).max() for x in self.axes.values())])
+        lengths = [v for x in self.axes.values() for v in (x.anchor, x.point)] + [x["com"] for x in self.numbers]
+        self.size = float(np.abs(lengths).max())
 
     def place(self, k: int) -> None:
         """Frame of link k, and the numbers of its joint but for the origin of a link on a prismatic joint."""
         axis, row = self.axes[k], self.joint[k]
         p = axis.edge.parent
+        row[SCALE] = axis.scale
         x = self.turn[p].T @ (axis.anchor - self.origin[p])
         u = self.turn[p].T @ axis.direction
         if not axis.rotates:
@@ -95,6 +101,18 @@ class _Tree:
         spin = R.T @ self.turn[p].T @ axis.turn @ self.turn[k]
         row[POSITION : POSITION + 3], row[ROTATION : ROTATION + 9] = x, R.ravel()
         row[ALONG], row[ANGLE], row[PITCH] = along - near, np.arctan2(spin[1, 0], spin[0, 0]), axis.pitch
+
+    def frames(self) -> np.ndarray:
+        """Numbers of links that move, ``[dofs, GAIN]``; writes those of the others."""
+        rows = np.zeros((len(self.axes), GAIN))
+        for dof, k in enumerate(self.axes):
+            rows[dof, TURN : TURN + 9], rows[dof, ORIGIN : ORIGIN + 3] = self.turn[k].ravel(), self.origin[k]
+        for k, edge in self.fixed.items():
+            to_carrier = inverse(edge.T_pj @ edge.T_jc)
+            row, turn = self.joint[k], to_carrier[:3, :3]
+            row[ROTATION : ROTATION + 9] = (turn @ self.turn[edge.parent]).ravel()
+            row[POSITION : POSITION + 3] = turn @ self.origin[edge.parent] + to_carrier[:3, 3]
+        return rows
 
     def _next(self, k: int, near: float) -> tuple[float, np.ndarray]:
         """Where the origin of link k is on its axis, from the anchor, and the direction of x. `near`: the point next to the origin of the
@@ -157,6 +175,7 @@ class _Tree:
                     com = firsts[k] / masses[k]
                     seconds[k] -= masses[k] * np.outer(com, com)
                     row[POSITION : POSITION + 3] += com
+                    self.origin[k] = self.origin[k] + self.turn[k] @ com
                     for child in self.children[k]:
                         self.joint[child, POSITION : POSITION + 3] -= com
                 seconds[p] += seconds[k]
@@ -172,9 +191,8 @@ class _Tree:
 def _axis(edge: Edge) -> _Axis:
     rotates, axis, X_p, X_c = joint_frames(edge)
     turn = X_p[:3, :3] @ X_c[:3, :3].T
-    return _Axis(
-        edge, rotates, X_p[:3, :3] @ axis, X_p[:3, 3], turn, X_c[:3, :3] @ axis, X_c[:3, 3], axis_of(edge.S).pitch
-    )
+    ends = X_p[:3, :3] @ axis, X_p[:3, 3], turn, X_c[:3, :3] @ axis, X_c[:3, 3]
+    return _Axis(edge, rotates, *ends, axis_of(edge.S).pitch, axis_of(edge.S).scale)
 
 
 def _clean(u: np.ndarray) -> np.ndarray:
@@ -200,8 +218,8 @@ def _turned_to(u: np.ndarray) -> np.ndarray:
     return np.column_stack([x, np.cross(u, x), u])
 
 
-def regrouped_numbers(inertias, edges: list[Edge]) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of joints and links, ``[links, JOINT]`` and ``[links, BODY]``, for ``robot_inverse_dynamics``.
+def regrouped_numbers(inertias, edges: list[Edge]) -> dict[str, np.ndarray]:
+    """Numbers of groups of parameters for :mod:`newton_like.kernels.robot.newton_euler`.
 
     Args:
         inertias: 6 x 6, of links; zero for those on fixed joints.
@@ -211,4 +229,4 @@ def regrouped_numbers(inertias, edges: list[Edge]) -> tuple[np.ndarray, np.ndarr
     for k in tree.axes:
         tree.place(k)
     bodies = tree.regroup()
-    return tree.joint, bodies
+    return dict(joint=tree.joint, body=bodies, gain=tree.frames())

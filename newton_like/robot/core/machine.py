@@ -72,8 +72,7 @@ class Machine:
         if task.masses == "regrouped":
             if self._regrouped is None:
                 # several threads may make them
-                joints, links = self._regrouped_numbers()
-                self._regrouped = self.parameters.with_numbers(joint=joints, body=links)
+                self._regrouped = self.parameters.with_numbers(**self._regrouped_numbers())
             return self._regrouped
         if self._merged_model is None or task.masses != "merged":
             return self.parameters

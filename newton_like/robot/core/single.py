@@ -91,7 +91,8 @@ class Patterns:
         pattern = self._made.get((task, fresh)) or self._record(task, fresh, memory, out)
         found = pattern.places.get(memory.order) or self._places(task, pattern, memory)
         results = [] if out is None else [out]
-        given = self._told(pattern.inputs, [memory.read[name] for name in pattern.fields], found[0])
+        read = memory.read if task.frames else memory.plain
+        given = self._told(pattern.inputs, [read[name] for name in pattern.fields], found[0])
         taken = self._told(pattern.outputs, results, found[1])
         bounds, arguments = pattern.bounds, type(pattern.arguments).from_buffer_copy(pattern.arguments)
         arguments.T.point_body.data = memory.links.ctypes.data
@@ -139,14 +140,15 @@ class Memory:
     Attributes:
         order: of each dof, the place of its joint in the state, as bytes.
         given: the inputs by name.
-        read: what kernels read; see :class:`newton_like.robot.core.state.StateCore`.
+        read: what kernels that know frames read; see :class:`newton_like.robot.core.state.StateCore`.
+        plain: what the others read: inputs as they were set.
         runs: by task, a function that launches it, and the array of its result.
         links: the three links that kernels read.
         lanes: what kernels work in; None until something is computed.
         kept: what launches know addresses of.
     """
 
-    __slots__ = ("_numbers", "given", "kept", "lanes", "links", "order", "read", "runs", "view")
+    __slots__ = ("_numbers", "given", "kept", "lanes", "links", "order", "plain", "read", "runs", "view")
 
     def __init__(self, order: bytes, dofs: int, links: int, scaled: bool):
         # one block, so that one call clears it
@@ -159,11 +161,12 @@ class Memory:
         self.given = {
             "q": q, "qdot": v, "qddot": acceleration, "V0": twist, "Vdot0": base_acceleration, "tau": tau,
         }  # fmt: skip
-        if scaled:
-            q, v, acceleration = x[ends[7] :].reshape(3, dofs)
-        self.read = {
+        self.read = self.plain = {
             "q": q, "v": v, "acceleration": acceleration, "base_twist": twist, "base_acceleration": base_acceleration, "weights": weights,
         }  # fmt: skip
+        if scaled:
+            q, v, acceleration = x[ends[7] :].reshape(3, dofs)
+            self.read = {**self.plain, "q": q, "v": v, "acceleration": acceleration}
         self.order, self.lanes, self.links, self.view = order, None, None, None
         self.runs: dict = {}
         self.kept: list = []

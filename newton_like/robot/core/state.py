@@ -31,14 +31,15 @@ class StateCore:
         joints, joint_names, link_names: of the state, in its order.
         scale: motion for each unit of the coordinates, ``[n]``; None if all are 1.
         given: the inputs by name, as they were set. Those of one configuration are in the memory.
-        read: what kernels read: inputs of joints in units of motion, and the weights of links.
+        read: what kernels that know frames read: inputs of joints in units of motion, and the weights of links. Batches of these are
+            written by :meth:`moved`.
         batched: whether an input of kernels is a batch.
         placed: whether the frames in the memory are those of q.
         capsules, wheels: what the robot makes for the state when it is first asked for.
     """
 
     __slots__ = (
-        "_loan", "_memory", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints", "link_names",
+        "_late", "_loan", "_memory", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints", "link_names",
         "order", "placed", "read", "robot", "scale", "wheels",
     )  # fmt: skip
 
@@ -49,6 +50,7 @@ class StateCore:
         self.dofs = n = len(self.joints)
         self.capsules = self.wheels = self._loan = None
         self.placed = self.batched = False
+        self._late: set[str] = set()
         store = robot.core.patterns.store
         memory = store.take(key)
         if memory is None:
@@ -77,11 +79,28 @@ class StateCore:
 
     def written(self, name: str) -> None:
         """Tells kernels the numbers of an input that was written."""
-        row = INPUTS[name]
+        row, given = INPUTS[name], self.given[name]
         if name == "q":
             self.placed = False
         if self.scale is not None and row is not None and name[0] != "V":
-            np.multiply(self.given[name], self.scale, out=self.read[row])
+            if given.ndim > 1:
+                self._late.add(name)
+            else:
+                self._late.discard(name)
+                np.multiply(given, self.scale, out=self.read[row])
+
+    def moved(self) -> dict[str, np.ndarray]:
+        """``read``, of the present inputs."""
+        while self._late:
+            name = self._late.pop()
+            np.multiply(self.given[name], self.scale, out=self.read[INPUTS[name]])
+        return self.read
+
+    def _inputs(self, task: Task) -> dict[str, np.ndarray]:
+        """The arrays that a task reads."""
+        if task.frames:
+            return self.moved()
+        return self.read if self.scale is None else {row: self.given[name] for name, row in INPUTS.items() if row}
 
     def numbers(self, name: str, value, what: str | None = None) -> np.ndarray:
         """Checked numbers for an input, ``[size]`` or ``[batch, size]``."""
@@ -180,7 +199,7 @@ class StateCore:
         """The result of a task that has one; links as indices of bodies."""
         if self.batched:
             return self._evaluate_batch(task, shape, (target, ref, seen))
-        if task.frames and not self.placed:
+        if not self.placed and task.frames:
             self.place()
         run, out = self._runs.get(task) or self._record(task, task, not task.frames, shape)
         links = self._memory.view
@@ -197,7 +216,7 @@ class StateCore:
             self._memory.links[:] = links
             run()
             return out.copy()
-        return self.robot.core.evaluate(self.order, count, task, self.read, shape, links)
+        return self.robot.core.evaluate(self.order, count, task, self._inputs(task), shape, links)
 
 
 def _as_doubles(value: list | tuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from sys import is_finalizing
 from typing import overload
 
 import numpy as np
@@ -564,9 +565,12 @@ def core_of(robot: Robot, state: State) -> StateCore:
     """The core of a state, which must belong to a robot.
 
     Raises:
-        RobotError, TypeError: a state of another robot, or no state.
+        RobotError, TypeError: a state of another robot, or no state; the interpreter ends.
     """
     if state.__class__ is robot._state and state.core.robot is robot:
+        if is_finalizing():
+            # kernels may be gone already
+            raise RobotError("the interpreter ends; robots compute nothing any more. Do this earlier, for example by atexit")
         return state.core
     if isinstance(state, State):
         raise _ForeignState(

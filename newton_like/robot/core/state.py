@@ -7,7 +7,7 @@ import numpy as np
 from newton_like.arrays import host_array
 from newton_like.robot.arguments import LARGE
 from newton_like.robot.core.orders import JointOrder, LinkOrder
-from newton_like.robot.core.single import Memory, lent
+from newton_like.robot.core.single import Memory
 from newton_like.robot.core.tasks import FRAMES, Task
 from newton_like.robot.errors import RobotError, RobotIndexError, ShapeError
 
@@ -56,7 +56,7 @@ class StateCore:
         if memory is None:
             memory = Memory(key, n, len(self.bodies), self.scale is not None)
         else:
-            self._loan = lent(store, memory)
+            self._loan = store.lend(memory)
             memory.clear()
         self._memory, self._runs = memory, memory.runs
         # entries are replaced by batches
@@ -183,7 +183,7 @@ class StateCore:
         if memory.lanes is None:
             memory.prepare(patterns)
             # memory that takes long to make
-            self._loan = lent(patterns.store, memory)
+            self._loan = patterns.store.lend(memory)
         out = None if shape is None else np.zeros(shape)
         self._runs[key] = made = patterns.launch(task, fresh, memory, out), out
         return made

@@ -304,9 +304,7 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
             else:
                 dof = T.dof_at[seen]
                 x = gain_vec(P, b, dof, ORIGIN)
-                axes = m.rows(
-                    gain_vec(P, b, dof, TURN), gain_vec(P, b, dof, TURN + 3), gain_vec(P, b, dof, TURN + 6)
-                )
+                axes = m.rows(gain_vec(P, b, dof, TURN), gain_vec(P, b, dof, TURN + 3), gain_vec(P, b, dof, TURN + 6))
         m.put9(mem, L.composite + 10 * k, t, axes)
         m.put3(mem, L.drift + 6 * k, t, x)
         for i in range(1, T.bodies):

@@ -226,17 +226,17 @@ class Robot:
     # ------------------------------------------------------------------------------------------------ kinematics
 
     def compute_forward_kinematics(self, state: State) -> None:
-        """Computes the frames of all links, which other functions then use again. The call is not needed: functions compute frames that are
-        not up to date. For a batch it does nothing."""
-        core_of(self, state).place()
+        """Checks that the state is one of this robot. The call is not needed: functions compute what is not up to date, and use frames of
+        links again as long as the positions are the same."""
+        core_of(self, state)
 
     def compute_diff_forward_kinematics(self, state: State) -> None:
         """As :meth:`compute_forward_kinematics`; other functions compute velocities when they need them."""
-        core_of(self, state).place()
+        core_of(self, state)
 
     def compute_2nd_diff_forward_kinematics(self, state: State) -> None:
         """As :meth:`compute_forward_kinematics`; other functions compute accelerations when they need them."""
-        core_of(self, state).place()
+        core_of(self, state)
 
     def compute_transformation(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
         """Pose of the target link in the frame of the reference link, ``[4, 4]`` or ``[batch, 4, 4]``.
@@ -570,7 +570,9 @@ def core_of(robot: Robot, state: State) -> StateCore:
     if state.__class__ is robot._state and state.core.robot is robot:
         if is_finalizing():
             # kernels may be gone already
-            raise RobotError("the interpreter ends; robots compute nothing any more. Do this earlier, for example by atexit")
+            raise RobotError(
+                "the interpreter ends; robots compute nothing any more. Do this earlier, for example by atexit"
+            )
         return state.core
     if isinstance(state, State):
         raise _ForeignState(

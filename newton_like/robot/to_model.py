@@ -127,12 +127,14 @@ def machine_model(links, edges: list[Edge], flat: list[Edge]):
     builder = ModelBuilder(gravity=0.0)
     bodies = [builder.add_link(label=link.name, **body_numbers(link.inertia)) for link in links]
     root = builder.add_joint_fixed(-1, bodies[0], label="base")
-    builder.add_articulation([root, *_add_joints(builder, flat, bodies, lambda edge: {"armature": 0.0})])
+    # with an armature, models do not look for joints that move nothing, which takes long and matters for simulations only
+    builder.add_articulation([root, *_add_joints(builder, flat, bodies, lambda edge: {"armature": 1.0})])
     # inertias of files are used as they are, also those that no body can have
     inertias = np.array(builder.body_inertia)
     builder.body_inertia = [np.zeros((3, 3))] * len(links)
     model = builder.finalize("cpu", dtype=wp.float64)
     model.body_inertia.assign(inertias)
+    model.joint_armature.zero_()
     model.joint_max_distance.assign([0.0, *(0.0 if e.joint.is_fixed() else axis_of(e.S).pitch for e in edges)])
     return model
 

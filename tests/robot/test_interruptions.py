@@ -142,6 +142,7 @@ def test_robots_compute_nothing_while_the_interpreter_ends(rng, monkeypatch):
 
 
 LAST_WORDS = """
+import os
 import sys
 import numpy as np
 import newton_like.robot as rd
@@ -152,12 +153,15 @@ robot = rd.Robot(rd.RobotConfiguration("r", base))
 
 class Last:
     def __init__(self, batch):
-        self.robot, self.state = robot, robot.make_state()
+        self.robot, self.state, self.write = robot, robot.make_state(), os.write
         self.state.q = np.ones((3, 1) if batch else 1)
         robot.compute_transformation(self.state, 0, 1)
     def __del__(self):
-        self.robot.compute_transformation(self.state, 0, 1)
-        self.robot.compute_mass_matrix(self.state)
+        try:
+            self.robot.compute_transformation(self.state, 0, 1)
+            self.robot.compute_mass_matrix(self.state)
+        except RuntimeError as error:
+            self.write(1, f"{error}\\n".encode())
 
 kept = Last(False)
 sys.kept = Last(True)
@@ -170,4 +174,4 @@ cycle.itself = cycle
 def test_finalizers_at_exit_do_not_crash():
     done = subprocess.run([sys.executable, "-c", LAST_WORDS], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert "interpreter ends" in done.stderr
+    assert done.stdout.count("interpreter ends") == 3

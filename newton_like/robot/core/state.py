@@ -106,10 +106,15 @@ class StateCore:
         """Checked numbers for an input, ``[size]`` or ``[batch, size]``."""
         what = name if what is None else what
         of_base = name[0] == "V"
-        numbers = np.asarray(host_array(value, what), dtype=float)
+        if type(value) is not np.ndarray or value.dtype.kind not in "iuf":
+            value = host_array(value, what)
+        numbers = np.asarray(value, dtype=float)
         size = 6 if of_base else self.dofs
         if numbers.ndim == 2 and numbers.shape == (size, 1) and size > 1:
             numbers = numbers[:, 0]
+        if numbers.shape == (size,) and numbers.dot(numbers) < LARGE:
+            # a fast test that finite numbers pass, unless they are large
+            return numbers
         if numbers.ndim == 2 and not len(numbers):
             raise ShapeError(
                 f"{what} has shape {numbers.shape}, a batch without configurations; give at least one: [{size}] or [batch, {size}]"

@@ -68,9 +68,7 @@ def _matrix(size: int | Callable, columns: int = 0) -> tuple[Result, ...]:
 
 FRAMES = Task(tasks.FRAMES)
 POSE = Task(tasks.POSE, _matrix(16))
-JACOBIAN = Task(
-    tasks.JACOBIAN, _matrix(lambda model: 6 * _dofs(model), columns=1), masses="regrouped", frames=False
-)
+JACOBIAN = Task(tasks.JACOBIAN, _matrix(lambda model: 6 * _dofs(model), columns=1), masses="regrouped", frames=False)
 VELOCITY = Task(tasks.VELOCITY, _matrix(6), ("v",))
 CENTRE = Task(tasks.CENTRE, _matrix(3), ("weights",), masses="own")
 CENTRE_JACOBIAN = Task(

@@ -21,7 +21,8 @@ POSITION, ROTATION, DIRECTION, ALONG, ANGLE, PITCH, SCALE = 0, 3, 12, 15, 16, 17
 # The numbers of a link that moves, in the group of gains: orientation and origin of its frame in its own frame.
 TURN, ORIGIN = 0, 9
 
-# What the inverse dynamics are of: the motion; the robot at rest, with the acceleration of the base link; the same without its angular part.
+# What the inverse dynamics are of: the motion; the robot at rest, with the acceleration of the base link; the same without its angular
+# part.
 MOVING, RESTING, LIFTED = 0, 1, 2
 
 

@@ -1,5 +1,5 @@
-"""Inverse dynamics and Jacobians of robots whose axes are in special places, against the definitions of the SDK. Frames of links follow from
-the places of the axes."""
+"""Inverse dynamics and Jacobians of robots whose axes are in special places, against the definitions of the SDK. Frames of links follow
+from the places of the axes."""
 
 import numpy as np
 import pytest

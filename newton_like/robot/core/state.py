@@ -39,8 +39,8 @@ class StateCore:
     """
 
     __slots__ = (
-        "_late", "_loan", "_memory", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints", "link_names",
-        "order", "placed", "read", "robot", "scale", "wheels",
+        "_late", "_loan", "_memory", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints",
+        "link_names", "order", "placed", "read", "robot", "scale", "wheels",
     )  # fmt: skip
 
     def __init__(self, robot, links: LinkOrder, joints: JointOrder):

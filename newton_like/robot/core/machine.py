@@ -108,6 +108,8 @@ class Machine:
         pairs = sum(isinstance(known, tuple) and known[0] == task.number for known in [*self._kernels])
         if task.traced == "links" and key not in self._kernels and pairs >= _PAIRS:
             key = None
+            if not task.frames:
+                return self.general(task.program)
         if key not in self._kernels:
             whole = task.traced != "loop" and key is not None
             # rows that are added come after those that the code knows

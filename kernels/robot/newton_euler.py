@@ -10,8 +10,6 @@ which is linear in ``U K``.
 
 import types
 
-from newton_like.kernels.tree import FIXED, PRISMATIC, REVOLUTE
-
 # The numbers of a joint: from the origin of the parent's frame to a point of the axis, in this frame; the orientation at angle 0 in the
 # parent's frame; the direction of a translation, in the same frame; from that point along the axis to the origin of the link's frame; the
 # angle at coordinate 0; the pitch; and the motion for each unit of the coordinate. Of a link on a fixed joint: POSITION and ROTATION of the
@@ -178,9 +176,9 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
         put_motion(b, t, 0, w, rate, point_accelerations(w, rate), a, P, L, mem)
         # links on fixed joints have no inertia, and carry nothing
         for k in range(1, T.bodies):
-            if T.kind[k] == REVOLUTE:
+            if T.angular[k] > 0:
                 move_turned_link(b, t, motion, k, T, P, L, mem)
-            if T.kind[k] == PRISMATIC:
+            if T.linear[k] > 0:
                 move_slid_link(b, t, motion, k, T, P, L, mem)
         for i in range(1, T.bodies):
             k = T.bodies - i
@@ -189,7 +187,7 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
             n = m.get3(mem, L.load + 6 * k + 3, t)
             below = m.get3(mem, L.load + 6 * p + 3, t)
             scale = m.joint_param(P, b, k, SCALE)
-            if T.kind[k] == REVOLUTE:
+            if T.angular[k] > 0:
                 force = m.fma(m.joint_param(P, b, k, PITCH), f.z, n.z)
                 m.put(mem, L.matrix + T.dof_at[k], t, m.mul(scale, force))
                 along = axis_offset(b, t, k, T, P, L, mem)
@@ -200,7 +198,7 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
                 f = m.apply(r, out_of_turn(f, c, s))
                 n = m.apply_plus(r, out_of_turn(n, c, s), below)
                 hand_down(t, p, f, m.cross_plus(m.joint_vec(P, b, k, POSITION), f, n), L, mem)
-            if T.kind[k] == PRISMATIC:
+            if T.linear[k] > 0:
                 m.put(mem, L.matrix + T.dof_at[k], t, m.mul(scale, m.dot(m.joint_vec(P, b, k, DIRECTION), f)))
                 hand_down(t, p, f, m.cross_plus(slid(b, t, k, T, P, L, mem), f, m.add3(n, below)), L, mem)
 
@@ -230,7 +228,7 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
         dof = T.dof_at[k]
         v = m.apply(axes, m.joint_vec(P, b, k, DIRECTION))
         w = m.zero3()
-        if T.kind[k] == REVOLUTE:
+        if T.angular[k] > 0:
             w = m.column(axes, 2)
             v = m.fma3(w, m.joint_param(P, b, k, PITCH), m.cross(x, w))
         m.put3_apart(mem, L.matrix + dof, T.columns, t, m.scale3(w, by))
@@ -244,7 +242,7 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
         x = m.get3(mem, L.drift + 6 * k, t)
         put_joint_column(b, t, k, sign, axes, x, T, P, L, mem)
         offset = m.joint_vec(P, b, k, POSITION)
-        if T.kind[k] == REVOLUTE:
+        if T.angular[k] > 0:
             angle = joint_angle(b, t, k, T, P, L, mem)
             c = m.cos(angle)
             s = m.sin(angle)
@@ -266,7 +264,7 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
         p = T.parent[k]
         axes = m.get9(mem, L.composite + 10 * p, t)
         x = m.get3(mem, L.drift + 6 * p, t)
-        if T.kind[k] == REVOLUTE:
+        if T.angular[k] > 0:
             x = m.apply_plus(axes, m.joint_vec(P, b, k, POSITION), x)
             angle = joint_angle(b, t, k, T, P, L, mem)
             c = m.cos(angle)
@@ -298,7 +296,7 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
         x = m.zero3()
         axes = m.rows(m.vec(one, zero, zero), m.vec(zero, one, zero), m.vec(zero, zero, one))
         if seen > 0:
-            if T.kind[seen] == FIXED:
+            if T.linear[seen] + T.angular[seen] == 0:
                 k = T.parent[seen]
                 x = m.joint_vec(P, b, seen, POSITION)
                 axes = joint_rotation(b, seen, P)

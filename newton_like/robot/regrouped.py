@@ -28,8 +28,8 @@ _ROUNDING = 1e-15
 """Sine of the angle between axes that are parallel up to rounding."""
 
 _FAR = 4.0
-"""How far origins are at most, as a multiple of lengths of the robot. Distances of nearly parallel axes, and their rounding errors, are
-larger than that."""
+"""How far origins are at most, as a multiple of lengths of the link or the robot. The common normal of nearly parallel axes, and the rounding
+errors of numbers about its feet, may be larger than that."""
 
 
 class _Axis(NamedTuple):
@@ -132,7 +132,8 @@ class _Tree:
                     return near, _side(aside, z)
                 c = float(z @ after.direction)
                 foot = (c * float(after.direction @ between) - float(z @ between)) / s**2
-                if abs(foot) <= _FAR * self.size:
+                nearby = np.linalg.norm(between) + np.linalg.norm(self.numbers[k]["com"] - point)
+                if abs(foot) <= _FAR * nearby:
                     self.footed[k] = child
                     return foot, _side(normal, z)
         directions = self._directions(k, np.eye(3))

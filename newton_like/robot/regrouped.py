@@ -28,7 +28,7 @@ _ROUNDING = 1e-15
 """Sine of the angle between axes that are parallel up to rounding."""
 
 _FAR = 4.0
-"""How far origins are at most, as a multiple of lengths of the link or the robot. The common normal of nearly parallel axes, and the rounding
+"""How far origins are at most, as a multiple of lengths of the link or the robot. The common normal of nearly parallel axes, and rounding
 errors of numbers about its feet, may be larger than that."""
 
 

@@ -160,7 +160,7 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
         m.put3(mem, at, t, m.add3(m.get3(mem, at, t), f))
         m.put3(mem, at + 3, t, n)
 
-    @m.func
+    @m.shared
     def robot_inverse_dynamics(b, t, motion: int, T, P, L, mem):
         """matrix <- the joint forces for q, v, the accelerations at L.acceleration, and the motion of the base link; or a part of them, as
         `motion` says."""
@@ -278,7 +278,7 @@ def newton_euler_program(m: types.SimpleNamespace) -> dict:
         m.put3(mem, L.drift + 6 * k, t, x)
         put_joint_column(b, t, k, sign, axes, x, T, P, L, mem)
 
-    @m.func
+    @m.shared
     def walked_jacobian(b, t, T, P, L, mem):
         """matrix <- six rows, the Jacobian of the twist of the target link relative to the reference link, in the frame of one of them. All
         joints between the two are visited, from that one on."""

@@ -60,6 +60,7 @@ from newton_like.kernels.layout import LIBRARY_ROWS, layout_struct
 from newton_like.kernels.robot.capsules import capsule_program
 from newton_like.kernels.robot.ik import ik_program
 from newton_like.kernels.robot.inertia import robot_inertia_program
+from newton_like.kernels.robot.newton_euler import newton_euler_program
 from newton_like.kernels.robot.relative import relative_program
 from newton_like.kernels.robot.tasks import robot_task_program
 from newton_like.kernels.rows import row_program
@@ -159,6 +160,7 @@ LAYERS = (
     # floor 6
     relative_program,
     robot_inertia_program,
+    newton_euler_program,
     capsule_program,
     robot_task_program,
     ik_program,

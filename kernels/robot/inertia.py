@@ -11,8 +11,8 @@ REGULAR = 1.0e10
 
 
 def robot_inertia_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``place_masses``, ``weighted_centre``, ``weighted_centre_jacobian``, ``total_inertia``, ``holding_forces``,
-    ``lifting_forces``, ``robot_inverse_dynamics`` and ``operational_inertia``."""
+    """For the namespace `m`: ``place_masses``, ``weighted_centre``, ``weighted_centre_jacobian``, ``total_inertia`` and
+    ``operational_inertia``."""
     real = m.real
 
     @m.func
@@ -102,56 +102,6 @@ def robot_inertia_program(m: types.SimpleNamespace) -> dict:
         m.put3(mem, L.matrix + 21, t, m.vec(i.m, zero, zero))
         m.put3(mem, L.matrix + 27, t, m.vec(zero, i.m, zero))
         m.put3(mem, L.matrix + 33, t, m.vec(zero, zero, i.m))
-
-    @m.func
-    def linear_first(at: int, t: int, mem: m.memory) -> m.Spatial:
-        """The six numbers at `at`, angular part first, as a spatial vector."""
-        return m.spatial(m.get3(mem, at + 3, t), m.get3(mem, at, t))
-
-    @m.func
-    def put_forces(t, k: int, own: m.Spatial, T, L, mem):
-        """load <- the wrench of body k and of those that it carries; matrix <- the forces of its dofs."""
-        f = own
-        for j in range(T.child_at[k], T.child_at[k + 1]):
-            f = m.add6(f, m.get6(mem, L.load + 6 * T.child[j], t))
-        m.put6(mem, L.load + 6 * k, t, f)
-        for dof in range(T.dof_at[k], T.dof_at[k + 1]):
-            m.put(mem, L.matrix + dof, t, m.dot6(m.get6(mem, L.subspace + 6 * dof, t), f))
-
-    @m.func
-    def holding_forces(b, t, T, P, L, mem):
-        """matrix <- the joint forces at rest under the acceleration Vdot0 of the base link, which all links have then."""
-        a = linear_first(L.base_acceleration, t, mem)
-        for i in range(T.bodies):
-            k = T.bodies - 1 - i
-            c = m.get3(mem, L.com + 3 * k, t)
-            f = m.scale3(m.velocity_at(a, c), m.body_mass(P, b, k))
-            n = m.turned_apply(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t), a.w)
-            put_forces(t, k, m.spatial(f, m.cross_plus(c, f, n)), T, L, mem)
-
-    @m.func
-    def lifting_forces(b, t, T, P, L, mem):
-        """As holding_forces, bit by bit, for an acceleration without an angular part."""
-        a = m.get3(mem, L.base_acceleration + 3, t)
-        for i in range(T.bodies):
-            k = T.bodies - 1 - i
-            f = m.scale3(a, m.body_mass(P, b, k))
-            put_forces(t, k, m.spatial(f, m.cross_plus(m.get3(mem, L.com + 3 * k, t), f, m.zero3())), T, L, mem)
-
-    @m.func
-    def robot_inverse_dynamics(b, t, T, P, L, mem):
-        """matrix <- the joint forces for v, the accelerations at L.acceleration, and the motion of the base link."""
-        m.put6(mem, L.twist + 6 * T.bodies, t, linear_first(L.base_twist, t, mem))
-        m.put6(mem, L.drift + 6 * T.bodies, t, linear_first(L.base_acceleration, t, mem))
-        for k in range(T.bodies):
-            m.move_body(t, k, L.v, T, L, mem)
-            a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, L.v, T, L, mem))
-            for i in range(T.dof_at[k], T.dof_at[k + 1]):
-                a = m.fma6(m.get6(mem, L.subspace + 6 * i, t), m.get(mem, L.acceleration + i, t), a)
-            m.put6(mem, L.drift + 6 * k, t, a)
-        for i in range(T.bodies):
-            k = T.bodies - 1 - i
-            put_forces(t, k, m.own_load(b, t, k, P, L, mem), T, L, mem)
 
     @m.func
     def invert_symmetric(t, n: int, a: int, x: int, mem: m.memory) -> m.lane:

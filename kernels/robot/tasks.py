@@ -2,6 +2,8 @@
 
 import types
 
+from newton_like.kernels.robot.newton_euler import LIFTED, MOVING, RESTING
+
 (
     FRAMES, POSE, JACOBIAN, VELOCITY, CENTRE, CENTRE_JACOBIAN, TOTAL_INERTIA, OPERATIONAL, MASS_MATRIX, HOLDING, INVERSE_DYNAMICS,
     DISTANCES, DISTANCE_JACOBIAN, LIFTING, GAPS, NEAREST_POINTS,
@@ -23,7 +25,7 @@ def robot_task_program(m: types.SimpleNamespace) -> dict:
         if task == POSE:
             m.relative_pose(t, T, L, mem)
         if task == JACOBIAN:
-            m.relative_jacobian(t, T, L, mem)
+            m.walked_jacobian(b, t, T, P, L, mem)
         if task == VELOCITY:
             m.relative_velocity(t, T, L, mem)
         if task == CENTRE:
@@ -38,11 +40,11 @@ def robot_task_program(m: types.SimpleNamespace) -> dict:
             m.joint_space_inertia(b, t, T, P, L, mem)
             m.unpack_rows(t, T, L, mem)
         if task == HOLDING:
-            m.holding_forces(b, t, T, P, L, mem)
+            m.robot_inverse_dynamics(b, t, RESTING, T, P, L, mem)
         if task == LIFTING:
-            m.lifting_forces(b, t, T, P, L, mem)
+            m.robot_inverse_dynamics(b, t, LIFTED, T, P, L, mem)
         if task == INVERSE_DYNAMICS:
-            m.robot_inverse_dynamics(b, t, T, P, L, mem)
+            m.robot_inverse_dynamics(b, t, MOVING, T, P, L, mem)
         if task == DISTANCES:
             m.capsule_distances(t, T, L, mem)
         if task == DISTANCE_JACOBIAN:

@@ -7,6 +7,7 @@ code is compiled again at most once for each array. Numbers of arrays in ``Model
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from itertools import pairwise
 
@@ -229,6 +230,18 @@ class Parameters:
             self._status.zero_()
         self._since = edits.version
         return told != self._told, bool(differs or declared)
+
+    def with_numbers(self, **groups: np.ndarray) -> Parameters:
+        """Parameters of which some groups have other numbers, the same ones for all articulations. They do not follow edits."""
+        values = self.known.values.copy()
+        for name, numbers in groups.items():
+            start, end = self._spans[name]
+            values[start:end] = numbers.ravel()
+        twin = copy.copy(self)
+        twin.known = Constants(self.at, values, np.ones(self.size, dtype=bool))
+        uniform = wp.array(values, dtype=self.m.real, device=self.device)
+        twin.P = copied(self.m.Params, self.P, uniform=uniform, varying=self._lanes(0))
+        return twin
 
     def _tell(self) -> tuple:
         """What launches are told of where numbers are: which groups of them lie in lanes, and these lanes."""

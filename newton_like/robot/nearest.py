@@ -99,7 +99,7 @@ class Capsules:
         self, core: StateCore, jacobian: bool, chosen: np.ndarray | None = None, q: np.ndarray | None = None
     ) -> Distances:
         """Distances of all pairs, or of chosen ones, for the joint positions of a state, or for others ``[n]`` or ``[batch, n]``."""
-        q = core.read["q"] if q is None else q if core.scale is None else q * core.scale
+        q = core.moved()["q"] if q is None else q if core.scale is None else q * core.scale
         pairs = self.pairs if chosen is None else self.pairs[chosen]
         names = self.names if chosen is None else [self.names[i] for i in chosen]
         n = len(self._order)
@@ -120,7 +120,7 @@ class Capsules:
 
     def results(self, core: StateCore, least: int) -> list[CollisionResult] | BatchResults:
         """Results for one configuration, or for each of a batch, nearest first: all contacts, and further pairs until there are `least`."""
-        q = core.read["q"]
+        q = core.moved()["q"]
         if q.ndim == 1:
             return self._results_of_one(self.evaluate(core, False), least)
         count, pairs = len(q), len(self.pairs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from sys import is_finalizing
 from typing import overload
 
 import numpy as np
@@ -225,17 +226,17 @@ class Robot:
     # ------------------------------------------------------------------------------------------------ kinematics
 
     def compute_forward_kinematics(self, state: State) -> None:
-        """Computes the frames of all links, which other functions then use again. The call is not needed: functions compute frames that are
-        not up to date. For a batch it does nothing."""
-        core_of(self, state).place()
+        """Checks that the state is one of this robot. The call is not needed: functions compute what is not up to date, and use frames of
+        links again as long as the positions are the same."""
+        core_of(self, state)
 
     def compute_diff_forward_kinematics(self, state: State) -> None:
         """As :meth:`compute_forward_kinematics`; other functions compute velocities when they need them."""
-        core_of(self, state).place()
+        core_of(self, state)
 
     def compute_2nd_diff_forward_kinematics(self, state: State) -> None:
         """As :meth:`compute_forward_kinematics`; other functions compute accelerations when they need them."""
-        core_of(self, state).place()
+        core_of(self, state)
 
     def compute_transformation(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
         """Pose of the target link in the frame of the reference link, ``[4, 4]`` or ``[batch, 4, 4]``.
@@ -256,7 +257,7 @@ class Robot:
         """
         core = core_of(self, state)
         ref = core.body(reference_link_index)
-        return self._jacobian(core, core.body(target_link_index), ref, ref)
+        return core.evaluate(tasks.JACOBIAN, (6, core.dofs), core.body(target_link_index), ref, ref)
 
     def compute_body_jacobian(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
         """Jacobian of the target link's twist relative to the reference link, ``vee(inverse(T) dT/dt)``, with the axes and the origin of
@@ -267,14 +268,7 @@ class Robot:
         """
         core = core_of(self, state)
         target = core.body(target_link_index)
-        return self._jacobian(core, target, core.body(reference_link_index), target)
-
-    @staticmethod
-    def _jacobian(core: StateCore, target: int, ref: int, seen: int) -> np.ndarray:
-        J = core.evaluate(tasks.JACOBIAN, (6, core.dofs), target, ref, seen)
-        if core.scale is not None:
-            J *= core.scale
-        return J
+        return core.evaluate(tasks.JACOBIAN, (6, core.dofs), target, core.body(reference_link_index), target)
 
     def compute_body_velocity(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
         """Twist of the target link relative to the reference link in the target frame, ``[6]`` or ``[batch, 6]``: the body Jacobian times
@@ -396,10 +390,7 @@ class Robot:
         core = core_of(self, state)
         # a test of one configuration takes longer than what it saves
         task = tasks.LIFTING if core.batched and not core.given["Vdot0"][..., :3].any() else tasks.HOLDING
-        tau = core.evaluate(task, (core.dofs,))
-        if core.scale is not None:
-            tau *= core.scale
-        return tau
+        return core.evaluate(task, (core.dofs,))
 
     def compute_inverse_dynamics(self, state: State) -> None:
         """Writes to ``state.tau`` the joint torques and forces [N m or N] for q, qdot, qddot and the motion V0, Vdot0 of the base link, by
@@ -409,10 +400,7 @@ class Robot:
             ValueError, TypeError: a state of another robot; inputs are batches of different sizes.
         """
         core = core_of(self, state)
-        tau = core.evaluate(tasks.INVERSE_DYNAMICS, (core.dofs,))
-        if core.scale is not None:
-            tau *= core.scale
-        core.given["tau"] = tau
+        core.given["tau"] = core.evaluate(tasks.INVERSE_DYNAMICS, (core.dofs,))
 
     def compute_reflective_inertia(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
         """Inertia that is felt at the target link, in its frame: ``pinv(J pinv(M) J^T)`` with the body Jacobian J, ``[6, 6]`` or
@@ -436,6 +424,7 @@ class Robot:
         if stuck.any():
             # configurations in which some joints move no inertia
             J = core.evaluate(tasks.JACOBIAN, (6, core.dofs), target, ref, target)[stuck]
+            J = J if core.scale is None else J / core.scale
             M = core.evaluate(tasks.MASS_MATRIX, (core.dofs, core.dofs))[stuck]
             A[stuck] = J @ symmetric_inverse(M, _REACHABLE) @ np.swapaxes(J, -1, -2)
         left = stuck | singular
@@ -576,9 +565,14 @@ def core_of(robot: Robot, state: State) -> StateCore:
     """The core of a state, which must belong to a robot.
 
     Raises:
-        RobotError, TypeError: a state of another robot, or no state.
+        RobotError, TypeError: a state of another robot, or no state; the interpreter ends.
     """
     if state.__class__ is robot._state and state.core.robot is robot:
+        if is_finalizing():
+            # kernels may be gone already
+            raise RobotError(
+                "the interpreter ends; robots compute nothing any more. Do this earlier, for example by atexit"
+            )
         return state.core
     if isinstance(state, State):
         raise _ForeignState(

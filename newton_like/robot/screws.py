@@ -5,6 +5,7 @@ Twists, wrenches and screws have the angular part first (Lynch and Park 2017, "M
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -33,15 +34,16 @@ class Axis(NamedTuple):
 
 def axis_of(S: np.ndarray) -> Axis:
     """The axis of a screw ``[w, v]``, not zero, whose motion is ``exp([S] q)``."""
-    w, v = np.asarray(S[:3], dtype=float), np.asarray(S[3:], dtype=float)
-    size = float(np.linalg.norm(w))
+    # for three numbers, operations of Python are faster than those of NumPy
+    a, b, c, x, y, z = map(float, S)
+    size, length = math.hypot(a, b, c), math.hypot(x, y, z)
     if size == 0.0:
-        size = float(np.linalg.norm(v))
-        return Axis(False, v / size, np.zeros(3), 0.0, _scale(size))
-    pitch = float(w @ v) / size**2
-    if abs(pitch) <= _ROUNDING * float(np.linalg.norm(v)) / size:
+        return Axis(False, np.array([x / length, y / length, z / length]), np.zeros(3), 0.0, _scale(length))
+    pitch = (a * x + b * y + c * z) / size**2
+    if abs(pitch) <= _ROUNDING * length / size:
         pitch = 0.0
-    return Axis(True, w / size, np.cross(w, v) / size**2, pitch, _scale(size))
+    point = np.array([b * z - c * y, c * x - a * z, a * y - b * x]) / size**2
+    return Axis(True, np.array([a / size, b / size, c / size]), point, pitch, _scale(size))
 
 
 def _scale(size: float) -> float:

@@ -79,8 +79,9 @@ def joint_frames(edge: Edge) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
     return axis.rotates, axis.direction, edge.T_pj @ to_anchor, inverse(edge.T_jc) @ to_anchor
 
 
-def merged_inertias(links, edges: list[Edge]) -> list[np.ndarray] | None:
-    """The 6 x 6 inertias of links if links on fixed joints have given theirs to the link that carries them; None: no such link has one."""
+def merged_inertias(links, edges: list[Edge]) -> tuple[list[np.ndarray], bool]:
+    """The 6 x 6 inertias of links if links on fixed joints have given theirs to the link that carries them; and whether such a link has
+    one."""
     found, merged = [np.array(link.inertia, dtype=float) for link in links], False
     for edge in reversed(edges):
         G = found[edge.child]
@@ -90,7 +91,7 @@ def merged_inertias(links, edges: list[Edge]) -> list[np.ndarray] | None:
             A[:3, :3] = A[3:, 3:] = X[:3, :3]
             A[3:, :3] = cross_matrix(X[:3, 3]) @ X[:3, :3]
             found[edge.parent], found[edge.child], merged = found[edge.parent] + A.T @ G @ A, np.zeros((6, 6)), True
-    return found if merged else None
+    return found, merged
 
 
 def with_inertias(model, inertias):
@@ -102,7 +103,7 @@ def with_inertias(model, inertias):
     return twin
 
 
-def _flattened(edges: list[Edge]) -> list[Edge]:
+def flattened(edges: list[Edge]) -> list[Edge]:
     """The joints of a tree, with parents that are no links on fixed joints: each joint connects its child to the link that carries it."""
     carriers, found = {}, []
     for edge in edges:
@@ -115,9 +116,9 @@ def _flattened(edges: list[Edge]) -> list[Edge]:
     return found
 
 
-def machine_model(links, edges: list[Edge]):
+def machine_model(links, edges: list[Edge], flat: list[Edge]):
     """A model of one articulation: the first link on a fixed joint, and a joint for each other link, which are in the same order. Its
-    parents are the links that move on their own.
+    parents are the links that move on their own. `flat`: the joints with these parents, see :func:`flattened`.
 
     Raises:
         RobotError: a number that is too large, or a screw that is too long or too short.
@@ -126,13 +127,14 @@ def machine_model(links, edges: list[Edge]):
     builder = ModelBuilder(gravity=0.0)
     bodies = [builder.add_link(label=link.name, **body_numbers(link.inertia)) for link in links]
     root = builder.add_joint_fixed(-1, bodies[0], label="base")
-    flat = _flattened(edges)
-    builder.add_articulation([root, *_add_joints(builder, flat, bodies, lambda edge: {"armature": 0.0})])
+    # with an armature, models do not look for joints that move nothing, which takes long and matters for simulations only
+    builder.add_articulation([root, *_add_joints(builder, flat, bodies, lambda edge: {"armature": 1.0})])
     # inertias of files are used as they are, also those that no body can have
     inertias = np.array(builder.body_inertia)
     builder.body_inertia = [np.zeros((3, 3))] * len(links)
     model = builder.finalize("cpu", dtype=wp.float64)
     model.body_inertia.assign(inertias)
+    model.joint_armature.zero_()
     model.joint_max_distance.assign([0.0, *(0.0 if e.joint.is_fixed() else axis_of(e.S).pitch for e in edges)])
     return model
 

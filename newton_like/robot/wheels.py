@@ -70,6 +70,10 @@ def base_velocity(args: tuple, named: dict) -> np.ndarray:
         x, w = args
         if is_plain_number(w) and (pair := plain_vector(x, 2)) is not None:
             return _finite(np.array((float(w), *pair)))
+    elif (
+        len(args) == 1 and not named and type(x := args[0]) is np.ndarray and x.shape == (3,) and x.dtype.kind in "iuf"
+    ):
+        return _finite(np.array(x, dtype=float))
     given = one_form("compute_mobility_inverse_diff_kinematics", _FORMS, args, named)
     if "body_velocity" in given:
         velocity = given["body_velocity"]

@@ -1,5 +1,7 @@
 """Calls that interrupt another call of the same thread, as signal handlers and finalizers do, with a state of their own."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -111,3 +113,66 @@ def test_a_shelf_gives_a_thing_to_one_user_at_a_time():
     for thing in range(100):
         shelf.give("a", thing)
     assert 1 < sum(shelf.take("a") is not None for _ in range(100)) < 20
+
+
+def test_no_code_runs_when_a_state_goes(rng):
+    """Signal handlers run between operations of Python, and Python ignores errors of handlers that interrupt a ``__del__``: handlers that
+    nest without end would never come to an end if it were code of Python that takes the memory of a state back."""
+    robot, codes = made(int(rng.integers(1 << 30))), []
+    state = robot.make_state()
+    robot.compute_mass_matrix(state)
+    memory = state.core._memory
+    sys.setprofile(lambda frame, event, arg: codes.append(frame.f_code) if event == "call" else None)
+    try:
+        del state
+    finally:
+        sys.setprofile(None)
+    assert not codes
+    assert robot.make_state().core._memory is memory
+
+
+def test_robots_compute_nothing_while_the_interpreter_ends(rng, monkeypatch):
+    """Kernels may be gone before ``__del__`` of the last objects is called."""
+    robot = made(int(rng.integers(1 << 30)))
+    state = robot.make_state()
+    monkeypatch.setattr("newton_like.robot.robot.is_finalizing", lambda: True)
+    for call in (robot.compute_mass_matrix, robot.compute_inverse_dynamics, robot.detect_collisions_or_nearest_links):
+        with pytest.raises(rd.RobotError, match="interpreter"):
+            call(state)
+
+
+LAST_WORDS = """
+import os
+import sys
+import numpy as np
+import newton_like.robot as rd
+
+base, link = rd.Link("base"), rd.Link("link")
+rd.Joint.make_revolute("j").connect_links(base, link)
+robot = rd.Robot(rd.RobotConfiguration("r", base))
+
+class Last:
+    def __init__(self, batch):
+        self.robot, self.state, self.write = robot, robot.make_state(), os.write
+        self.state.q = np.ones((3, 1) if batch else 1)
+        robot.compute_transformation(self.state, 0, 1)
+    def __del__(self):
+        try:
+            self.robot.compute_transformation(self.state, 0, 1)
+            self.robot.compute_mass_matrix(self.state)
+        except RuntimeError as error:
+            self.write(1, f"{error}\\n".encode())
+
+kept = Last(False)
+sys.kept = Last(True)
+cycle = Last(False)
+cycle.itself = cycle
+"""
+
+
+@pytest.mark.slow
+def test_finalizers_at_exit_do_not_crash():
+    done = subprocess.run([sys.executable, "-c", LAST_WORDS], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    # others of the three may find names of modules gone
+    assert "interpreter ends" in done.stdout

@@ -91,6 +91,7 @@ def test_memory_that_is_kept_is_bounded(rng, monkeypatch):
     monkeypatch.setattr(single, "_IDLE", 5 * each)
     del state
     states.clear()
+    store.collect()
     assert sum(map(len, store._idle.values())) == 5
     monkeypatch.setattr(single, "_ORDERS", 2)
     other = Store()

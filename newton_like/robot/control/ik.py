@@ -124,7 +124,7 @@ def solve_ik(
         raise RobotError(f"starts is {starts}; give {_TABLE + 1} at most")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise RobotError(f"seed is {seed!r}; give an integer of at least 0")
-    q = core.read["q"]
+    q = core.moved()["q"]
     counts = {a.shape[0] for a in (q, *goals) if a.ndim == (2 if a is q else 3)}
     if len(counts) > 1:
         raise ShapeError(

@@ -41,12 +41,14 @@ class Machine:
 
     Args:
         model: a model of one articulation in double precision: the base link on a fixed joint, and the other links with their joints.
+        regrouped: returns the numbers of joints and links that inverse dynamics reads; see :mod:`newton_like.robot.regrouped`.
         merged: returns the same model with masses on links that move on their own, for tasks whose results are the same with these: they
             take less time. None: all masses are on such links.
     """
 
-    def __init__(self, model, merged: Callable | None = None):
-        self.model, self._merged_model, self._merged = model, merged, None
+    def __init__(self, model, regrouped: Callable, merged: Callable | None = None):
+        self.model, self._merged_model, self._regrouped_numbers = model, merged, regrouped
+        self._merged = self._regrouped = None
         (self.batch,) = find_batches(model)
         self.m = namespace(lane_width(model.device, model.dtype), model.dtype)
         self.parameters = Parameters(self.m, model, self.batch)
@@ -60,11 +62,18 @@ class Machine:
 
     def quantity(self, task: Task, fresh: bool) -> int:
         """What the kernels are told of a task; `fresh`: whether frames are computed."""
+        if not task.frames:
+            return task.number
         reads = self._merged_model is not None and task.masses
         return task.number + (tasks.FRESH if fresh else 0) + (tasks.MERGED if reads else 0)
 
     def parameters_of(self, task: Task) -> Parameters:
         """The numbers that a task reads."""
+        if task.masses == "regrouped":
+            if self._regrouped is None:
+                # several threads may make them
+                self._regrouped = self.parameters.with_numbers(**self._regrouped_numbers())
+            return self._regrouped
         if self._merged_model is None or task.masses != "merged":
             return self.parameters
         if self._merged is None:
@@ -99,6 +108,8 @@ class Machine:
         pairs = sum(isinstance(known, tuple) and known[0] == task.number for known in [*self._kernels])
         if task.traced == "links" and key not in self._kernels and pairs >= _PAIRS:
             key = None
+            if not task.frames:
+                return self.general(task.program)
         if key not in self._kernels:
             whole = task.traced != "loop" and key is not None
             # rows that are added come after those that the code knows

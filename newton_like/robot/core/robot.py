@@ -12,11 +12,12 @@ from newton_like.robot.core.machine import Machine
 from newton_like.robot.core.shelf import Shelf
 from newton_like.robot.core.single import Patterns
 from newton_like.robot.core.tasks import Task
+from newton_like.robot.regrouped import regrouped_numbers
 from newton_like.robot.screws import axis_of
 from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
 from newton_like.robot.structure.tree import survey
-from newton_like.robot.to_model import edges_of, machine_model, merged_inertias, with_inertias
+from newton_like.robot.to_model import edges_of, flattened, machine_model, merged_inertias, with_inertias
 from newton_like.threads import compiling
 
 _BATCHES = 8
@@ -55,12 +56,14 @@ class RobotCore:
         self.edges = edges_of(self.links, every)
         self.joints: list[Joint] = [joint for joint in every if not joint.is_fixed()]
         self.link_names, self.joint_names = [link.name for link in self.links], [joint.name for joint in self.joints]
-        model = machine_model(self.links, self.edges)
+        flat = flattened(self.edges)
+        model = machine_model(self.links, self.edges, flat)
         self.scale = np.array([axis_of(joint.S).scale for joint in self.joints], dtype=float)
         self.unit = bool((self.scale == 1.0).all())
         self.masses = np.array([link.mass for link in self.links])
-        merged = merged_inertias(self.links, self.edges)
-        self.machine = Machine(model, None if merged is None else partial(with_inertias, model, merged))
+        inertias, moved = merged_inertias(self.links, self.edges)
+        regrouped = partial(regrouped_numbers, inertias, flat)
+        self.machine = Machine(model, regrouped, partial(with_inertias, model, inertias) if moved else None)
         self.patterns = Patterns(self.machine, len(self.joints))
         self.capsules: OrderedDict = OrderedDict()
         self._batches = Shelf(_BATCHES)

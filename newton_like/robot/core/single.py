@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -91,7 +92,8 @@ class Patterns:
         pattern = self._made.get((task, fresh)) or self._record(task, fresh, memory, out)
         found = pattern.places.get(memory.order) or self._places(task, pattern, memory)
         results = [] if out is None else [out]
-        given = self._told(pattern.inputs, [memory.read[name] for name in pattern.fields], found[0])
+        read = memory.read if task.frames else memory.plain
+        given = self._told(pattern.inputs, [read[name] for name in pattern.fields], found[0])
         taken = self._told(pattern.outputs, results, found[1])
         bounds, arguments = pattern.bounds, type(pattern.arguments).from_buffer_copy(pattern.arguments)
         arguments.T.point_body.data = memory.links.ctypes.data
@@ -134,19 +136,20 @@ class Patterns:
 class Memory:
     """The memory of a state for one configuration, and its launches.
 
-    Nothing here refers to objects of the user, such as links, or to the robot; see :class:`Loan`.
+    Nothing here refers to objects of the user, such as links, or to the robot; see :class:`Store`.
 
     Attributes:
         order: of each dof, the place of its joint in the state, as bytes.
         given: the inputs by name.
-        read: what kernels read; see :class:`newton_like.robot.core.state.StateCore`.
+        read: what kernels that know frames read; see :class:`newton_like.robot.core.state.StateCore`.
+        plain: what the others read: inputs as they were set.
         runs: by task, a function that launches it, and the array of its result.
         links: the three links that kernels read.
         lanes: what kernels work in; None until something is computed.
         kept: what launches know addresses of.
     """
 
-    __slots__ = ("_numbers", "given", "kept", "lanes", "links", "order", "read", "runs", "view")
+    __slots__ = ("_numbers", "given", "kept", "lanes", "links", "order", "plain", "read", "runs", "view")
 
     def __init__(self, order: bytes, dofs: int, links: int, scaled: bool):
         # one block, so that one call clears it
@@ -159,11 +162,12 @@ class Memory:
         self.given = {
             "q": q, "qdot": v, "qddot": acceleration, "V0": twist, "Vdot0": base_acceleration, "tau": tau,
         }  # fmt: skip
-        if scaled:
-            q, v, acceleration = x[ends[7] :].reshape(3, dofs)
-        self.read = {
+        self.read = self.plain = {
             "q": q, "v": v, "acceleration": acceleration, "base_twist": twist, "base_acceleration": base_acceleration, "weights": weights,
         }  # fmt: skip
+        if scaled:
+            q, v, acceleration = x[ends[7] :].reshape(3, dofs)
+            self.read = {**self.plain, "q": q, "v": v, "acceleration": acceleration}
         self.order, self.lanes, self.links, self.view = order, None, None, None
         self.runs: dict = {}
         self.kept: list = []
@@ -181,17 +185,46 @@ class Memory:
 
 
 class Store:
-    """Memory of states that are gone, for the next states of a robot. Threads may use it at the same time."""
+    """Memory of states that are gone, for the next states of a robot. Threads may use it at the same time.
 
-    __slots__ = ("__weakref__", "_given", "_idle")
+    The memory of a state comes back when nobody can use the state any more. The collector of cycles calls ``__del__`` of all objects that
+    are in a cycle before it knows whether one of these makes them reachable again, and ``__del__`` of others may use a state later. So the
+    state holds an array of NumPy, of which the collector knows nothing, and which is freed with the state. No code of Python runs then,
+    but a method of a deque: signal handlers run between operations of Python, and Python ignores errors of handlers that interrupt a
+    ``__del__`` or a callback. A handler that interrupts itself without end would never come to an end.
+    """
+
+    __slots__ = ("__weakref__", "_given", "_idle", "_lent", "_returned")
 
     def __init__(self):
+        self._lent: dict[int, _Loan] = {}
+        self._returned: deque[_Loan] = deque()
         self._idle: dict[bytes, list[Memory]] = {}
         # about how many
         self._given = 0
 
+    def lend(self, memory: Memory) -> np.ndarray:
+        """What a state holds as long as it uses memory, which comes back then."""
+        held = np.empty(())
+        loan = _Loan(held, self._returned.append, memory)
+        self._lent[id(loan)] = loan
+        return held
+
+    def collect(self) -> None:
+        """Takes back the memory of states that are gone."""
+        while self._returned:
+            try:
+                loan = self._returned.popleft()
+            except IndexError:
+                # another thread took it
+                break
+            self._lent.pop(id(loan), None)
+            self.give(loan.memory)
+
     def take(self, order: bytes) -> Memory | None:
         """Memory for an order of joints, which nobody else has; None if there is none."""
+        if self._returned:
+            self.collect()
         idle = self._idle.get(order)
         if idle:
             try:
@@ -226,27 +259,14 @@ class Store:
                     self._given -= 1
 
 
-class Loan:
-    """Hands memory on when nobody can use its state any more. A state holds it by :func:`lent`.
+class _Loan(weakref.ref):
+    """Memory of a state, and a reference to what the state holds as long as it uses the memory."""
 
-    The collector of cycles calls ``__del__`` of all objects that are in a cycle before it knows whether one of these makes them
-    reachable again, and ``__del__`` of others may use a state later. So it must not find this object: an array of NumPy, of which the
-    collector knows nothing, holds it, and it refers to nothing that leads back to the state. The array is freed with the state.
-    """
+    __slots__ = ("memory",)
 
-    __slots__ = ("_memory", "_store")
+    def __new__(cls, held: np.ndarray, returned, memory: Memory):
+        return super().__new__(cls, held, returned)
 
-    def __init__(self, store: Store, memory: Memory):
-        self._store, self._memory = weakref.ref(store), memory
-
-    def __del__(self):
-        store = self._store()
-        if store is not None:
-            store.give(self._memory)
-
-
-def lent(store: Store, memory: Memory) -> np.ndarray:
-    """What a state holds as long as it uses memory of a store."""
-    held = np.empty((), dtype=object)
-    held[()] = Loan(store, memory)
-    return held
+    def __init__(self, held: np.ndarray, returned, memory: Memory):
+        super().__init__(held, returned)
+        self.memory = memory

@@ -7,7 +7,7 @@ import numpy as np
 from newton_like.arrays import host_array
 from newton_like.robot.arguments import LARGE
 from newton_like.robot.core.orders import JointOrder, LinkOrder
-from newton_like.robot.core.single import Memory, lent
+from newton_like.robot.core.single import Memory
 from newton_like.robot.core.tasks import FRAMES, Task
 from newton_like.robot.errors import RobotError, RobotIndexError, ShapeError
 
@@ -31,15 +31,16 @@ class StateCore:
         joints, joint_names, link_names: of the state, in its order.
         scale: motion for each unit of the coordinates, ``[n]``; None if all are 1.
         given: the inputs by name, as they were set. Those of one configuration are in the memory.
-        read: what kernels read: inputs of joints in units of motion, and the weights of links.
+        read: what kernels that know frames read: inputs of joints in units of motion, and the weights of links. Batches of these are
+            written by :meth:`moved`.
         batched: whether an input of kernels is a batch.
         placed: whether the frames in the memory are those of q.
         capsules, wheels: what the robot makes for the state when it is first asked for.
     """
 
     __slots__ = (
-        "_loan", "_memory", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints", "link_names",
-        "order", "placed", "read", "robot", "scale", "wheels",
+        "_late", "_loan", "_memory", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints",
+        "link_names", "order", "placed", "read", "robot", "scale", "wheels",
     )  # fmt: skip
 
     def __init__(self, robot, links: LinkOrder, joints: JointOrder):
@@ -49,12 +50,13 @@ class StateCore:
         self.dofs = n = len(self.joints)
         self.capsules = self.wheels = self._loan = None
         self.placed = self.batched = False
+        self._late: set[str] = set()
         store = robot.core.patterns.store
         memory = store.take(key)
         if memory is None:
             memory = Memory(key, n, len(self.bodies), self.scale is not None)
         else:
-            self._loan = lent(store, memory)
+            self._loan = store.lend(memory)
             memory.clear()
         self._memory, self._runs = memory, memory.runs
         # entries are replaced by batches
@@ -77,20 +79,42 @@ class StateCore:
 
     def written(self, name: str) -> None:
         """Tells kernels the numbers of an input that was written."""
-        row = INPUTS[name]
+        row, given = INPUTS[name], self.given[name]
         if name == "q":
             self.placed = False
         if self.scale is not None and row is not None and name[0] != "V":
-            np.multiply(self.given[name], self.scale, out=self.read[row])
+            if given.ndim > 1:
+                self._late.add(name)
+            else:
+                self._late.discard(name)
+                np.multiply(given, self.scale, out=self.read[row])
+
+    def moved(self) -> dict[str, np.ndarray]:
+        """``read``, of the present inputs."""
+        while self._late:
+            name = self._late.pop()
+            np.multiply(self.given[name], self.scale, out=self.read[INPUTS[name]])
+        return self.read
+
+    def _inputs(self, task: Task) -> dict[str, np.ndarray]:
+        """The arrays that a task reads."""
+        if task.frames:
+            return self.moved()
+        return self.read if self.scale is None else {row: self.given[name] for name, row in INPUTS.items() if row}
 
     def numbers(self, name: str, value, what: str | None = None) -> np.ndarray:
         """Checked numbers for an input, ``[size]`` or ``[batch, size]``."""
         what = name if what is None else what
         of_base = name[0] == "V"
-        numbers = np.asarray(host_array(value, what), dtype=float)
+        if type(value) is not np.ndarray or value.dtype.kind not in "iuf":
+            value = host_array(value, what)
+        numbers = np.asarray(value, dtype=float)
         size = 6 if of_base else self.dofs
         if numbers.ndim == 2 and numbers.shape == (size, 1) and size > 1:
             numbers = numbers[:, 0]
+        if numbers.shape == (size,) and numbers.dot(numbers) < LARGE:
+            # a fast test that finite numbers pass, unless they are large
+            return numbers
         if numbers.ndim == 2 and not len(numbers):
             raise ShapeError(
                 f"{what} has shape {numbers.shape}, a batch without configurations; give at least one: [{size}] or [batch, {size}]"
@@ -164,7 +188,7 @@ class StateCore:
         if memory.lanes is None:
             memory.prepare(patterns)
             # memory that takes long to make
-            self._loan = lent(patterns.store, memory)
+            self._loan = patterns.store.lend(memory)
         out = None if shape is None else np.zeros(shape)
         self._runs[key] = made = patterns.launch(task, fresh, memory, out), out
         return made
@@ -180,9 +204,9 @@ class StateCore:
         """The result of a task that has one; links as indices of bodies."""
         if self.batched:
             return self._evaluate_batch(task, shape, (target, ref, seen))
-        if not self.placed:
+        if not self.placed and task.frames:
             self.place()
-        run, out = self._runs.get(task) or self._record(task, task, False, shape)
+        run, out = self._runs.get(task) or self._record(task, task, not task.frames, shape)
         links = self._memory.view
         links[0], links[1], links[2] = target, ref, seen
         run()
@@ -197,7 +221,7 @@ class StateCore:
             self._memory.links[:] = links
             run()
             return out.copy()
-        return self.robot.core.evaluate(self.order, count, task, self.read, shape, links)
+        return self.robot.core.evaluate(self.order, count, task, self._inputs(task), shape, links)
 
 
 def _as_doubles(value: list | tuple):

@@ -47,7 +47,10 @@ class Task:
             given links; ``"frames"``, only the frames; ``"loop"``, the frames in a loop that computes them several times.
         program: what runs the task.
         masses: ``"own"``: the task reads the masses of links; ``"merged"``: it has the same result if links on fixed joints are parts of
-            the link that carries them; ``""``: it reads no masses.
+            the link that carries them; ``"regrouped"``: it reads the numbers of :mod:`newton_like.robot.regrouped`; ``""``: it reads no
+            masses.
+        frames: whether it reads the frames of links, which follow from inputs in units of motion; otherwise it reads the coordinates, and
+            inputs as they were set.
     """
 
     number: int
@@ -56,6 +59,7 @@ class Task:
     traced: str = "links"
     program: str = "eval_robot"
     masses: str = ""
+    frames: bool = True
 
 
 def _matrix(size: int | Callable, columns: int = 0) -> tuple[Result, ...]:
@@ -64,7 +68,7 @@ def _matrix(size: int | Callable, columns: int = 0) -> tuple[Result, ...]:
 
 FRAMES = Task(tasks.FRAMES)
 POSE = Task(tasks.POSE, _matrix(16))
-JACOBIAN = Task(tasks.JACOBIAN, _matrix(lambda model: 6 * _dofs(model), columns=1))
+JACOBIAN = Task(tasks.JACOBIAN, _matrix(lambda model: 6 * _dofs(model), columns=1), masses="regrouped", frames=False)
 VELOCITY = Task(tasks.VELOCITY, _matrix(6), ("v",))
 CENTRE = Task(tasks.CENTRE, _matrix(3), ("weights",), masses="own")
 CENTRE_JACOBIAN = Task(
@@ -75,14 +79,17 @@ OPERATIONAL = Task(tasks.OPERATIONAL, (Result("operational", 38),), masses="merg
 MASS_MATRIX = Task(
     tasks.MASS_MATRIX, _matrix(lambda model: _dofs(model) ** 2, columns=2), traced="robot", masses="merged"
 )
-HOLDING = Task(tasks.HOLDING, _matrix(_dofs, columns=1), ("base_acceleration",), traced="robot", masses="merged")
-LIFTING = Task(tasks.LIFTING, _matrix(_dofs, columns=1), ("base_acceleration",), traced="robot", masses="merged")
+HOLDING, LIFTING = (
+    Task(number, _matrix(_dofs, columns=1), ("base_acceleration",), traced="robot", masses="regrouped", frames=False)
+    for number in (tasks.HOLDING, tasks.LIFTING)
+)
 INVERSE_DYNAMICS = Task(
     tasks.INVERSE_DYNAMICS,
     _matrix(_dofs, columns=1),
     ("v", "acceleration", "base_twist", "base_acceleration"),
     traced="robot",
-    masses="merged",
+    masses="regrouped",
+    frames=False,
 )
 
 

@@ -26,6 +26,7 @@ import warp as wp
 import newton_like
 from newton_like import selection, sensors, solvers, usd, viewer
 from newton_like.geometry.transforms import quat_between
+from tests.support.newton_primitives import MAXVAL, primitives
 
 
 class Missing(Exception):
@@ -177,10 +178,13 @@ def install(folder: str, stand_in: str = "") -> None:
     tests = _Shim("newton.tests")
     tests.__path__ = [os.path.join(folder, "tests")]
     own_solvers = _Shim("newton.solvers", solvers, **({stand_in: _StandIn} if stand_in else {}))
+    geometry = _Shim("newton.geometry", newton_like.geometry, **primitives())
     modules = [
+        geometry,
         _Shim(
             "newton",
             newton_like,
+            geometry=geometry,
             solvers=own_solvers,
             examples=examples,
             tests=tests,
@@ -197,7 +201,7 @@ def install(folder: str, stand_in: str = "") -> None:
         tests,
         _Shim("newton._src"),
         _Shim("newton._src.core", newton_like, quat_between_axes=quat_between_axes),
-        _Shim("newton._src.core.types", newton_like),
+        _Shim("newton._src.core.types", newton_like, MAXVAL=MAXVAL),
         _Shim("newton._src.geometry"),
         _Shim("newton._src.geometry.flags", newton_like),
         _Shim("newton._src.solvers"),

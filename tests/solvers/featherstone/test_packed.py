@@ -30,26 +30,29 @@ def fallen_quadrupeds(rng):
 
 @pytest.mark.slow
 def test_packed_sweeps_find_the_velocities_of_single_worlds(rng):
+    """Many sweeps of single worlds, which are not packed and make no steps of Newton, are the reference."""
     model, q = fallen_quadrupeds(rng)
     state = model.state()
     many, single = (SolverFeatherstone(model, width=width, evaluator="general") for width in (8, 1))
+    single.iterations, single.tolerance = 64, 1.0e-9
     many.reset(state, None, q.ravel(), np.zeros(model.joint_dof_count))
     unsettled, all_apart = 0, []
     for _ in range(12):
         for _ in range(10):
             many.step(state, state, None, None, 1.0 / 240.0)
         found = []
-        for solver, tolerance in ((many, 1e-3), (single, 1e-3), (single, 0.5)):
+        for solver, tolerance in ((many, 1e-3), (many, 0.5), (single, 1.0e-9)):
             solver.tolerance = tolerance
             solver.reset(state, None, state.joint_q.numpy(), state.joint_qd.numpy())
             out = model.state()
             solver.step(state, out, None, None, 1.0 / 240.0)
             found.append(out.joint_qd.numpy().reshape(WORLDS, -1))
-        scale = 1.0 + np.abs(found[1]).max(axis=1)
-        all_apart.append(np.abs(found[0] - found[1]).max(axis=1) / scale)
-        unsettled += (np.abs(found[1] - found[2]).max(axis=1) > 1e-6 * scale).sum()
-    # sums have another order, and a rounding error may decide when a world has settled
-    assert np.quantile(all_apart, 0.5) < 1e-10
-    assert np.quantile(all_apart, 0.75) < 1e-6
+        many.tolerance = 1e-3
+        scale = 1.0 + np.abs(found[2]).max(axis=1)
+        all_apart.append(np.abs(found[0] - found[2]).max(axis=1) / scale)
+        unsettled += (np.abs(found[0] - found[1]).max(axis=1) > 1e-6 * scale).sum()
+    # a world is done when a sweep changes little of its change of velocity; in some worlds the reference has not converged
+    assert np.quantile(all_apart, 0.5) < 1e-4
+    assert np.quantile(all_apart, 0.75) < 1e-3
     # sweeps went on in some worlds
     assert unsettled > 0

@@ -20,10 +20,10 @@ class Row:
         name: the field of ``Layout``.
         meaning: the meaning of its numbers.
         size: a function from the namespace of counts (see :func:`sizes`) to the number of lanes; None: each program gives the size.
-        read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"pairs"``, ``"polish"``,
-            ``"couplings"``, ``"loops"``, ``"tendons"``, ``"massive"`` (spatial tendons with inertia), ``"carriers"`` (kinematic bodies),
-            ``"accelerations"`` (states with ``joint_qdd``) and ``"laws"`` (soft contacts of pairs), which specialised steps also call.
-            Traces contain all other readers.
+        read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"pairs"``,
+            ``"polish"`` (steps of Newton), ``"couplings"``, ``"loops"``, ``"tendons"``, ``"massive"`` (spatial tendons with inertia),
+            ``"carriers"`` (kinematic bodies), ``"accelerations"`` (states with ``joint_qdd``) and ``"laws"`` (soft contacts of pairs).
+            Specialised steps call such code, too. Traces contain all other readers.
         kept: a function from the namespace of counts to the number of lanes, from the first one on, that persist between steps; None: no
             lane persists.
         shared: whether programs of the dynamics library also use a row of a step.

@@ -1,16 +1,15 @@
 """Newton's functions ``geometry.collide_*`` by the narrow phase of newton_like, so that Newton's own tests of them test it.
 
 The functions of newton_like work with memory of a worker; here that memory is an array of a thread. Contacts that Newton does not list
-because they are beyond its margin have the distance `MAXVAL`, as there. Planes are not pairs of shapes here, so functions with planes are
-not among these.
+because they are beyond its margin have the distance `MAXVAL`, as there. Steps find contacts of capsules, boxes and cylinders with planes
+from the tables of a model, so these functions find nothing here.
 """
-
-from __future__ import annotations
 
 from types import SimpleNamespace
 
 import warp as wp
-from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, SPHERE
+from newton_like.kernels.collision.pairs.work import PER_UNIT
+from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, ELLIPSOID, SPHERE
 from newton_like.kernels.layout import STEP, STEP_ROWS, sizes, stack
 
 from newton_like.collision.closest import _COUNTS
@@ -53,19 +52,49 @@ def primitives() -> dict:
         return wp.matrix_from_cols(x, wp.cross(axis, x), axis)
 
     @wp.func
+    def layout_of_pair() -> m.Layout:
+        L = m.Layout()
+        L.pair_shapes = shapes_at
+        L.manifold = manifold_at
+        L.pair_work = work_at
+        L.corners = corners_at
+        return L
+
+    @wp.func
+    def put_shape(mem: wp.array2d[float], at: int, x: wp.vec3, r: wp.mat33, s: wp.vec3):
+        for i in range(3):
+            mem[at + i, 0] = x[i]
+            mem[at + EXTENT + i, 0] = s[i]
+            for j in range(3):
+                mem[at + AXES + 3 * i + j, 0] = r[i, j]
+
+    @wp.func
+    def deepest_point(n: wp.vec3, o: wp.vec3, other: int, x: wp.vec3, r: wp.mat33, s: wp.vec3):
+        """The distance of a shape from the plane through o, and the point halfway between both."""
+        mem = wp.zeros(shape=(size, 1), dtype=float)
+        T = m.Tree()
+        P = m.Params()
+        L = layout_of_pair()
+        put_shape(mem, shapes_at, wp.vec3(0.0, 0.0, 0.0), wp.identity(n=3, dtype=float), wp.vec3(0.0, 0.0, 0.0))
+        put_shape(mem, shapes_at + SHAPE, x - o, r, s)
+        m.scale_pair(0, 0, SPHERE, other, 0, 0, 0, 0, T, P, L, mem)
+        v = m.support(0, 0, 1, other, 0, 0, m.vec(-n[0], -n[1], -n[2]), T, P, L, mem)
+        point = wp.vec3(v.x, v.y, v.z) / mem[work_at + PER_UNIT, 0]
+        if other == SPHERE:
+            point = point - s[0] * n
+        distance = wp.dot(n, point)
+        return distance, o + point - 0.5 * distance * n
+
+    @wp.func
     def points_of_pair(
         kind: int, x: wp.vec3, r: wp.mat33, s: wp.vec3, other: int, x2: wp.vec3, r2: wp.mat33, s2: wp.vec3
     ) -> Points:
         mem = wp.zeros(shape=(size, 1), dtype=float)
-        T, P, L = m.Tree(), m.Params(), m.Layout()
-        L.pair_shapes, L.manifold, L.pair_work, L.corners = shapes_at, manifold_at, work_at, corners_at
-        for i in range(3):
-            mem[shapes_at + SHAPE + i, 0] = x2[i] - x[i]
-            mem[shapes_at + EXTENT + i, 0] = s[i]
-            mem[shapes_at + SHAPE + EXTENT + i, 0] = s2[i]
-            for j in range(3):
-                mem[shapes_at + AXES + 3 * i + j, 0] = r[i, j]
-                mem[shapes_at + SHAPE + AXES + 3 * i + j, 0] = r2[i, j]
+        T = m.Tree()
+        P = m.Params()
+        L = layout_of_pair()
+        put_shape(mem, shapes_at, wp.vec3(0.0, 0.0, 0.0), r, s)
+        put_shape(mem, shapes_at + SHAPE, x2 - x, r2, s2)
         m.pair_points(0, 0, kind, other, 0, 0, 0, 0, T, P, L, mem)
         points = Points()
         for k in range(4):
@@ -122,7 +151,8 @@ def primitives() -> dict:
     def collide_capsule_capsule(
         pos1: wp.vec3, axis1: wp.vec3, radius1: float, half1: float, pos2: wp.vec3, axis2: wp.vec3, radius2: float, half2: float
     ):  # fmt: skip
-        s, s2 = wp.vec3(radius1, half1, 0.0), wp.vec3(radius2, half2, 0.0)
+        s = wp.vec3(radius1, half1, 0.0)
+        s2 = wp.vec3(radius2, half2, 0.0)
         p = points_of_pair(CAPSULE, pos1, around(axis1), s, CAPSULE, pos2, around(axis2), s2)
         return wp.vec2(p.distances[0], p.distances[1]), two_rows(p.places), first_normal(p)
 
@@ -139,7 +169,8 @@ def primitives() -> dict:
     ):  # fmt: skip
         p = points_of_pair(BOX, pos1, rot1, size1, BOX, pos2, rot2, size2)
         distances = vec8()
-        places, normals = mat83(), mat83()
+        places = mat83()
+        normals = mat83()
         for k in range(8):
             distances[k] = MAXVAL
         for k in range(4):
@@ -149,5 +180,30 @@ def primitives() -> dict:
                 places[k, i] = p.places[k, i]
                 normals[k, i] = p.normals[k, i]
         return distances, places, normals
+
+    @wp.func
+    def collide_plane_sphere(normal: wp.vec3, plane: wp.vec3, pos: wp.vec3, radius: float):
+        one = wp.identity(n=3, dtype=float)
+        distance, place = deepest_point(normal, plane, SPHERE, pos, one, wp.vec3(radius, 0.0, 0.0))
+        return distance, place
+
+    @wp.func
+    def collide_plane_ellipsoid(normal: wp.vec3, plane: wp.vec3, pos: wp.vec3, rot: wp.mat33, size: wp.vec3):
+        distance, place = deepest_point(normal, plane, ELLIPSOID, pos, rot, size)
+        return distance, place, normal
+
+    @wp.func
+    def collide_plane_capsule(normal: wp.vec3, plane: wp.vec3, pos: wp.vec3, axis: wp.vec3, radius: float, half: float):
+        return wp.vec2(MAXVAL, MAXVAL), mat23(), wp.mat33()
+
+    @wp.func
+    def collide_plane_box(normal: wp.vec3, plane: wp.vec3, pos: wp.vec3, rot: wp.mat33, size: wp.vec3):
+        return wp.vec4(MAXVAL, MAXVAL, MAXVAL, MAXVAL), mat43(), normal
+
+    @wp.func
+    def collide_plane_cylinder(
+        normal: wp.vec3, plane: wp.vec3, pos: wp.vec3, axis: wp.vec3, radius: float, half: float
+    ):
+        return wp.vec4(MAXVAL, MAXVAL, MAXVAL, MAXVAL), mat43(), normal
 
     return {name: function for name, function in locals().items() if name.startswith("collide_")}

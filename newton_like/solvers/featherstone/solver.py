@@ -116,7 +116,7 @@ class SolverFeatherstone(SolverBase):
             round has `iterations` sweeps and starts from the impulses of the step before; each further round has as many sweeps as all
             before. A world is done after half of `iterations` (if they are four or more) if these changed its velocities by no more than a
             hundredth of that. A single robot whose links touch each other is solved in another way on a CPU with several worlds a thread,
-            unless couplings, loop joints or tendons act on it: after half of `iterations`, steps of Newton alternate with three sweeps each,
+            unless couplings, loop joints or tendons act on it: after half of `iterations`, steps of Newton alternate with three sweeps,
             until a sweep changes the velocities by no more than a fifth of `tolerance`. A world's result does not depend on the other
             worlds. 0: always the largest number.
         evaluator: ``"general"``: one compiled kernel for all robots; ``"specialised"``: straight-line code for each robot of the

@@ -197,6 +197,8 @@ STEP = (
     Row("settled_impulse", "its impulses", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
     # Newton's steps between sweeps over packed contacts
     Row("friction_bound", "bounds of the friction of dofs in the list", lambda n: n.packed * n.dofs, "kernel"),
+    Row("sweep_z", "z before the last sweep", lambda n: n.packed * n.dofs, "kernel"),
+    Row("aside_impulse", "impulses before the last step", lambda n: n.packed * _impulses(n), "kernel"),
     Row("sweep_change", "change of z by the last sweep, squared", lambda n: n.packed, "kernel"),
     Row("tried", "one for a world that makes a step", lambda n: n.packed, "kernel"),
     Row("resting", "one for a world whose last step was taken back", lambda n: n.packed, "kernel"),

@@ -30,8 +30,8 @@ from newton_like.kernels.solvers.dof_rows import (
 )
 from newton_like.kernels.solvers.packed import MOST_DOFS
 
-MOST_ROWS = 64
-"""Worlds with more rows that act are left to the sweeps."""
+MOST_ROWS = 32
+"""Worlds with more rows that act are left to the sweeps: a step takes a time that grows with the cube of this number."""
 
 PROXIMAL = 1.0e-5
 """Part of the response of a row by which a change of its impulse is resisted."""

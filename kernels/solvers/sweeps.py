@@ -336,17 +336,17 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
 
     @m.func
     def sweep_packed(
-        b, t, sweeps: int, slots: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
+        b, t, sweeps: int, contacts: int, slots: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
     ) -> m.lane:  # fmt: skip
-        """So many sweeps. Returns the change of z by the last one, squared."""
+        """So many sweeps, each after an extrapolation. Returns the change of z by the last one, squared."""
         packed = int(1)
-        for _sweep in range(sweeps - 1):
+        for _sweep in range(sweeps):
+            extrapolate(t, contacts, slots, packed, limits, T, L, mem, active)
+            m.copy(t, L.sweep_z, L.z, T.dofs, mem)
             sweep_forwards(b, t, slots, packed, limits, plain, o, T, P, L, mem, active)
-        m.copy(t, L.swept_z, L.z, T.dofs, mem)
-        sweep_forwards(b, t, slots, packed, limits, plain, o, T, P, L, mem, active)
         change = m.fill(real(0.0))
         for i in range(T.dofs):
-            d = m.sub(m.get(mem, L.z + i, t), m.get(mem, L.swept_z + i, t))
+            d = m.sub(m.get(mem, L.z + i, t), m.get(mem, L.sweep_z + i, t))
             change = m.fma(d, d, change)
         return change
 
@@ -361,28 +361,36 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         return m.where_lt(m.mul(bound, whole), m.get(mem, L.sweep_change, t), m.fill(real(1.0)), m.fill(real(0.0)))
 
     @m.func
-    def set_aside(t, slots: int, limits: int, T, L, mem, active: wp.array2d[int]):
+    def set_aside(t, contacts: int, slots: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Notes z and the impulses, before steps of Newton."""
         m.copy(t, L.round_z, L.z, T.dofs, mem)
-        m.copy(t, L.packed_start, L.packed_impulse, T.contact_rows * slots, mem)
+        m.copy(t, L.aside_impulse, L.packed_impulse, T.contact_rows * slots, mem)
         for n in range(limits):
             p = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + n, t] // 2)
-            m.copy(t, L.start_impulse + DOF_IMPULSES * n, p, DOF_IMPULSES, mem)
+            m.copy(t, L.aside_impulse + T.contact_rows * contacts + DOF_IMPULSES * n, p, DOF_IMPULSES, mem)
 
     @m.func
     def restore(t, at: int, kept: int, n: int, worse: m.lane, mem):
+        """n rows from `at` on <- those from `kept` on, where `worse` is positive."""
         zero = m.fill(real(0.0))
         for i in range(n):
             m.put(mem, at + i, t, m.where_lt(zero, worse, m.get(mem, kept + i, t), m.get(mem, at + i, t)))
 
     @m.func
-    def take_back(t, worse: m.lane, slots: int, limits: int, T, L, mem, active: wp.array2d[int]):
+    def take_back(t, worse: m.lane, contacts: int, slots: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Gives worlds where `worse` is positive the z and impulses that were set aside."""
         restore(t, L.z, L.round_z, T.dofs, worse, mem)
-        restore(t, L.packed_impulse, L.packed_start, T.contact_rows * slots, worse, mem)
+        restore(t, L.packed_impulse, L.aside_impulse, T.contact_rows * slots, worse, mem)
         for n in range(limits):
             p = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + n, t] // 2)
-            restore(t, p, L.start_impulse + DOF_IMPULSES * n, DOF_IMPULSES, worse, mem)
+            kept = L.aside_impulse + T.contact_rows * contacts + DOF_IMPULSES * n
+            restore(t, p, kept, DOF_IMPULSES, worse, mem)
+
+    @m.func
+    def slow_pace(t, where: m.lane, L, mem):
+        """The next extrapolation has no effect in worlds where `where` is positive."""
+        one = m.fill(real(1.0))
+        m.put(mem, L.pace, t, m.where_lt(m.fill(real(0.0)), where, one, m.get(mem, L.pace, t)))
 
     @m.func
     def sweep_robot(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
@@ -400,9 +408,11 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             if T.dof_limits[i] & FRICTION:
                 bound = m.mul(m.fill(o.dt), m.gain(P, b, i, FRICTION_LOSS))
             m.put(mem, L.friction_bound + n, t, bound)
+        begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
         slots = m.pack_contacts(t, contacts, T, L, mem, active)
-        done = wp.max(o.iterations // 2, 1)
-        m.put(mem, L.sweep_change, t, sweep_packed(b, t, done, slots, limits, plain, o, T, P, L, mem, active))
+        done = wp.max(3 * o.iterations // 4, 1)
+        change = sweep_packed(b, t, done, contacts, slots, limits, plain, o, T, P, L, mem, active)
+        m.put(mem, L.sweep_change, t, change)
         all_done = bool(False)
         while done < o.iterations * LONGEST and not all_done:
             moving = still_moving(t, o, T, L, mem)
@@ -415,14 +425,17 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                     old = m.add(old, now)
                     m.put(mem, L.settled, t, old)
                 slots = m.drop_settled(t, contacts, T, L, mem, active)
-                set_aside(t, slots, limits, T, L, mem, active)
+                set_aside(t, contacts, slots, limits, T, L, mem, active)
                 m.put(mem, L.tried, t, m.mul(m.sub(one, old), m.sub(one, m.get(mem, L.resting, t))))
                 m.newton_steps(t, limits, T, L, mem, active)
+                tried = m.get(mem, L.tried, t)
+                slow_pace(t, tried, L, mem)
                 before = m.get(mem, L.sweep_change, t)
-                after = sweep_packed(b, t, FOLLOWING, slots, limits, plain, o, T, P, L, mem, active)
-                worse = m.mul(m.get(mem, L.tried, t), m.sub(one, m.where_lt(after, before, one, zero)))
+                after = sweep_packed(b, t, FOLLOWING, contacts, slots, limits, plain, o, T, P, L, mem, active)
+                worse = m.mul(tried, m.sub(one, m.where_lt(after, before, one, zero)))
                 if m.any_lt(zero, worse):
-                    take_back(t, worse, slots, limits, T, L, mem, active)
+                    take_back(t, worse, contacts, slots, limits, T, L, mem, active)
+                    slow_pace(t, worse, L, mem)
                 m.put(mem, L.resting, t, worse)
                 m.put(mem, L.sweep_change, t, m.where_lt(zero, worse, before, after))
                 done = done + FOLLOWING

@@ -15,7 +15,16 @@ import types
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.simd import C_NAME, FUSE, atan2_code, shrink_code, simd_types, sincos_code, valid_code
+from newton_like.kernels.simd import (
+    C_NAME,
+    FUSE,
+    atan2_code,
+    register_code,
+    shrink_code,
+    simd_types,
+    sincos_code,
+    valid_code,
+)
 
 
 def _native(width: int, real, statements: str, *names: str) -> str:
@@ -43,13 +52,17 @@ def _listed_math(width: int, real, lane) -> tuple:
     head += " const simd* const Y = M + y * S; simd* const Z = M + z * S; const int* const c = code.data + at;"
 
     def taken(*names: str) -> str:
-        return "".join(f"simd {n}; __builtin_memcpy(&{n}, &{n}_, sizeof(simd));" for n in names)
+        return register_code(width, **{name: f"{name}_" for name in names})
+
+    given = "return u;"
+    if width > 1:
+        given = f"wp::vec_t<{width}, {number}> r; __builtin_memcpy(&r, &u, sizeof(simd)); return r;"
 
     @wp.func_native(
         f"{head} simd u = 0, w = 0; int k = 0;"
         " for (; k + 1 < n; k += 2) { u = u + Y[k * S] * Z[c[k] * S]; w = w + Y[(k + 1) * S] * Z[c[k + 1] * S]; }"
         " if (k < n) u = u + Y[k * S] * Z[c[k] * S]; u = u + w;"
-        f" {f'wp::vec_t<{width}, {number}>' if width > 1 else number} r; __builtin_memcpy(&r, &u, sizeof(simd)); return r;"
+        f" {given}"
     )
     def listed_dot(mem: wp.array2d[lane], t: int, y: int, z: int, code: wp.array[int], at: int, n: int) -> lane:
         """The product of the row with the lanes."""

@@ -21,9 +21,9 @@ class Row:
         meaning: the meaning of its numbers.
         size: a function from the namespace of counts (see :func:`sizes`) to the number of lanes; None: each program gives the size.
         read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"pairs"``,
-            ``"couplings"``, ``"loops"``, ``"tendons"``, ``"massive"`` (spatial tendons with inertia), ``"carriers"`` (kinematic bodies),
-            ``"accelerations"`` (states with ``joint_qdd``) and ``"laws"`` (soft contacts of pairs), which specialised steps also call.
-            Traces contain all other readers.
+            ``"polish"`` (steps of Newton), ``"couplings"``, ``"loops"``, ``"tendons"``, ``"massive"`` (spatial tendons with inertia),
+            ``"carriers"`` (kinematic bodies), ``"accelerations"`` (states with ``joint_qdd``) and ``"laws"`` (soft contacts of pairs).
+            Specialised steps call such code, too. Traces contain all other readers.
         kept: a function from the namespace of counts to the number of lanes, from the first one on, that persist between steps; None: no
             lane persists.
         shared: whether programs of the dynamics library also use a row of a step.
@@ -154,8 +154,8 @@ STEP = (
     Row("dof_fresh", "negative where it turned out to", _dofs, "kernel"),
     Row("speeding", "positive where a speed is above HELD times its limit", _one, "kernel"),
     Row("unsettled", "the same of SETTLED", _one, "kernel"),
-    Row("dof_row", "coefficients of rows of dofs", lambda n: n.dof_numbers * n.dofs),
-    Row("dof_y", "whitened rows of dofs", lambda n: n.reach * n.dofs, "carriers"),
+    Row("dof_row", "coefficients of rows of dofs", lambda n: n.dof_numbers * n.dofs, "polish"),
+    Row("dof_y", "whitened rows of dofs", lambda n: n.reach * n.dofs, "carriers polish"),
     Row("coupling_row", "coefficients of couplings", lambda n: n.coupling_numbers * n.couplings, "couplings"),
     Row("coupling_y", "whitened rows of couplings, over all dofs", lambda n: n.dofs * n.couplings, "couplings carriers"),
     # rows of loop joints
@@ -195,6 +195,13 @@ STEP = (
     Row("settled", "one for a world whose sweeps are done", _one, "kernel"),
     Row("settled_z", "its z", lambda n: n.dofs if n.pairs else 0, "kernel"),
     Row("settled_impulse", "its impulses", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
+    # Newton's steps between sweeps over packed contacts
+    Row("friction_bound", "bounds of the friction of dofs in the list", lambda n: n.packed * n.dofs, "kernel"),
+    Row("sweep_z", "z before the last sweep", lambda n: n.packed * n.dofs, "kernel"),
+    Row("aside_impulse", "impulses before the last step", lambda n: n.packed * _impulses(n), "kernel"),
+    Row("sweep_change", "change of z by the last sweep, squared", lambda n: n.packed, "kernel"),
+    Row("tried", "one for a world that makes a step", lambda n: n.packed, "kernel"),
+    Row("resting", "one for a world whose last step was taken back", lambda n: n.packed, "kernel"),
     Row("first_u", "its velocities", _dofs, "kernel"),
     Row("first_impulse", "its impulses", _impulses, "kernel"),
     # energy added by the time discretisation

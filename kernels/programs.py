@@ -77,6 +77,7 @@ from newton_like.kernels.solvers.drives import drive_program
 from newton_like.kernels.solvers.impulses import impulse_program
 from newton_like.kernels.solvers.integrate import integrate_program
 from newton_like.kernels.solvers.packed import packed_program
+from newton_like.kernels.solvers.polish import polish_program
 from newton_like.kernels.solvers.tendons import tendon_row_program
 from newton_like.kernels.spans import span_program
 from newton_like.kernels.spatial import spatial_algebra
@@ -149,6 +150,7 @@ LAYERS = (
     dof_row_program,
     contact_row_program,
     packed_program,
+    polish_program,
     coupling_program,
     tendon_row_program,
     actuator_program,

@@ -91,6 +91,13 @@ def simd_types(width: int, real) -> str:
     return f"{typedefs} typedef {_SINCOS[real]['integer']} simdi {attribute};"
 
 
+def register_code(width: int, **sources: str) -> str:
+    """C++ statements that set registers from arguments of a native function. At width 1 both are plain numbers, for GPUs too."""
+    if width == 1:
+        return "".join(f"const simd {name} = {source};" for name, source in sources.items())
+    return "".join(f"simd {name}; __builtin_memcpy(&{name}, &{x}, sizeof(simd));" for name, x in sources.items())
+
+
 def _horner(coefficients) -> str:
     """C++ expression: a polynomial of the register z."""
     text = f"simd({coefficients[0]})"

@@ -5,7 +5,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.collision.plane import FAR
-from newton_like.kernels.simd import C_NAME, FUSE, simd_types
+from newton_like.kernels.simd import C_NAME, FUSE, register_code, simd_types
 
 LISTED = 64
 """Of hulls with no more vertices than this, those that may touch are listed once."""
@@ -24,15 +24,9 @@ def _code(width: int, real) -> str:
         read = "const simd* own = (const simd*)(varying.data + (size_t)b * varying.shape[1] + at);"
         varied, some = "own[{}]", "(__builtin_reduce_or((simdi)({})) != 0)"
         put = "((simd*)mem.data)[place + {}] = {};"
-    taken = [
-        ("down_x", "down.x"),
-        ("down_y", "down.y"),
-        ("down_z", "down.z"),
-        ("above", "above_"),
-        ("thick", "thick_"),
-        ("reach", "reach_"),
-    ]
-    registers = "".join(f"simd {n}; __builtin_memcpy(&{n}, &{source}, sizeof(simd));" for n, source in taken)
+    registers = register_code(
+        width, down_x="down.x", down_y="down.y", down_z="down.z", above="above_", thick="thick_", reach="reach_"
+    )
     vertex = "".join(
         f"const simd {axis} = varies ? {varied.format(f'3 * i + {k}')} : simd(fixed[3 * i + {k}]);"
         for k, axis in enumerate("xyz")
@@ -113,7 +107,7 @@ def _farthest_code(width: int, real) -> str:
         head = FUSE + simd_types(width, real)
         read = "const simd* own = (const simd*)(varying.data + (size_t)b * varying.shape[1] + at);"
         varied, put = "own[{}]", "((simd*)mem.data)[place + {}] = {};"
-    registers = "".join(f"simd d{k}; __builtin_memcpy(&d{k}, &direction.{k}, sizeof(simd));" for k in "xyz")
+    registers = register_code(width, dx="direction.x", dy="direction.y", dz="direction.z")
 
     def part(n: int, taken: str) -> str:
         """Statements: vertex i + n * part becomes the farthest one of its part if it is farther than those before it."""

@@ -4,12 +4,16 @@ An impulse passes about one contact a sweep, so a pile needs many sweeps. There,
 1983), with restarts (O'Donoghue and Candes 2015), and sweeps go on until the velocities settle. After some sweeps forwards, sweeps come in
 pairs, one backwards and one forwards: symmetric Gauss-Seidel descends in a symmetric metric, so it can be accelerated, while many
 extrapolated sweeps in one direction diverge.
+
+A robot whose links touch each other has other contacts in each world. There, contacts are packed, and steps of Newton alternate with sweeps
+(`kernels.solvers.polish`).
 """
 
 import types
 
 import warp as wp
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES
+from newton_like.kernels.tree import FRICTION, FRICTION_LOSS
 
 FORWARDS = 64
 """Sweeps in one direction before pairs of sweeps."""
@@ -22,6 +26,12 @@ LONGEST = 2**ROUNDS
 
 EARLY = 0.01
 """A world is done after half of ``iterations`` if these sweeps changed its velocities by less than this part of `tolerance`."""
+
+FOLLOWING = 3
+"""Sweeps after a step of Newton."""
+
+STILL = 0.2
+"""A world with packed contacts is done after a sweep that changed its velocities by less than this part of `tolerance`."""
 
 
 def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, paired: bool):
@@ -325,9 +335,120 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             take_settled(t, old, first, contacts, limits, T, L, mem, active)
 
     @m.func
-    def sweep_piles(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
+    def sweep_packed(
+        b, t, sweeps: int, contacts: int, slots: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
+    ) -> m.lane:  # fmt: skip
+        """So many sweeps, each after an extrapolation. Returns the change of z by the last one, squared."""
+        packed = int(1)
+        for _sweep in range(sweeps):
+            extrapolate(t, contacts, slots, packed, limits, T, L, mem, active)
+            m.copy(t, L.sweep_z, L.z, T.dofs, mem)
+            sweep_forwards(b, t, slots, packed, limits, plain, o, T, P, L, mem, active)
+        change = m.fill(real(0.0))
+        for i in range(T.dofs):
+            d = m.sub(m.get(mem, L.z + i, t), m.get(mem, L.sweep_z + i, t))
+            change = m.fma(d, d, change)
+        return change
+
+    @m.func
+    def still_moving(t, o, T, L, mem) -> m.lane:
+        """One for worlds whose last sweep changed the velocities by more than the tolerance."""
+        whole = m.fill(real(0.0))
+        for i in range(T.dofs):
+            gain = m.sub(m.get(mem, L.z + i, t), m.get(mem, L.free_z + i, t))
+            whole = m.fma(gain, gain, whole)
+        bound = m.mul(m.fill(real(STILL * STILL)), m.fill(o.tolerance * o.tolerance))
+        return m.where_lt(m.mul(bound, whole), m.get(mem, L.sweep_change, t), m.fill(real(1.0)), m.fill(real(0.0)))
+
+    @m.func
+    def set_aside(t, contacts: int, slots: int, limits: int, T, L, mem, active: wp.array2d[int]):
+        """Notes z and the impulses, before steps of Newton."""
+        m.copy(t, L.round_z, L.z, T.dofs, mem)
+        m.copy(t, L.aside_impulse, L.packed_impulse, T.contact_rows * slots, mem)
+        for n in range(limits):
+            p = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + n, t] // 2)
+            m.copy(t, L.aside_impulse + T.contact_rows * contacts + DOF_IMPULSES * n, p, DOF_IMPULSES, mem)
+
+    @m.func
+    def restore(t, at: int, kept: int, n: int, worse: m.lane, mem):
+        """n rows from `at` on <- those from `kept` on, where `worse` is positive."""
+        zero = m.fill(real(0.0))
+        for i in range(n):
+            m.put(mem, at + i, t, m.where_lt(zero, worse, m.get(mem, kept + i, t), m.get(mem, at + i, t)))
+
+    @m.func
+    def take_back(t, worse: m.lane, contacts: int, slots: int, limits: int, T, L, mem, active: wp.array2d[int]):
+        """Gives worlds where `worse` is positive the z and impulses that were set aside."""
+        restore(t, L.z, L.round_z, T.dofs, worse, mem)
+        restore(t, L.packed_impulse, L.aside_impulse, T.contact_rows * slots, worse, mem)
+        for n in range(limits):
+            p = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + n, t] // 2)
+            kept = L.aside_impulse + T.contact_rows * contacts + DOF_IMPULSES * n
+            restore(t, p, kept, DOF_IMPULSES, worse, mem)
+
+    @m.func
+    def slow_pace(t, where: m.lane, L, mem):
+        """The next extrapolation has no effect in worlds where `where` is positive."""
+        one = m.fill(real(1.0))
+        m.put(mem, L.pace, t, m.where_lt(m.fill(real(0.0)), where, one, m.get(mem, L.pace, t)))
+
+    @m.func
+    def sweep_robot(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
+        """Sweeps over the rows of a robot whose contacts are packed, and steps of Newton, until a sweep changes the velocities of every
+        world of the block by less than STILL times `tolerance`, in the norm of the kinetic energy, of the change by all impulses. A step of
+        Newton is taken back where the sweeps after it change more than those before; the next sweeps of such a world are without one."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        first = T.contact_rows * contacts
+        m.put(mem, L.settled, t, zero)
+        m.put(mem, L.resting, t, zero)
+        for n in range(limits):
+            i = active[T.candidates + n, t] // 2
+            bound = zero
+            if T.dof_limits[i] & FRICTION:
+                bound = m.mul(m.fill(o.dt), m.gain(P, b, i, FRICTION_LOSS))
+            m.put(mem, L.friction_bound + n, t, bound)
+        begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
+        slots = m.pack_contacts(t, contacts, T, L, mem, active)
+        done = wp.max(3 * o.iterations // 4, 1)
+        change = sweep_packed(b, t, done, contacts, slots, limits, plain, o, T, P, L, mem, active)
+        m.put(mem, L.sweep_change, t, change)
+        all_done = bool(False)
+        while done < o.iterations * LONGEST and not all_done:
+            moving = still_moving(t, o, T, L, mem)
+            old = m.get(mem, L.settled, t)
+            if m.any_lt(old, moving):
+                # 1 for a world that settles now
+                now = m.mul(m.sub(one, old), m.sub(one, moving))
+                if m.any_lt(zero, now):
+                    keep_settled(t, now, first, contacts, limits, T, L, mem, active)
+                    old = m.add(old, now)
+                    m.put(mem, L.settled, t, old)
+                slots = m.drop_settled(t, contacts, T, L, mem, active)
+                set_aside(t, contacts, slots, limits, T, L, mem, active)
+                m.put(mem, L.tried, t, m.mul(m.sub(one, old), m.sub(one, m.get(mem, L.resting, t))))
+                m.newton_steps(t, limits, T, L, mem, active)
+                tried = m.get(mem, L.tried, t)
+                slow_pace(t, tried, L, mem)
+                before = m.get(mem, L.sweep_change, t)
+                after = sweep_packed(b, t, FOLLOWING, contacts, slots, limits, plain, o, T, P, L, mem, active)
+                worse = m.mul(tried, m.sub(one, m.where_lt(after, before, one, zero)))
+                if m.any_lt(zero, worse):
+                    take_back(t, worse, contacts, slots, limits, T, L, mem, active)
+                    slow_pace(t, worse, L, mem)
+                m.put(mem, L.resting, t, worse)
+                m.put(mem, L.sweep_change, t, m.where_lt(zero, worse, before, after))
+                done = done + FOLLOWING
+            else:
+                all_done = bool(True)
+        m.unpack_impulses(t, contacts, T, L, mem, active)
+        old = m.get(mem, L.settled, t)
+        if m.any_lt(zero, old):
+            take_settled(t, old, first, contacts, limits, T, L, mem, active)
+
+    @m.func
+    def sweep_listed(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
         """Sweeps over all rows until the velocities settle."""
-        list_spans(t, contacts, T, active)
         begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
         packed = int(0)
         sweep_forwards(b, t, contacts, packed, limits, plain, o, T, P, L, mem, active)
@@ -338,7 +459,25 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         # also without contacts, so that a world does not depend on those of its block
         settle(b, t, done, contacts, limits, plain, o, T, P, L, mem, active)
 
-    return sweep_piles
+    @m.func
+    def sweep_piles(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
+        """Sweeps over all rows until the velocities settle."""
+        list_spans(t, contacts, T, active)
+        sweep_listed(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+
+    if not can_pack:
+        return sweep_piles
+
+    @m.func
+    def sweep_any(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
+        """Sweeps over all rows until the velocities settle, with steps of Newton where contacts are packed and no rows couple joints."""
+        list_spans(t, contacts, T, active)
+        if T.packed != 0 and T.bonds == 0:
+            sweep_robot(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+        else:
+            sweep_listed(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+
+    return sweep_any
 
 
 def stages_without_pairs(m: types.SimpleNamespace) -> types.SimpleNamespace:

@@ -26,6 +26,7 @@ import warp as wp
 import newton_like
 from newton_like import selection, sensors, solvers, usd, viewer
 from newton_like.geometry.transforms import quat_between
+from tests.support.newton_primitives import MAXVAL, primitives
 
 
 class Missing(Exception):
@@ -55,7 +56,8 @@ class _Shim(types.ModuleType):
         vars(self).update(names)
 
     def __getattr__(self, name: str):
-        if name.startswith("__"):
+        # Warp asks globals of kernels for attributes of its own
+        if name.startswith(("__", "_wp_")):
             raise AttributeError(name)
         for source in self._sources:
             if hasattr(source, name):
@@ -177,16 +179,19 @@ def install(folder: str, stand_in: str = "") -> None:
     tests = _Shim("newton.tests")
     tests.__path__ = [os.path.join(folder, "tests")]
     own_solvers = _Shim("newton.solvers", solvers, **({stand_in: _StandIn} if stand_in else {}))
+    geometry = _Shim("newton.geometry", newton_like.geometry, **primitives())
     modules = [
         _Shim(
             "newton",
             newton_like,
+            geometry=geometry,
             solvers=own_solvers,
             examples=examples,
             tests=tests,
             ModelBuilder=_Builder,
             viewer=_Shim("newton.viewer", viewer, ViewerNull=_ViewerNull),
         ),
+        geometry,
         _Shim("newton.sensors", sensors),
         own_solvers,
         _Shim("newton.selection", selection, ArticulationView=_View),
@@ -197,7 +202,7 @@ def install(folder: str, stand_in: str = "") -> None:
         tests,
         _Shim("newton._src"),
         _Shim("newton._src.core", newton_like, quat_between_axes=quat_between_axes),
-        _Shim("newton._src.core.types", newton_like),
+        _Shim("newton._src.core.types", newton_like, MAXVAL=MAXVAL),
         _Shim("newton._src.geometry"),
         _Shim("newton._src.geometry.flags", newton_like),
         _Shim("newton._src.solvers"),
@@ -266,6 +271,9 @@ def run(folder: str, module: str) -> dict[str, str]:
     loaded = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = loaded
     spec.loader.exec_module(loaded)
+    if module == "test_collision_primitives":
+        # functions of newton_like for contacts have no gradients
+        wp.set_module_options({"enable_backward": False}, module=loaded)
     result = _Outcomes()
     unittest.defaultTestLoader.loadTestsFromModule(loaded).run(result)
     return result.outcomes

@@ -164,6 +164,7 @@ class Specialiser:
         readers |= {"accelerations"} if self._accelerations else set()
         readers |= {"massive"} if MASSIVE in list(T.tendon_item)[::ITEM] else set()
         readers |= {"pairs"} if T.pairs or self.shared_build else set()
+        readers |= {"polish"} if T.packed else set()
         readers |= {"laws"} if T.laws and (T.pairs or self.shared_build) else set()
         arrays = {row.name for row in (*KINEMATICS, *STEP) if readers & set(row.read_by.split())}
         places = set()

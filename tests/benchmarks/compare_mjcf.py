@@ -97,7 +97,7 @@ class BarePair(Pair):
         self.mj.opt.timestep = STEP
         qpos, qvel, act, ctrl = self.random(rng)
         self.set(qpos, qvel, act, ctrl)
-        before = self.state.joint_qd.numpy()
+        before = self.state.joint_qd.numpy().copy()
         theirs = self.data.qacc.copy()
         self.step(STEP)
         self.state.joint_qd.assign((self.state.joint_qd.numpy() - before) / STEP)

@@ -8,7 +8,7 @@ precision, without contacts, dry friction and fluids. Equality constraints that 
 they would be rigid.
 
 * Accelerations: random coordinates within the limits of joints, random velocities, activations and controls. The difference is relative to
-  the largest acceleration. Here they are those of a step of 1 us.
+  the largest acceleration. Here they are those of a step of 10 ns.
 * Falls: 0.2 s from the initial pose with constant random controls, in steps of at most 0.5 ms. The difference is the largest distance
   between the origins of bodies in both engines at the end, relative to the longest way of a body, and in metres.
 """
@@ -29,7 +29,7 @@ from newton_like import ModelBuilder
 from newton_like.types import ShapeFlags
 from tests.support.actuators import Pair
 
-STEP, FALL, FALL_STEP = 1.0e-6, 0.2, 5.0e-4
+STEP, FALL, FALL_STEP = 1.0e-8, 0.2, 5.0e-4
 CLOSE, CLOSE_FALL, CLOSE_WAY = 1.0e-3, 1.0e-2, 1.0e-3
 """Accelerations agree up to this part, falls up to this part of the way or these metres."""
 

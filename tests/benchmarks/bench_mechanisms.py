@@ -43,7 +43,7 @@ def hand() -> str:
         for k, (axis, length) in enumerate((("0 0 1", 0.01), ("0 1 0", 0.045), ("0 1 0", 0.025), ("0 1 0", 0.02))):
             at = f"0.09 {y} 0" if k == 0 else f"{(0.01, 0.045, 0.025)[k - 1]} 0 0"
             limits = "-.3 .3" if k == 0 else "0 1.6"
-            links += f'<body name="f{i}{k}" pos="{at}"><joint name="j{i}{k}" axis="{axis}" range="{limits}" damping=".01" armature=".0002"/>'
+            links += f'<body name="f{i}{k}" pos="{at}"><joint name="j{i}{k}" axis="{axis}" range="{limits}" damping=".01" armature="2e-4"/>'
             links += f'<geom type="capsule" size=".007" fromto="0 0 0 {length} 0 0" mass=".02"/>'
             links += (
                 f'<site name="s{i}{k}" pos="{length * 0.6} 0 -.009"/><site name="e{i}{k}" pos="{length * 0.6} 0 .009"/>'
@@ -51,6 +51,7 @@ def hand() -> str:
             if k:
                 links += f'<geom name="g{i}{k}" type="cylinder" size=".005 .006" euler="90 0 0" mass=".001"/>'
                 links += f'<site name="b{i}{k}" pos="0 0 -.02"/>'
+        last = f'<joint joint="j{i}3" coef="-1"/>'
         fingers += palm + links + "</body>" * 4
         wrap = "".join(f'<geom geom="g{i}{k}" sidesite="b{i}{k}"/><site site="s{i}{k}"/>' for k in (1, 2))
         tendons += f'<spatial name="flex{i}" damping=".5"><site site="p{i}"/>{wrap}</spatial>'
@@ -58,7 +59,7 @@ def hand() -> str:
         tendons += f'<spatial name="ext{i}" stiffness="20" damping=".5"><site site="q{i}"/>{line}</spatial>'
         tendons += f'<spatial name="left{i}"><site site="l{i}"/><site site="s{i}1"/></spatial>'
         tendons += f'<spatial name="right{i}"><site site="r{i}"/><site site="s{i}1"/></spatial>'
-        tendons += f'<fixed name="tip{i}" stiffness="2" springlength="0"><joint joint="j{i}2" coef="1"/><joint joint="j{i}3" coef="-1"/></fixed>'
+        tendons += f'<fixed name="tip{i}" stiffness="2" springlength="0"><joint joint="j{i}2" coef="1"/>{last}</fixed>'
         motors += "".join(f'<motor tendon="{name}{i}" ctrlrange="-8 0"/>' for name in ("flex", "left", "right"))
         motors += f'<position tendon="ext{i}" kp="100" kv="2" ctrlrange=".02 .2"/>'
     wrist = "".join(
@@ -171,8 +172,8 @@ def main() -> None:
         unit = 1.0e6 / (args.worlds * args.steps)
         finite = bool(np.isfinite(bench.state.joint_q.numpy()).all() and np.isfinite(bench.start).all())
         print(
-            f"{name} ({args.evaluator}, {bench.mj.nv} dofs): newton_like {min(mine) * unit:.2f} us (median {np.median(mine) * unit:.2f}), MuJoCo"
-            f" {min(peer) * unit:.2f} us (median {np.median(peer) * unit:.2f}): {min(peer) / min(mine):.1f} times (median"
+            f"{name} ({args.evaluator}, {bench.mj.nv} dofs): newton_like {min(mine) * unit:.2f} us (median {np.median(mine) * unit:.2f}),"
+            f" MuJoCo {min(peer) * unit:.2f} us (median {np.median(peer) * unit:.2f}): {min(peer) / min(mine):.1f} times (median"
             f" {np.median(np.array(peer) / np.array(mine)):.1f}); finite: {finite}; load {os.getloadavg()[0]:.1f}",
             flush=True,
         )

@@ -18,6 +18,7 @@ from newton_like.kernels.solvers.actuators import (
     PLACE,
 )
 from newton_like.kernels.solvers.contact_rows import CONTACT, ON
+from newton_like.kernels.tree import PRESCRIBED
 
 
 def adhesion_program(m: types.SimpleNamespace) -> dict:
@@ -61,9 +62,24 @@ def adhesion_program(m: types.SimpleNamespace) -> dict:
             )  # fmt: skip
 
     @m.shared
+    def free_too(b, t, T, P, L, mem):
+        """free_z <- with the change of z since its copy in ``trial``: the force is external, and no impulse of a row. Kinematic bodies do not
+        feel it."""
+        for i in range(T.dofs):
+            z = m.get(mem, L.z + i, t)
+            old = m.get(mem, L.trial + i, t)
+            change = m.sub(z, old)
+            if T.dof_limits[i] & PRESCRIBED:
+                change = m.where_prescribed(P, b, i, m.fill(real(0.0)), change)
+                m.put(mem, L.z + i, t, m.add(old, change))
+            m.put(mem, L.free_z + i, t, m.add(m.get(mem, L.free_z + i, t), change))
+
+    @m.shared
     def adhere(b, t, contacts: int, o, T, P, L, mem, active: wp.array2d[int]):
-        """z <- with the impulses of all actuators on contacts. Needs the rows of contacts."""
+        """z and free_z <- with the impulses of all actuators on contacts. Needs the rows of contacts."""
         zero = m.fill(real(0.0))
+        if T.adhesive != 0:
+            m.copy(t, L.trial, L.z, T.dofs, mem)
         for n in range(T.actuators * T.adhesive):
             table = ACTUATOR_TABLE * n
             if T.actuator_table[table + ENTRY] == ON_CONTACTS:
@@ -82,5 +98,7 @@ def adhesion_program(m: types.SimpleNamespace) -> dict:
                         c = active[a, t]
                         if is_of_body(c, k, T):
                             press(b, t, a, c, m.mul(p, closed(b, t, a, c, T, P, L, mem)), T, L, mem)
+        if T.adhesive != 0:
+            free_too(b, t, T, P, L, mem)
 
     return locals()

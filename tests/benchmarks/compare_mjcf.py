@@ -4,8 +4,8 @@
 
 Files that MuJoCo does not load (parts that other files include) and files without moving bodies are left out. Accelerations and falls are
 those of files with loops, tendons, muscles or other actuators with laws of their own; `--all`: of all files. Both engines work in double
-precision, without contacts, dry friction and fluids. Equality constraints that state no softness get MuJoCo's default in both engines; here
-they would be rigid.
+precision, without contacts, dry friction and fluids. Equality constraints and limits of joints that state no softness get MuJoCo's default in both
+engines; here they would be rigid.
 
 * Accelerations: random coordinates within the limits of joints, random velocities, activations and controls. The difference is relative to
   the largest acceleration. Here they are those of a step of 10 ns.
@@ -19,6 +19,7 @@ import argparse
 import time
 import traceback
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import mujoco
@@ -33,7 +34,8 @@ STEP, FALL, FALL_STEP = 1.0e-8, 0.2, 5.0e-4
 CLOSE, CLOSE_FALL, CLOSE_WAY = 1.0e-3, 1.0e-2, 1.0e-3
 """Accelerations agree up to this part, falls up to this part of the way or these metres."""
 
-_SOFT = '<default><equality solref="0.02 1" solimp="0.9 0.95 0.001 0.5 2"/></default>'
+_LAW = 'solref{0}="0.02 1" solimp{0}="0.9 0.95 0.001 0.5 2"'
+_SOFT = f"<default><equality {_LAW.format('')}/><joint {_LAW.format('limit')}/></default>"
 
 
 class BarePair(Pair):
@@ -42,7 +44,7 @@ class BarePair(Pair):
     def __init__(self, path: Path):
         text = path.read_text(errors="replace")
         source = path
-        if "<equality" in text and "<mujoco" in text:
+        if "<mujoco" in text:
             # beside the file, for its meshes and included files
             source = path.with_name(f"{path.stem}__soft.xml")
             head = text.index(">", text.index("<mujoco")) + 1
@@ -61,6 +63,7 @@ class BarePair(Pair):
         self.report = builder.add_mjcf(str(source))
         builder.shape_flags = [int(flags) & ~int(ShapeFlags.COLLIDE_SHAPES) for flags in builder.shape_flags]
         builder.joint_friction = [0.0] * len(builder.joint_friction)
+        builder.tendons = [replace(tendon, friction=0.0) for tendon in builder.tendons]
         self.builder = builder
         self.model = builder.finalize("cpu", dtype=wp.float64)
         opt = self.mj.opt

@@ -10,8 +10,8 @@ from newton_like.solvers import SolverFeatherstone
 
 # the motor without force has a row, so that the kernel is that of the other tests of actuators
 UNDER = """
-<mujoco><option timestep="0.002"/><default><geom solref=".02 1" condim="3" friction=".6 0 0"/></default>
-<worldbody>{ceiling}<body name="b" pos="0 0 -.1005"><freejoint/><site name="s"/><geom type="box" size=".1 .1 .1" mass="1"/></body>
+<mujoco><option timestep="0.002" cone="elliptic"/><default><geom solref=".02 1" condim="3" friction=".6 0 0"/></default>
+<worldbody>{ceiling}<body name="b" pos="0 0 -.0995"><freejoint/><site name="s"/><geom type="box" size=".1 .1 .1" mass="1"/></body>
 </worldbody>
 <actuator><adhesion body="b" ctrlrange="0 1" gain="{gain}"/><general site="s" gainprm="0"/></actuator></mujoco>
 """
@@ -79,7 +79,9 @@ def test_adhesion_gives_friction_its_bound(rng):
         # without friction's bound it would move at share mu force t
         assert (speed < 1e-3) == holds
         if not holds:
-            assert abs(speed - (share - 1.0) * mu * force * 0.34) < 0.1 * speed
+            # the pull grows for 0.1 s, and is above the bound for the last sixth of that
+            time = 0.3 + 0.5 * 0.1 / 6.0
+            assert abs(speed - (share - 1.0) * mu * force * time) < 0.02 * speed
 
 
 @pytest.mark.slow

@@ -22,8 +22,8 @@ class Row:
         size: a function from the namespace of counts (see :func:`sizes`) to the number of lanes; None: each program gives the size.
         read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"pairs"``,
             ``"polish"`` (steps of Newton), ``"couplings"``, ``"loops"``, ``"tendons"``, ``"massive"`` (spatial tendons with inertia),
-            ``"carriers"`` (kinematic bodies), ``"accelerations"`` (states with ``joint_qdd``) and ``"laws"`` (soft contacts of pairs).
-            Specialised steps call such code, too. Traces contain all other readers.
+            ``"carriers"`` (kinematic bodies), ``"adhesion"`` (actuators on contacts), ``"accelerations"`` (states with ``joint_qdd``) and
+            ``"laws"`` (soft contacts of pairs). Specialised steps call such code, too. Traces contain all other readers.
         kept: a function from the namespace of counts to the number of lanes, from the first one on, that persist between steps; None: no
             lane persists.
         shared: whether programs of the dynamics library also use a row of a step.
@@ -114,7 +114,7 @@ STEP = (
     Row("u", "new velocities", _dofs, "kernel", shared=True),
     Row("z", "new velocities, whitened", _dofs, "couplings kernel", shared=True),
     # contacts: candidates have positions and forces, active contacts have constraint rows
-    Row("gap", "distances of candidates", lambda n: n.candidates, "hulls pairs"),
+    Row("gap", "distances of candidates", lambda n: n.candidates, "adhesion hulls pairs"),
     Row("near", "negative where a candidate acts", lambda n: n.candidates, "kernel"),
     Row("clear", "negative where a collider may touch", lambda n: n.colliders, "kernel"),
     Row("point", "contact points about the origin", lambda n: 3 * n.candidates, "hulls pairs"),
@@ -126,7 +126,7 @@ STEP = (
         lambda n: n.limit_rows),
     Row("contact", "coefficients of active contacts", lambda n: n.contact_numbers * n.candidates, "kernel", shared=True),
     Row("contact_y", "whitened rows of active contacts", lambda n: n.reach * n.contact_rows * n.candidates,
-        "carriers pairs",
+        "adhesion carriers pairs",
         shared=True),
     # the same of packed contacts
     Row("packed", "coefficients of contacts in slots", lambda n: n.packed * n.contact_numbers * n.candidates, "kernel"),
@@ -165,6 +165,7 @@ STEP = (
     Row("loop_law", "numbers of their laws", lambda n: n.law_numbers * n.loop_rows * n.loop_soft),
     Row("loop_speed", "their velocities before the step", lambda n: n.loop_rows * n.loop_soft),
     Row("loop_compliance", "their softness", lambda n: n.loop_rows * n.loop_soft),
+    Row("loop_impedance", "their impedances", lambda n: n.loop_rows * n.loop_soft),
     Row("loop_bounded", "bounds and masses of bounded rows", lambda n: n.bounded_numbers * (n.loop_rows - n.loop_block)),
     Row("loop_want", "what they ask for", lambda n: n.loop_rows, shared=True),
     Row("loop_step", "a correction of their forces", lambda n: n.loop_rows, shared=True),

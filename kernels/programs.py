@@ -65,6 +65,7 @@ from newton_like.kernels.robot.relative import relative_program
 from newton_like.kernels.robot.tasks import robot_task_program
 from newton_like.kernels.rows import row_program
 from newton_like.kernels.solvers.actuators import actuator_program
+from newton_like.kernels.solvers.adhesion import adhesion_program
 from newton_like.kernels.solvers.balance import balance_program
 from newton_like.kernels.solvers.carriers import carrier_program
 from newton_like.kernels.solvers.closure_rows import closure_row_program
@@ -154,6 +155,7 @@ LAYERS = (
     coupling_program,
     tendon_row_program,
     actuator_program,
+    adhesion_program,
     carrier_program,
     impulse_program,
     integrate_program,

@@ -29,8 +29,9 @@ FIXED, REVOLUTE, PRISMATIC, BALL, FREE, COMPOUND = range(6)
 NATIVE, COM, MIXED, INERTIAL, BODY_FIXED = range(5)
 
 # Kinds of pieces of tendons: a straight line; around a sphere or a cylinder, on the outside or, by a side site, on the inside.
-# MASSIVE is a straight line of a tendon with inertia. WRENCH is no piece: a force and a torque of one body on another.
-STRAIGHT, ROUND_SPHERE, ROUND_CYLINDER, IN_SPHERE, IN_CYLINDER, MASSIVE, WRENCH = range(1, 8)
+# MASSIVE is a straight line of a tendon with inertia. WRENCH is no piece: a force and a torque of one body on another. CRANK is a slider
+# on an axis, moved by a rod.
+STRAIGHT, ROUND_SPHERE, ROUND_CYLINDER, IN_SPHERE, IN_CYLINDER, MASSIVE, WRENCH, CRANK = range(1, 9)
 
 # Parameter blocks: the size of each block, and the positions of parameters in it.
 
@@ -201,7 +202,11 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         # see `kernels.solvers.closure_rows`
         loop_block: int
         loop_soft: int
+        # 1 if some row ties tendons
+        loop_tied: int
         loop_rule: wp.array[int]
+        # the first row of the joint of each row, then the numbers of its rows
+        loop_group: wp.array[int]
         # in a step, anchors and directions of these rows: one copy, or one lane a world where they differ
         loops_vary: int
         # where the dofs of each row, those of the chains of both bodies, begin and, last, end in this list; then these, ascending
@@ -224,8 +229,9 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         tendon_varying: m.memory
         first_tendon_law: int
         # in a step, actuators, see `kernels.solvers.actuators`: their integers; their numbers, one copy, or one lane a world where they
-        # differ; and one if bodies are relieved of weight, by shares that follow these numbers
+        # differ; one if one of them acts on contacts; and one if bodies are relieved of weight, by shares that follow these numbers
         actuators: int
+        adhesive: int
         actuator_table: wp.array[int]
         actuators_vary: int
         actuator_uniform: wp.array[m.real]

@@ -12,20 +12,20 @@ A table has `ITEM` integers for each item, and the record of a tendon has `TENDO
 
 import types
 
-from newton_like.kernels.tree import MASSIVE, STRAIGHT, WRENCH
+from newton_like.kernels.tree import CRANK, MASSIVE, STRAIGHT, WRENCH
 
 # Kinds of items are JOINT and those of pieces in `kernels.tree`.
 JOINT = 0
 
 # Integers of an item: its kind; of a JOINT the dof and the coordinate; of a piece the bodies of both sites, of the shape, and of the side
-# site (-1: none); of a WRENCH the bodies that it acts on and that it is relative to, and the body of its axes. Bodies from T.bodies on
-# are the world as each tree has it.
+# site (-1: none); of a WRENCH the bodies that it acts on and that it is relative to, and the body of its axes; of a CRANK the bodies of
+# slider and crank. Bodies from T.bodies on are the world as each tree has it.
 ITEM = 5
 KIND, FROM, TO, AROUND, BESIDE = range(ITEM)
 
 # Numbers of an item: the coefficient or the inverse divisor, the places of both sites, the pose of the shape, its radius and the place of
 # the side site, in frames of their bodies. Of a WRENCH: one if its length is a distance, the points on both bodies at START and END, the
-# force at CENTER and the torque at SIDE.
+# force at CENTER and the torque at SIDE. Of a CRANK: the places of slider and crank, the axis at CENTER, the length of the rod at RADIUS.
 ITEM_NUMBERS = 23
 SCALE, START, END, CENTER, AXES, RADIUS, SIDE = 0, 1, 4, 7, 10, 19, 20
 
@@ -193,6 +193,31 @@ def tendon_program(m: types.SimpleNamespace) -> dict:
         return m.mul(tendon_number(b, t, at + SCALE, T, L, mem), m.dot(f, m.sub3(x, y)))
 
     @m.func
+    def add_crank(b, t, item: int, at: int, row: int, T, L, mem) -> m.lane:
+        """The place L of a slider along its axis a, where a rod of length r reaches the crank at x from the slider; row <- + its
+        derivative. |x - L a| = r gives L = a.x - s with s^2 = (a.x)^2 + r^2 - |x|^2, and dL = (1 - a.x / s) d(a.x) + x.dx / s. Where
+        the rod is too short, L = a.x, as in MuJoCo."""
+        k = T.tendon_item[ITEM * item + FROM]
+        other = T.tendon_item[ITEM * item + TO]
+        seen = tree_with(k, T)
+        start = tendon_place(t, k, tendon_vec(b, t, at + START, T, L, mem), seen, T, L, mem)
+        end = tendon_place(t, other, tendon_vec(b, t, at + END, T, L, mem), seen, T, L, mem)
+        axis = m.apply(m.get9(mem, L.rot + 9 * k, t), tendon_vec(b, t, at + CENTER, T, L, mem))
+        x = m.sub3(end, start)
+        along = m.dot(axis, x)
+        rod = tendon_number(b, t, at + RADIUS, T, L, mem)
+        zero = m.fill(real(0.0))
+        square = m.sub(m.fma(along, along, m.mul(rod, rod)), m.dot(x, x))
+        s = m.sqrt(m.larger(square, m.fill(real(1.0e-20))))
+        inverse = m.where_lt(zero, square, m.rcp(s), zero)
+        share = m.fnma(along, inverse, m.fill(real(1.0)))
+        f = m.add3(m.scale3(axis, share), m.scale3(x, inverse))
+        pull_body(t, other, k, end, f, seen, row, T, L, mem)
+        pull_body(t, k, other, start, m.neg3(f), seen, row, T, L, mem)
+        turn_body(t, k, other, m.scale3(m.cross(axis, x), share), row, T, L, mem)
+        return m.sub(along, m.where_lt(zero, square, s, zero))
+
+    @m.func
     def find_tendon(b, t, n: int, T, L, mem):
         """The length of tendon n, and its derivative with respect to the dofs. Needs placed bodies."""
         row = L.tendon_j + T.dofs * n
@@ -209,6 +234,8 @@ def tendon_program(m: types.SimpleNamespace) -> dict:
                 m.put(mem, row + i, t, m.add(c, m.get(mem, row + i, t)))
             elif T.tendon_item[ITEM * item + KIND] == WRENCH:
                 length = m.add(length, add_wrench(b, t, item, numbers, row, T, L, mem))
+            elif T.tendon_item[ITEM * item + KIND] == CRANK:
+                length = m.add(length, add_crank(b, t, item, numbers, row, T, L, mem))
             else:
                 length = m.add(length, add_piece(b, t, item, numbers, row, T, L, mem))
         m.put(mem, L.tendon_length + n, t, length)

@@ -9,7 +9,11 @@ the step and the velocity before it goes to the joint forces. How it falls with 
 row, as k dt^2 + d dt: position servos, dampers and the force-velocity curve of muscles are implicit. A force at the end of its range
 does not fall.
 
-An actuator may instead set an entry of the drive of a joint: its target or its force.
+An actuator may instead set an entry of the drive of a joint: its target or its force; or press a body onto what it touches, see
+`kernels.solvers.adhesion`.
+
+A motor with a winding has the current i as activation, whose dynamics see the speed of its transmission before the step; the current is
+that of a constant speed and voltage at the end of the step.
 """
 
 import types
@@ -17,12 +21,12 @@ import types
 from newton_like.kernels.solvers.tendons import DRAG, FORCE, NEED, SPEED, TENDON_ROW
 
 # Integers of an actuator: types of gain, bias and dynamics; one if the force uses the next activation; its row (-1: none); the entry of a
-# drive that it sets, and the coordinate or dof of that entry.
+# drive that it sets, and the coordinate or dof of that entry; of ON_CONTACTS the body.
 ACTUATOR_TABLE = 7
 GAIN_TYPE, BIAS_TYPE, DYNAMICS, EARLY, LINE, ENTRY, PLACE = range(ACTUATOR_TABLE)
-FIXED, AFFINE, OF_MUSCLE = range(3)
-NO_DYNAMICS, INTEGRATOR, FILTER, FILTER_EXACT, MUSCLE_DYNAMICS = range(5)
-NO_ENTRY, ENTRY_Q, ENTRY_QD, ENTRY_F = range(4)
+FIXED, AFFINE, OF_MUSCLE, OF_MOTOR = range(4)
+NO_DYNAMICS, INTEGRATOR, FILTER, FILTER_EXACT, MUSCLE_DYNAMICS, CURRENT = range(6)
+NO_ENTRY, ENTRY_Q, ENTRY_QD, ENTRY_F, ON_CONTACTS = range(5)
 
 # Numbers of an actuator.
 ACTUATOR = 33
@@ -33,6 +37,9 @@ GEAR, GAIN_PRM, BIAS_PRM, DYN_PRM, CTRL_RANGE, FORCE_RANGE, ACT_RANGE, LENGTH_RA
 # zero: a scale over ACC0); the lengths between which it pulls, its speed, its passive force, and its force when it is stretched.
 RANGE_0, RANGE_1, PEAK, PEAK_SCALE, L_MIN, L_MAX, V_MAX, F_P_MAX, F_V_MAX = range(9)
 LEAST = 1.0e-15
+# Of the bias of a motor: amplitude, number of periods a unit of length and phase of its cogging torque; of CURRENT: resistance, constant.
+COGGING, PERIODS, PHASE = 3, 4, 5
+RESISTANCE, MOTOR_CONSTANT = 1, 2
 
 
 def actuator_program(m: types.SimpleNamespace) -> dict:
@@ -113,7 +120,7 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, L.actuator_act + n, t, new)
             m.put(mem, L.actuator_strength + n, t, strength)
             entry = T.actuator_table[table + ENTRY]
-            if entry != NO_ENTRY:
+            if entry != NO_ENTRY and entry != ON_CONTACTS:
                 row = L.force
                 if entry == ENTRY_Q:
                     row = L.target_q
@@ -204,6 +211,24 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
         return m.neg(m.mul(scale, share))
 
     @m.func
+    def next_current(b, t, n: int, speed: m.lane, dt: m.lane, T, L, mem) -> m.lane:
+        """The current of motor n after a step: (ctrl - K u) / R, which it approaches with its time constant."""
+        at = ACTUATOR * n
+        ctrl = in_range(m.get(mem, L.actuator_ctrl + n, t), b, at + CTRL_RANGE, T)
+        back = m.mul(actuator_number(b, at + DYN_PRM + MOTOR_CONSTANT, T), speed)
+        final = m.div(m.sub(ctrl, back), actuator_number(b, at + DYN_PRM + RESISTANCE, T))
+        time = m.larger(actuator_number(b, at + DYN_PRM, T), m.fill(real(LEAST)))
+        left = m.exp(m.neg(m.div(dt, time)))
+        new = m.fma(m.sub(m.get(mem, L.actuator_act + n, t), final), left, final)
+        return in_range(new, b, at + ACT_RANGE, T)
+
+    @m.func
+    def cogging(b, n: int, length: m.lane, T) -> m.lane:
+        prm = ACTUATOR * n + BIAS_PRM
+        angle = m.fma(actuator_number(b, prm + PERIODS, T), length, actuator_number(b, prm + PHASE, T))
+        return m.mul(actuator_number(b, prm + COGGING, T), m.sin(angle))
+
+    @m.func
     def actuator_force(b, t, n: int, dt: m.lane, T, L, mem):
         """The force of an actuator with a row, which adds to the forces of that row."""
         at = ACTUATOR * n
@@ -214,6 +239,11 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
         gear = actuator_number(b, at + GEAR, T)
         length = m.mul(gear, m.get(mem, L.tendon_length + line, t))
         speed = m.mul(gear, m.get(mem, row + SPEED, t))
+        if T.actuator_table[table + DYNAMICS] == CURRENT:
+            current = next_current(b, t, n, speed, dt, T, L, mem)
+            m.put(mem, L.actuator_act + n, t, current)
+            if T.actuator_table[table + EARLY] != 0:
+                m.put(mem, L.actuator_strength + n, t, current)
         strength = m.get(mem, L.actuator_strength + n, t)
         gain_of = T.actuator_table[table + GAIN_TYPE]
         bias_of = T.actuator_table[table + BIAS_TYPE]
@@ -231,7 +261,7 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
             gain_here = pulled.here
             damping = m.mul(strength, pulled.damping)
         force = m.mul(gain_here, strength)
-        if bias_of == AFFINE:
+        if bias_of == AFFINE or bias_of == OF_MOTOR:
             by_length = actuator_number(b, at + BIAS_PRM + 1, T)
             by_speed = actuator_number(b, at + BIAS_PRM + 2, T)
             bias_here = m.fma(by_length, length, m.fma(by_speed, speed, actuator_number(b, at + BIAS_PRM, T)))
@@ -247,6 +277,8 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
         force = in_range(asked, b, at + FORCE_RANGE, T)
         off = m.sub(asked, force)
         slope = m.where_lt(zero, m.mul(off, off), zero, slope)
+        if bias_of == OF_MOTOR:
+            force = m.add(force, cogging(b, n, length, T))
         force = m.mul(gear, force)
         drag = m.fma(m.mul(gear, gear), m.mul(dt, slope), m.get(mem, row + DRAG, t))
         m.put(mem, row + DRAG, t, drag)

@@ -6,12 +6,13 @@ the anchor of the parent to that of the child, d = x / |x|):
     turn          the angle about a from e to u                    W = (0, a)
     polynomial    q1 - c0 - c1 q2 - ... - c4 q2^4                  on two dofs
     length        |x|                                              W = (d, c x d)
+    tendons       L1 - l1 - c0 - c1 x - ... - c4 x^4, x = L2 - l2  on the dofs of two tendons
 
 The law of a row gives its impulse p, with the velocity u = K nu after the step:
 
     hard       u closes the error g, see `kernels.solvers.closures`
-    soft       J a + R f = -b v - k d g, MuJoCo's law for equalities, see `kernels.solvers.contact_law`. R = (1 - d) / d times the
-               response K M^-1 K^T of the row in the pose of the step
+    soft       J a + R f = -b v - k d g, MuJoCo's law for equalities, see `kernels.solvers.contact_law`. R = (1 - d) / d w, with the
+               inverse masses w at the initial coordinates
     spring     f = ke (rest - g - dt u) + kd (speed - u)
     drive      the same, of limited size
     friction   |f| is limited, u is to be zero
@@ -31,22 +32,26 @@ from newton_like.kernels.dynamics.loops import (
     PARENT_ANCHOR,
     PARENT_DIRECTION,
 )
+from newton_like.kernels.solvers.tendons import BEND, SPEED, TENDON_ROW
 
-TURN, POLYNOMIAL, LENGTH = range(ANGULAR + 1, ANGULAR + 4)
+TURN, POLYNOMIAL, LENGTH, TENDONS = range(ANGULAR + 1, ANGULAR + 5)
 
 HARD, SOFT, SPRING, DRIVE, DRY, LIMIT = range(6)
 """Laws; those from DRIVE on are bounded."""
 
-ROW_LAW = 8
+ROW_LAW = 9
 """Numbers of a law."""
 # soft, as LAW_STIFFNESS and the following ones
-(SOFT_STIFFNESS, SOFT_DAMPING, SOFT_MOST, SOFT_LEAST, SOFT_LARGEST, SOFT_INVERSE_WIDTH, SOFT_MIDPOINT, SOFT_POWER) = (
-    range(8)
-)
+(
+    SOFT_STIFFNESS, SOFT_DAMPING, SOFT_MOST, SOFT_LEAST, SOFT_LARGEST, SOFT_INVERSE_WIDTH, SOFT_MIDPOINT, SOFT_POWER, SOFT_WEIGHT,
+) = range(ROW_LAW)  # fmt: skip
 # spring and drive; dry friction; limit
 ROW_KE, ROW_KD, ROW_REST, ROW_SPEED, ROW_EFFORT = range(5)
 ROW_FRICTION = 0
 ROW_LOWER, ROW_UPPER = 0, 1
+
+OWN_REST, LEADER_REST = 5, 6
+"""Where the lengths from which a polynomial of tendons counts are in its vectors."""
 
 BOUNDED_ROW = 3
 """Numbers of a bounded row: least and largest impulse, and the inverse of its response."""
@@ -138,11 +143,64 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         return u
 
     @m.func
+    def tied_tendon(r: int, T) -> int:
+        return T.point_body[T.loop_rows + r]
+
+    @m.func
+    def leading_tendon(r: int, T) -> int:
+        """The tendon in the polynomial of row r; -1: none."""
+        return T.point_body[r]
+
+    @m.func
+    def leading_length(t, r: int, T, L, mem) -> m.lane:
+        """L2 - l2 of a polynomial of tendons, or zero."""
+        n = leading_tendon(r, T)
+        x = m.fill(real(0.0))
+        if n >= 0:
+            x = m.sub(m.get(mem, L.tendon_length + n, t), m.get(mem, L.loop + LOOP * r + LEADER_REST, t))
+        return x
+
+    @m.func
+    def tendon_gap(t, r: int, T, L, mem) -> m.lane:
+        own = m.sub(m.get(mem, L.tendon_length + tied_tendon(r, T), t), m.get(mem, L.loop + LOOP * r + OWN_REST, t))
+        return m.sub(own, polynomial(t, r, leading_length(t, r, T, L, mem), L, mem))
+
+    @m.func
+    def put_tendon_row(t, r: int, at: int, T, L, mem):
+        """Stores the nonzero entries of a row of tendons at `at`, which is zero before."""
+        n = tied_tendon(r, T)
+        for i in range(T.tendon_span[n], T.tendon_span[n + 1]):
+            k = T.tendon_span[i]
+            m.put(mem, at + k, t, m.get(mem, L.tendon_j + T.dofs * n + k, t))
+        other = leading_tendon(r, T)
+        if other >= 0:
+            c = slope(t, r, leading_length(t, r, T, L, mem), L, mem)
+            for i in range(T.tendon_span[other], T.tendon_span[other + 1]):
+                k = T.tendon_span[i]
+                j = m.get(mem, L.tendon_j + T.dofs * other + k, t)
+                m.put(mem, at + k, t, m.fnma(c, j, m.get(mem, at + k, t)))
+
+    @m.func
+    def tendon_curve(t, r: int, T, L, mem) -> m.lane:
+        """g'' of a row of tendons where no joint accelerates. Parts of paths that wrap around shapes count as straight ones without it."""
+        other = leading_tendon(r, T)
+        bend = m.get(mem, L.tendon_row + TENDON_ROW * tied_tendon(r, T) + BEND, t)
+        if other >= 0:
+            at = L.tendon_row + TENDON_ROW * other
+            x = leading_length(t, r, T, L, mem)
+            u = m.get(mem, at + SPEED, t)
+            bend = m.fnma(slope(t, r, x, L, mem), m.get(mem, at + BEND, t), bend)
+            bend = m.fnma(curvature(t, r, x, L, mem), m.mul(u, u), bend)
+        return bend
+
+    @m.func
     def closure_error(t, r: int, T, L, mem) -> m.lane:
         """g, of rows with a law the coordinate that it is about."""
         kind = T.loop_kind[r]
         if kind == TURN:
             return turned(t, r, T, L, mem)
+        if kind == TENDONS:
+            return tendon_gap(t, r, T, L, mem)
         if kind == POLYNOMIAL:
             q = m.get(mem, L.q + T.q_at[row_child(r, T)], t)
             return m.sub(q, polynomial(t, r, leader(t, r, T, L, mem), L, mem))
@@ -172,6 +230,8 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
             if k < T.bodies:
                 m.put(mem, at + T.dof_at[k], t, m.neg(slope(t, r, leader(t, r, T, L, mem), L, mem)))
             m.put(mem, at + T.dof_at[row_child(r, T)], t, m.fill(real(1.0)))
+        elif T.loop_kind[r] == TENDONS:
+            put_tendon_row(t, r, at, T, L, mem)
         else:
             m.put_wrench_row(t, r, closure_wrench(t, r, T, L, mem), at, T, L, mem)
 
@@ -182,6 +242,8 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         if kind == POLYNOMIAL:
             u = dof_speed(t, m.loop_body(r, T), T, L, mem)
             return m.neg(m.mul(curvature(t, r, leader(t, r, T, L, mem), L, mem), m.mul(u, u)))
+        if kind == TENDONS:
+            return tendon_curve(t, r, T, L, mem)
         if kind <= ANGULAR:
             return m.loop_acceleration(t, r, T, L, mem)
         p = m.loop_body(r, T)
@@ -202,26 +264,49 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         return m.dot6_plus(w, m.across(t, r, L.drift, T, mem), bend)
 
     @m.func
+    def joint_error(t, r: int, T, L, mem) -> m.lane:
+        """The norm of the errors of all rows of the joint of row r. Those of angles count half, as parts of quaternions."""
+        square = m.fill(real(0.0))
+        for i in range(T.loop_group[T.loop_rows + r]):
+            s = T.loop_group[r] + i
+            g = closure_error(t, s, T, L, mem)
+            if T.loop_kind[s] == ANGULAR or T.loop_kind[s] == TURN:
+                g = m.mul(m.fill(real(0.5)), g)
+            square = m.fma(g, g, square)
+        return m.sqrt(square)
+
+    @m.func
     def row_impedance(t, r: int, g: m.lane, L, mem) -> m.lane:
-        """d, see ``law_impedance`` of `kernels.solvers.contact_law`."""
+        """d, see ``law_impedance`` of `kernels.solvers.contact_law`, for the error g >= 0 of a joint."""
         one = m.fill(real(1.0))
-        x = m.smaller(m.mul(m.larger(g, m.neg(g)), row_law(t, r, SOFT_INVERSE_WIDTH, L, mem)), one)
+        x = m.smaller(m.mul(g, row_law(t, r, SOFT_INVERSE_WIDTH, L, mem)), one)
         return m.impedance_curve(
             x, row_law(t, r, SOFT_LEAST, L, mem), row_law(t, r, SOFT_LARGEST, L, mem), row_law(t, r, SOFT_MIDPOINT, L, mem),
             row_law(t, r, SOFT_POWER, L, mem),
         )  # fmt: skip
 
     @m.func
+    def closure_impedances(t, T, L, mem):
+        """loop_impedance <- d of soft rows, the same for all rows of a joint."""
+        for r in range(T.loop_rows):
+            if T.loop_rule[r] == SOFT:
+                first = T.loop_group[r]
+                d = m.get(mem, L.loop_impedance + first, t)
+                if first == r:
+                    d = row_impedance(t, r, joint_error(t, r, T, L, mem), L, mem)
+                m.put(mem, L.loop_impedance + r, t, d)
+
+    @m.func
     def spring_slope(t, r: int, dt: m.lane, L, mem) -> m.lane:
         return m.fma(dt, row_law(t, r, ROW_KE, L, mem), row_law(t, r, ROW_KD, L, mem))
 
     @m.func
-    def closure_compliance(t, r: int, a: m.lane, dt: m.lane, T, L, mem) -> m.lane:
-        """R of a row with the response a"""
+    def closure_compliance(t, r: int, dt: m.lane, T, L, mem) -> m.lane:
+        """R of a row. Needs ``closure_impedances``."""
         law = T.loop_rule[r]
         if law == SOFT:
-            d = row_impedance(t, r, closure_error(t, r, T, L, mem), L, mem)
-            return m.mul(a, m.div(m.sub(m.fill(real(1.0)), d), d))
+            d = m.get(mem, L.loop_impedance + r, t)
+            return m.mul(row_law(t, r, SOFT_WEIGHT, L, mem), m.div(m.sub(m.fill(real(1.0)), d), d))
         if law == SPRING or law == DRIVE:
             return m.rcp(m.larger(m.mul(dt, spring_slope(t, r, dt, L, mem)), m.fill(real(1.0e-30))))
         return m.fill(real(0.0))
@@ -236,7 +321,7 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def soft_target(t, r: int, g: m.lane, dt: m.lane, T, L, mem) -> m.lane:
         one = m.fill(real(1.0))
-        d = row_impedance(t, r, g, L, mem)
+        d = m.get(mem, L.loop_impedance + r, t)
         most = row_law(t, r, SOFT_LARGEST, L, mem)
         v = m.get(mem, L.loop_speed + r, t)
         # a time constant is at least two steps long, as in MuJoCo

@@ -25,6 +25,7 @@ from newton_like.kernels.solvers.closure_rows import (
     ROW_LAW,
     ROW_REST,
     ROW_SPEED,
+    TENDONS,
 )
 
 SINGLE_DEPENDENT, DOUBLE_DEPENDENT = 3.0e-5, 1.0e-10
@@ -94,10 +95,10 @@ def closure_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def closure_compliances(t, dt: m.lane, T, L, mem):
-        """loop_compliance <- R of all rows. Needs their products."""
+        """loop_compliance <- R of all rows."""
+        m.closure_impedances(t, T, L, mem)
         for r in range(T.loop_rows):
-            a = closure_dot(t, r, L.loop_row + T.dofs * r, T, L, mem)
-            m.put(mem, L.loop_compliance + r, t, m.closure_compliance(t, r, a, dt, T, L, mem))
+            m.put(mem, L.loop_compliance + r, t, m.closure_compliance(t, r, dt, T, L, mem))
 
     @m.func
     def closure_factor(t, dt: m.lane, T, L, mem):
@@ -262,26 +263,48 @@ def closure_program(m: types.SimpleNamespace) -> dict:
             bounded_sweep(t, r, T, L, mem)
 
     @m.func
-    def closure_correct(b, t, o, T, P, L, mem):
-        """u, z <- with the velocities that close the loops at the middle of the next step, where their errors are computed. Soft rows keep
-        their u + R p. Poses of bodies are then those at that place; q and v stay. speeding <- positive where a speed is above its limit."""
-        dt = m.fill(o.dt)
-        zero = m.fill(real(0.0))
-        m.copy(t, L.loop_q, L.q, T.q_at[T.bodies], mem)
-        m.copy(t, L.loop_v, L.v, T.dofs, mem)
-        m.copy(t, L.v, L.u, T.dofs, mem)
-        m.integrate(b, t, dt, T, P, L, mem)
-        m.forward_kinematics(b, t, T, P, L, mem)
-        for r in range(T.loop_block):
-            step = zero
-            if T.loop_soft == 0 or T.loop_rule[r] == HARD:
-                step = m.neg(m.div(m.closure_error(t, r, T, L, mem), dt))
-            m.put(mem, L.loop_step + r, t, step)
-        add_block_impulses(t, T, L, mem)
-        m.unwhiten(t, T, L, mem)
-        m.copy(t, L.q, L.loop_q, T.q_at[T.bodies], mem)
-        m.copy(t, L.v, L.loop_v, T.dofs, mem)
-        m.put(mem, L.speeding, t, m.speeding(b, t, m.fill(real(1.0)), T, P, L, mem))
+    def no_lengths(b, t, T, L, mem):
+        pass
+
+    @m.func
+    def tied_lengths(b, t, T, L, mem):
+        """Lengths of all tendons that equality constraints tie."""
+        for r in range(T.loop_rows):
+            if T.loop_kind[r] == TENDONS:
+                m.find_tendon(b, t, T.point_body[T.loop_rows + r], T, L, mem)
+                if T.point_body[r] >= 0:
+                    m.find_tendon(b, t, T.point_body[r], T, L, mem)
+
+    def correction(lengths):
+        """``closure_correct`` with the function that finds the lengths of tendons."""
+
+        @m.func
+        def closure_correct(b, t, o, T, P, L, mem):
+            """u, z <- with the velocities that close the loops at the middle of the next step, where their errors are computed. Soft rows
+            keep their u + R p. Poses of bodies are then those at that place; q and v stay. speeding <- positive where a speed is above its
+            limit."""
+            dt = m.fill(o.dt)
+            zero = m.fill(real(0.0))
+            m.copy(t, L.loop_q, L.q, T.q_at[T.bodies], mem)
+            m.copy(t, L.loop_v, L.v, T.dofs, mem)
+            m.copy(t, L.v, L.u, T.dofs, mem)
+            m.integrate(b, t, dt, T, P, L, mem)
+            m.forward_kinematics(b, t, T, P, L, mem)
+            lengths(b, t, T, L, mem)
+            for r in range(T.loop_block):
+                step = zero
+                if T.loop_soft == 0 or T.loop_rule[r] == HARD:
+                    step = m.neg(m.div(m.closure_error(t, r, T, L, mem), dt))
+                m.put(mem, L.loop_step + r, t, step)
+            add_block_impulses(t, T, L, mem)
+            m.unwhiten(t, T, L, mem)
+            m.copy(t, L.q, L.loop_q, T.q_at[T.bodies], mem)
+            m.copy(t, L.v, L.loop_v, T.dofs, mem)
+            m.put(mem, L.speeding, t, m.speeding(b, t, m.fill(real(1.0)), T, P, L, mem))
+
+        return closure_correct
+
+    closure_correct, closure_correct_tied = correction(no_lengths), correction(tied_lengths)
 
     return locals()
 

@@ -173,10 +173,10 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False, tensed: bool 
     coupling_build, coupling_sweep, detect_hull = m.coupling_build, m.coupling_sweep, m.detect
     find_pairs, pair_build = m.find_pairs, m.pair_build
     closure_rows, closure_build, closure_sweep = m.closure_rows, m.closure_build, m.closure_sweep
-    closure_correct, closure_load = m.closure_correct, m.closure_load
+    closure_correct, closure_load = m.closure_correct_tied if tensed else m.closure_correct, m.closure_load
     tendon_forces, tendon_builds, tendon_report = m.tendon_forces, m.tendon_builds, m.tendon_report
     tendon_sweeps, tendon_sweeps_back = m.tendon_sweeps, m.tendon_sweeps_back
-    actuate, actuator_forces, relieve = m.actuate, m.actuator_forces, m.relieve
+    actuate, actuator_forces, adhere, relieve = m.actuate, m.actuator_forces, m.adhere, m.relieve
     recall_feature, keep_feature, forget_feature = m.recall_feature, m.keep_feature, m.forget_feature
     own = (
         "m", "real", "closed", "tensed", "close_velocity", "leave_velocity", "whiten_bias", "whiten_tense", "whiten_passive",
@@ -220,18 +220,15 @@ def step_kernel(
         options["optimization_level"] = level
     smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate
     recheck, finish, detect, detect_hull = stages.recheck, stages.finish, stages.detect, stages.detect_hull
-    coupling_build, contact_build, pair_build, dof_build = (
-        stages.coupling_build,
-        stages.contact_build,
-        stages.pair_build,
-        stages.dof_build,
-    )
+    coupling_build, contact_build = stages.coupling_build, stages.contact_build
+    pair_build, dof_build = stages.pair_build, stages.dof_build
     find_pairs, recall_feature = stages.find_pairs, stages.recall_feature
     keep_feature, forget_feature = stages.keep_feature, stages.forget_feature
     closure_rows, closure_build, closure_sweep = stages.closure_rows, stages.closure_build, stages.closure_sweep
     closure_correct, closure_load = stages.closure_correct, stages.closure_load
     tendon_forces, tendon_builds, tendon_report = stages.tendon_forces, stages.tendon_builds, stages.tendon_report
-    actuate, actuator_forces, relieve = stages.actuate, stages.actuator_forces, stages.relieve
+    actuate, actuator_forces = stages.actuate, stages.actuator_forces
+    adhere, relieve = stages.adhere, stages.relieve
 
     @m.func
     def one_tree(T) -> int:
@@ -404,6 +401,7 @@ def step_kernel(
             dof_build(b, t, i // 2, i % 2, o, T, P, L, mem)
         for a in range(contacts):
             build_contact(b, t, a, active[a, t], o, T, P, L, mem)
+        adhere(b, t, contacts, o, T, P, L, mem, active)
         if T.prescribed != 0:
             m.bring_back(b, t, T, P, L, mem)
         push_deep(t, contacts, o, T, L, mem, active)

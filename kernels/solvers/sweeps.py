@@ -539,7 +539,12 @@ def stages_without_actuators(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @wp.func_native("")
     def relieve(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
-    return types.SimpleNamespace(actuate=actuate, actuator_forces=actuator_forces, relieve=relieve)
+    @wp.func_native("")
+    def adhere(
+        b: int, t: int, contacts: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory, active: wp.array2d[int]
+    ): ...  # fmt: skip
+
+    return types.SimpleNamespace(actuate=actuate, actuator_forces=actuator_forces, adhere=adhere, relieve=relieve)
 
 
 def stages_without_tendons(m: types.SimpleNamespace) -> types.SimpleNamespace:

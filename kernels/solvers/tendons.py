@@ -40,11 +40,12 @@ OF_SPRING, OF_DRIVE, OF_FRICTION, OF_LIMIT = range(TENDON_IMPULSES)
 
 # The record of a tendon: k dt^2 and d dt + m of its spring; s and q of the impulses p = q - s u of spring and drive, the bounds of the
 # drive's impulse, J M^-1 J^T, both factors of the form 1 / (1 + s a), the limit (mass, softness, target, side, gap), the impulse of
-# friction at most, the force f of spring and drive, u_0, and positive where some row can have an impulse.
-TENDON_ROW = 20
+# friction at most, the force f of spring and drive, u_0, positive where some row can have an impulse, and the second derivative of the
+# length where no joint accelerates.
+TENDON_ROW = 21
 (
     TENSE, DRAG, SPRING, SPRING_PUSH, DRIVE, DRIVE_PUSH, DRIVE_LOWER, DRIVE_UPPER, RESPONSE, SPRING_MASS, DRIVE_MASS, LIMIT_MASS,
-    LIMIT_SOFTNESS, LIMIT_TARGET, LIMIT_SIDE, LIMIT_GAP, MOST_FRICTION, FORCE, SPEED, NEED,
+    LIMIT_SOFTNESS, LIMIT_TARGET, LIMIT_SIDE, LIMIT_GAP, MOST_FRICTION, FORCE, SPEED, NEED, BEND,
 ) = range(TENDON_ROW)  # fmt: skip
 
 
@@ -71,7 +72,9 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         tense = m.where_lt(zero, m.mul(stretch, stretch), m.mul(m.mul(dt, dt), stiffness), zero)
         m.put(mem, at + TENSE, t, tense)
         m.put(mem, at + DRAG, t, m.fma(dt, damping, tendon_param(b, t, n, ARMATURE, T, L, mem)))
-        bend = m.mul(tendon_param(b, t, n, ARMATURE, T, L, mem), m.tendon_bend(b, t, n, T, L, mem))
+        bend = m.tendon_bend(b, t, n, T, L, mem)
+        m.put(mem, at + BEND, t, bend)
+        bend = m.mul(tendon_param(b, t, n, ARMATURE, T, L, mem), bend)
         return m.neg(m.add(m.fma(stiffness, stretch, m.mul(damping, speed)), bend))
 
     @m.func

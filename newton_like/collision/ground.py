@@ -168,6 +168,7 @@ def _tables(batch, body, kind, plane, points, hull_at, rows, hull_count=None, fi
         shapes=0, pairs=0, first_paired=int(starts[-1]), surface_pairs=0, loop_rows=0, loop_block=0, loop_soft=0,
         tendons=0,
         actuators=0,
+        adhesive=0,
         relieved=0,
     )  # fmt: skip
     arrays = dict(

@@ -126,10 +126,11 @@ class Tendons:
         found: list[list[tuple]] = [[] for _ in range(model.articulation_count)]
         numbers: list[list[list]] = [[] for _ in range(model.articulation_count)]
         armature = model.tendon_armature.numpy()
+        tied = {k for n, tendon in enumerate(model.tendons) for tie in tendon.ties for k in (n, n + tie.leader)}
         for n, tendon in enumerate(model.tendons):
             what = f"tendon '{tendon.label}' (index {n})"
             owners, items, origin = _items(model, tendon, what, self._shapes)
-            if tendon.is_spatial and armature[n] > 0.0:
+            if tendon.is_spatial and (armature[n] > 0.0 or n in tied):
                 # wraps have no curvature here, see `newton_like.solvers.featherstone.tendons`
                 items = tuple((MASSIVE if item[0] == STRAIGHT else item[0], *item[1:]) for item in items)
             if not owners:

@@ -9,11 +9,11 @@ import numpy as np
 from newton_like.coercion import as_index, as_number
 from newton_like.types import MAXVAL
 
-TRANSMISSIONS = ("joint", "jointinparent", "tendon", "site")
+TRANSMISSIONS = ("joint", "jointinparent", "tendon", "site", "slidercrank", "body")
 GAINS = ("fixed", "affine", "muscle")
-BIASES = ("none", "affine", "muscle")
-DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle")
-TIME_CONSTANTS = {"filter": 1, "filterexact": 1, "muscle": 2}
+BIASES = ("none", "affine", "muscle", "dcmotor")
+DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle", "dcmotor")
+TIME_CONSTANTS = {"filter": 1, "filterexact": 1, "muscle": 2, "dcmotor": 1}
 """Numbers of time constants, the first of ``dynprm``. Types of dynamics that are not here have none."""
 
 DRIVES = ("joint_target_q", "joint_target_qd", "joint_f")
@@ -37,18 +37,26 @@ class Actuator:
 
     Attributes:
         label: name.
-        transmission: kind of its target: ``"joint"``, ``"jointinparent"``, ``"tendon"`` or ``"site"``.
-        target: index of the joint, the tendon or the shape of the site.
+        transmission: kind of its target: ``"joint"``, ``"jointinparent"``, ``"tendon"``, ``"site"``, ``"slidercrank"`` (a rod from the
+            site of a crank to a slider, whose length is the place of the slider along its axis) or ``"body"`` (adhesion: the force presses
+            the body onto what it touches, in equal parts at all its contacts).
+        target: index of the joint, the tendon, the body, or the shape of the site; of a ``slidercrank`` that of the crank.
         dof: number of the dof of a joint with lengths or angles; -1: the whole BALL or FREE joint.
-        reference: of a site: shape of the site relative to which the target moves; -1: the world.
+        reference: of a site: shape of the site relative to which the target moves; -1: the world. Of a ``slidercrank``: shape of the site
+            of the slider, which moves along the z axis of the site.
+        rod: length of the rod of a ``slidercrank`` [m].
         gear: factors on length and force; six for a BALL or FREE joint or a site, a force and a torque: in the frame of the site, or of
             its reference; of a FREE joint in world axes, with the torque in those of the body; of a BALL joint a torque at 0 to 2, in
             the frame of the body. ``jointinparent``: torques in the frame of the parent.
         gain, bias, dynamics: types.
-        gainprm, biasprm, dynprm: their parameters, see the MJCF reference: nine, nine and three numbers.
+        gainprm, biasprm, dynprm: their parameters, see the MJCF reference: nine, nine and three numbers. The bias ``"dcmotor"`` is an
+            affine one and the cogging torque ``A sin(N L + phi)`` beyond the range of forces, with A, N and phi at 3 to 5 of ``biasprm``.
+            The dynamics ``"dcmotor"`` is that of a current i with ``t di/dt = (ctrl - K u) / R - i`` [A], where u is the speed of the
+            transmission; t [s], R [Ohm] and K [N m/A] are ``dynprm``.
         ctrlrange, forcerange, actrange: limits, or ``None``.
         actearly: whether the force uses the activation at the end of the step.
-        lengthrange: smallest and largest length of the transmission, which a muscle needs.
+        lengthrange: smallest and largest length of the transmission, which a muscle needs. Along a tendon it may be ``None``: the solver
+            finds the extreme lengths within the limits of the joints from the initial coordinates of the model on.
         acc0: of a muscle whose force is negative: norm of the joint accelerations by a unit force, at the initial coordinates.
             0: the solver computes it at the initial coordinates of the model.
         drive: ``None``, or which entry of the drive of a joint it sets, of :data:`DRIVES`. The entry grows by ``factor a + offset``, and
@@ -63,6 +71,7 @@ class Actuator:
     target: int
     dof: int = 0
     reference: int = -1
+    rod: float = 0.0
     gear: tuple[float, ...] = _first(1.0, 6)
     gain: str = "fixed"
     bias: str = "none"
@@ -88,25 +97,30 @@ class Actuator:
         """Whether gain or bias are those of a muscle."""
         return "muscle" in (self.gain, self.bias)
 
-    def renumbered(self, joint, shape, tendon, **changes) -> Actuator:
+    @property
+    def pulls_sites(self) -> bool:
+        """Whether its target is the shape of a site."""
+        return self.transmission in ("site", "slidercrank")
+
+    def renumbered(self, joint, shape, tendon, body, **changes) -> Actuator:
         """A copy with renumbered indices, for copies of builders.
 
         Args:
-            joint, shape, tendon: functions from old to new indices.
+            joint, shape, tendon, body: functions from old to new indices.
             changes: other attributes to change.
         """
-        new = {"joint": joint, "jointinparent": joint, "tendon": tendon, "site": shape}[self.transmission]
+        new = shape if self.pulls_sites else {"tendon": tendon, "body": body}.get(self.transmission, joint)
         reference = shape(self.reference) if self.reference >= 0 else -1
         return replace(self, target=new(self.target), reference=reference, **changes)
 
-    def check(self, joint_count: int, shape_count: int, tendon_count: int) -> None:
+    def check(self, joint_count: int, shape_count: int, tendon_count: int, body_count: int) -> None:
         """Checks the actuator.
 
         Raises:
             IndexError: the target does not exist.
             TypeError: a value is not a number.
             ValueError: an unknown type; a wrong number of parameters; a lower limit above the upper limit; a negative time constant; a
-                muscle without a range of lengths.
+                muscle without a range of lengths; a slider without a site or a rod; adhesion that depends on a length.
         """
         what = f"actuator {self.label!r}"
         for name, known in (
@@ -116,7 +130,7 @@ class Actuator:
             if getattr(self, name) not in known:
                 shown = ", ".join(map(str, known))
                 raise ValueError(f"{what}: {name} {getattr(self, name)!r} is unknown; there are {shown}")
-        counts = {"tendon": tendon_count, "site": shape_count}
+        counts = {"tendon": tendon_count, "site": shape_count, "slidercrank": shape_count, "body": body_count}
         as_index(self.target, f"{what}: {self.transmission}", counts.get(self.transmission, joint_count))
         as_index(self.reference, f"{what}: reference", shape_count, lowest=-1)
         as_index(self.dof, f"{what}: dof", 6, lowest=-1)
@@ -127,7 +141,7 @@ class Actuator:
                 raise ValueError(f"{what}: {name} needs {size} numbers, not {len(numbers)}")
             for x in numbers:
                 as_number(x, f"{what}: {name}")
-        for name in ("factor", "offset", "ctrl", "act", "acc0"):
+        for name in ("factor", "offset", "ctrl", "act", "acc0", "rod"):
             as_number(getattr(self, name), f"{what}: {name}")
         for name in ("ctrlrange", "forcerange", "actrange", "lengthrange"):
             pair = getattr(self, name)
@@ -136,9 +150,27 @@ class Actuator:
         for time in self.dynprm[: TIME_CONSTANTS.get(self.dynamics, 0)]:
             if time < 0.0:
                 raise ValueError(f"{what}: the time constant {time:g} must be at least 0")
-        if self.is_muscle and not (self.lengthrange and self.lengthrange[0] < self.lengthrange[1]):
+        known = self.lengthrange is not None and self.lengthrange[0] < self.lengthrange[1]
+        if self.is_muscle and not known and not (self.transmission == "tendon" and self.lengthrange is None):
             raise ValueError(
                 f"{what} is a muscle and has no range of lengths; give lengthrange, its smallest and largest length"
+            )
+        self._check_kind(what)
+
+    def _check_kind(self, what: str) -> None:
+        """Checks what only some transmissions and types have."""
+        if self.transmission == "slidercrank" and (self.reference < 0 or not self.rod > 0.0):
+            raise ValueError(
+                f"{what}: a slidercrank needs the site of the slider as reference and the length of the rod above 0, not"
+                f" reference={self.reference}, rod={self.rod:g}"
+            )
+        if self.transmission == "body" and (self.gain, self.bias) != ("fixed", "none"):
+            raise ValueError(
+                f"{what} acts on the contacts of a body, which have no length; use gain 'fixed' and bias 'none'"
+            )
+        if self.dynamics == "dcmotor" and (not self.dynprm[1] > 0.0 or self.transmission == "body"):
+            raise ValueError(
+                f"{what}: dcmotor dynamics need a resistance above 0 as the second number of dynprm, and a target that moves"
             )
         if self.drive is not None and (self.transmission != "joint" or self.dof < 0):
             raise ValueError(f"{what}: only an actuator on a joint with lengths or angles sets a drive")

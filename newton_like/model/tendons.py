@@ -15,6 +15,41 @@ from newton_like.types import MAXVAL, GeoType
 
 
 @dataclass(frozen=True, kw_only=True)
+class TendonTie:
+    """An equality constraint on the length L of a tendon: ``L - rest[0] = sum of c_i (L' - rest[1])^i``, with the length L' of the leader.
+
+    Attributes:
+        leader: index of the leading tendon, less the index of the tendon that has the tie; 0: none, and the polynomial is its constant.
+        polycoef: five coefficients.
+        rest: lengths of both tendons from which the polynomial counts.
+        solref, solimp: softness as in MuJoCo; None: rigid.
+    """
+
+    leader: int = 0
+    polycoef: tuple[float, float, float, float, float] = (0.0, 1.0, 0.0, 0.0, 0.0)
+    rest: tuple[float, float] = (0.0, 0.0)
+    solref: tuple[float, float] | None = None
+    solimp: tuple[float, float, float, float, float] = SOLIMP
+
+    def check(self, what: str, own: int, count: int) -> None:
+        """Checks the tie of tendon `own` of `count`.
+
+        Raises:
+            IndexError: the leader does not exist.
+            ValueError: numbers that are not finite, or a softness that is none.
+        """
+        if not 0 <= own + self.leader < count:
+            raise IndexError(f"{what} is tied to tendon {own + self.leader}, which does not exist; there are {count}")
+        if len(self.polycoef) != 5 or len(self.rest) != 2 or not np.isfinite([*self.polycoef, *self.rest]).all():
+            raise ValueError(f"{what}: a tie needs five finite coefficients and two finite lengths")
+        if self.solref is not None and not (min(self.solref) > 0.0 or max(self.solref) < 0.0):
+            raise ValueError(
+                f"{what}: solref {tuple(self.solref)} of a tie is neither a time constant and a damping ratio above 0, nor a stiffness"
+                " and a damping below 0"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tendon:
     """A tendon as in MuJoCo: its length is a sum over joints (fixed) or that of a line through sites (spatial).
 
@@ -36,6 +71,7 @@ class Tendon:
         force, target_q, target_qd: defaults of ``Control.tendon_f`` [N], ``tendon_target_q`` [m] and ``tendon_target_qd`` [m/s].
         solref_limit, solimp_limit: softness of the limits as in MuJoCo.
         margin: how far before a limit it acts [m].
+        ties: equality constraints on its length.
         world: as of other entities; set by the builder.
 
     With angles instead of lengths, [m] is [rad] and [N] is [N m].
@@ -61,6 +97,7 @@ class Tendon:
     solref_limit: tuple[float, float] = SOLREF
     solimp_limit: tuple[float, float, float, float, float] = SOLIMP
     margin: float = 0.0
+    ties: tuple[TendonTie, ...] = ()
     world: int = -1
 
     @property

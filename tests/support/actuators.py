@@ -79,6 +79,10 @@ KINDS = {
     "ball_parent": '<velocity jointinparent="c" gear=".2 -.1 .3" kv=".1"/>',
     "free": '<motor joint="free" gear="1 2 3 .2 .1 -.3"/>',
     "free_parent": '<general jointinparent="free" gear="0 1 0 .1 -.4 .3" dyntype="filterexact" dynprm=".1"/>',
+    "crank": '<general cranksite="s2" slidersite="w1" cranklength=".6" gear="1.3" biastype="affine" biasprm=".1 -3 -.4"/>',
+    "short_crank": '<motor cranksite="s0" slidersite="s1" cranklength=".05" gear="-2"/>',
+    "dcmotor": '<dcmotor joint="b" nominal="12 .5 100" gear="5" cogging=".1 6 .2"/>',
+    "winding": '<dcmotor tendon="t1" motorconst=".5" resistance="2" inductance="0 .05" saturation="0 .3 0"/>',
 }  # fmt: skip
 """Actuators by name."""
 

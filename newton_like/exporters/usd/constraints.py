@@ -90,6 +90,23 @@ class TendonWriter:
         author.set(prim, "mjc:solimplimit", "double[]", tendon.solimp_limit)
         author.set(prim, "mjc:margin", "double", tendon.margin)
 
+    def tie(self, number: int, paths: list[str]) -> None:
+        """Writes the equality constraints of a tendon.
+
+        Args:
+            number: index in the model.
+            paths: paths of all prims of tendons.
+        """
+        author, prim = self._author, self._author.layer.GetPrimAtPath(paths[number])
+        for k, tie in enumerate(self._model.tendons[number].ties):
+            author.set(prim, f"newtonLike:tie{k}Coefficients", "double[]", tie.polycoef)
+            author.set(prim, f"newtonLike:tie{k}Rest", "double[]", tie.rest)
+            if tie.leader:
+                author.relate(prim, f"mjc:tie{k}Leader", [paths[number + tie.leader]])
+            if tie.solref is not None:
+                author.set(prim, f"newtonLike:tie{k}Solref", "double[]", tie.solref)
+                author.set(prim, f"newtonLike:tie{k}Solimp", "double[]", tie.solimp)
+
     def _range(self, prim, name: str, limited: str, bounds) -> None:
         given = bool(bounds[0] > -float(np.float32(MAXVAL)) or bounds[1] < float(np.float32(MAXVAL)))
         self._author.set(prim, f"mjc:{limited}", "token", "true" if given else "false", uniform=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from newton_like.geometry.transforms import IDENTITY, quat_rotate, transform_inverse, transform_multiply
 from newton_like.kinematics import eval_fk
+from newton_like.model.actuators import NUMBERS as ACTUATOR_NUMBERS
 from newton_like.model.arguments import check_sizes
 from newton_like.model.columns import COLUMNS
 from newton_like.model.configs import JointDofConfig
@@ -165,6 +166,7 @@ def _bonds(host: Host, found: list[Scope]) -> dict[int, tuple]:
         numbers = tuple(float(array[n]) for array in arrays)
         label = tendon.label.rpartition("/")[2]
         bonds[tendon.world] = (*bonds.get(tendon.world, ()), (repr(alike), numbers, label, alone))
+    _add_actuators(model, first, bonds)
     rows = equalities_of(model)
     for i in range(0 if rows is None else len(rows["target"])):
         joint = max(int(rows["target"][i]), int(rows["joint1"][i]))
@@ -271,6 +273,34 @@ def _displacement(host: Host, scope: Scope, original: Scope) -> np.ndarray | Non
         frame = np.array([*(mine[:3] - theirs[:3]), 0.0, 0.0, 0.0, 1.0])
     frame[:3][np.abs(frame[:3]) < 1.0e-12] = 0.0
     return frame
+
+
+def _add_actuators(model, first: dict, bonds: dict) -> None:
+    """The same for actuators."""
+    if not model.actuators:
+        return
+    arrays = [getattr(model, f"actuator_{name}").numpy() for name in (*ACTUATOR_NUMBERS, "ctrl", "act")]
+    bodies, tendons = (_first_of(world) for world in (model.body_world.numpy(), [x.world for x in model.tendons]))
+    for n, actuator in enumerate(model.actuators):
+        world = actuator.world
+        joint, shape = first.get(world, (0, 0))
+        body, tendon = bodies.get(world, 0), tendons.get(world, 0)
+        alike = actuator.renumbered(
+            lambda j, k=joint: j - k, lambda i, k=shape: i - k, lambda i, k=tendon: i - k, lambda i, k=body: i - k, world=-1, label=""
+        )  # fmt: skip
+        sites = [i for i in (actuator.target if actuator.pulls_sites else -1, actuator.reference) if i >= 0]
+        alone = n if any(i < shape for i in sites) else -1
+        numbers = tuple(array[n].tobytes() for array in arrays)
+        label = actuator.label.rpartition("/")[2]
+        bonds[world] = (*bonds.get(world, ()), (repr(alike), numbers, label, alone))
+
+
+def _first_of(worlds) -> dict[int, int]:
+    """The first index of the entities of each world."""
+    found: dict[int, int] = {}
+    for index, world in enumerate(worlds):
+        found.setdefault(int(world), index)
+    return found
 
 
 def _moved_alike(host: Host, scope: Scope, original: Scope, frame: np.ndarray) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from pxr import Sdf
 
 from newton_like.coercion import as_flag
+from newton_like.exporters.usd.actuators import ActuatorWriter
 from newton_like.exporters.usd.author import Author, Names, as_target, save
 from newton_like.exporters.usd.constraints import TendonWriter, write_equalities
 from newton_like.exporters.usd.filters import Filters, write_groups
@@ -68,8 +69,9 @@ def write(
     ``ModelBuilder.add_usd`` reads the stage as the same model. Attributes ``newtonLike:``, which other tools ignore, have the properties
     for which UsdPhysics and the ``newton:`` attributes of newton 1.8 have no name. Poses of bodies follow from the joint coordinates. Each
     articulation is one prim with its bodies as children and its joints in a scope; a free base has no joint prim. Numbers of the
-    schemas are float32. Tendons are prims of type MjcTendon, and equality constraints MjcEquality schemas of joints, in MuJoCo's units.
-    Other custom attributes are omitted with a warning. Named frames of merged links (``model.frames``) are not written.
+    schemas are float32. Tendons are prims of type MjcTendon, actuators those of type MjcActuator, and equality constraints MjcEquality
+    schemas of joints, in MuJoCo's units. Other custom attributes are omitted with a warning. Named frames of merged links
+    (``model.frames``) are not written.
 
     Each mesh is written once and referenced. The same holds for worlds that differ in their position only.
 
@@ -249,16 +251,32 @@ class StageWriter:
 
     def _write_constraints(self) -> None:
         model, report = self._host.model, self.report
+        tendons = [""] * len(model.tendons)
         if model.tendons:
             writer = TendonWriter(self._author, model)
             for scope in self._scopes:
                 own = [n for n, tendon in enumerate(model.tendons) if tendon.world == scope.world]
                 for index, n in enumerate(own) if scope.copy_of is None else ():
                     label = scope.strip(model.tendons[n].label)
-                    writer.write(self._names.path(scope.root, label), n, index, label, report.joints, report.shapes)
+                    tendons[n] = self._names.path(scope.root, label)
+                    writer.write(tendons[n], n, index, label, report.joints, report.shapes)
+                for n in own if scope.copy_of is None else ():
+                    writer.tie(n, tendons)
         whole = {scope.world for scope in self._scopes if scope.copy_of is None}
         worlds = self._host.joint_world
         write_equalities(self._author, model, report.joints, lambda j: int(worlds[j]) in whole, self.remark)
+        if model.actuators:
+            self._write_actuators(tendons)
+
+    def _write_actuators(self, tendons: list[str]) -> None:
+        model, report = self._host.model, self.report
+        writer = ActuatorWriter(self._author, model, self.remark)
+        paths = {"joint": report.joints, "shape": report.shapes, "tendon": tendons, "body": report.bodies}
+        for scope in self._scopes:
+            own = [n for n, actuator in enumerate(model.actuators) if actuator.world == scope.world]
+            for index, n in enumerate(own) if scope.copy_of is None else ():
+                label = scope.strip(model.actuators[n].label)
+                writer.write(self._names.path(scope.root, label), n, index, label, paths)
 
     def _folder(self, parent: str, name: str) -> str:
         path = self._names.path(parent, name)

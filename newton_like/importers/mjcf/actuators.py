@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from newton_like.importers.mjcf.motors import has_states, motor_forces, motor_input, motor_numbers
 from newton_like.importers.mjcf.parse import NOT_LINEAR, coefficients, limits
 from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.source import MAIN, floats, words
 from newton_like.importers.xml_source import XmlElement
-from newton_like.model import actuators as modelled
+from newton_like.model.actuators import TIME_CONSTANTS
 
 NUMBERS = 10
 """Number of parameters of gain, bias and dynamics."""
@@ -20,7 +21,15 @@ BIASES = ("none", "affine", "muscle", "user", "dcmotor")
 DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle", "user", "dcmotor")
 
 _TARGETS = ("joint", "jointinparent", "tendon", "site", "body", "slidersite")
-_DATA_ONLY = ("adhesion", "dcmotor", "pid", "orientation", "plugin")
+DATA_ONLY = ("pid", "orientation", "plugin")
+"""Elements that are not simulated."""
+
+_REFERENCES = {
+    **dict.fromkeys(("joint", "jointinparent"), "joint"), **dict.fromkeys(("site", "slidersite", "cranksite", "refsite"), "site"),
+    "body": "body",
+}  # fmt: skip
+"""Kinds of what attributes name."""
+
 _LEAST = 1.0e-15
 
 
@@ -46,6 +55,8 @@ class Actuator:
         index: index of that entry in the array, -1 for none.
         lengthrange: smallest and largest length of a muscle, or ``None``.
         reference: name of the site relative to which its site moves, or "".
+        crank, rod: of a ``slidersite`` the name of the site of the crank, and the length of the rod [m].
+        input: what the controls of a ``dcmotor`` are.
         act: index of its activation in ``State.actuator_act``, -1 for none.
         attributes: attributes of the element and its defaults, as strings.
     """
@@ -69,6 +80,9 @@ class Actuator:
     index: int = -1
     lengthrange: tuple[float, float] | None = None
     reference: str = ""
+    crank: str = ""
+    rod: float = 0.0
+    input: str = "voltage"
     act: int = -1
     attributes: dict[str, str] = field(default_factory=dict)
 
@@ -108,6 +122,7 @@ class _Gains:
     gainprm: tuple[float, ...] = (1.0,) + (0.0,) * (NUMBERS - 1)
     biasprm: tuple[float, ...] = (0.0,) * NUMBERS
     dynprm: tuple[float, ...] = (1.0,) + (0.0,) * (NUMBERS - 1)
+    input: str = "voltage"
 
     def suit(self, tag: str) -> bool:
         """Whether they can be the base of a shortcut element. Only a damper has an affine gain."""
@@ -237,7 +252,22 @@ def _muscle(base: _Gains, element: XmlElement) -> _Gains:
     )
 
 
+def _adhesion(base: _Gains, element: XmlElement) -> _Gains:
+    gain = element.number("gain", base.gainprm[0], low=0.0)
+    return _Gains(gainprm=_padded(gain))
+
+
+def _motor_of_windings(base: _Gains, element: XmlElement) -> _Gains:
+    own = base.gain == "dcmotor"
+    given = (base.gainprm, base.biasprm, base.dynprm) if own else (_padded(),) * 3
+    gain, bias, dynamics = motor_numbers(*given, element)
+    kinds = {"gain": "dcmotor", "bias": "dcmotor", "dynamics": "dcmotor" if has_states(gain, dynamics) else "none"}
+    return _Gains(**kinds, gainprm=gain, biasprm=bias, dynprm=dynamics, input=motor_input(element, base.input))
+
+
 _SHORTCUTS = {
+    "adhesion": _adhesion,
+    "dcmotor": _motor_of_windings,
     "muscle": _muscle,
     "motor": _motor,
     "position": _position,
@@ -261,9 +291,7 @@ def read_actuators(model: Mjcf, tables: dict[str, dict]) -> list[Actuator]:
     tendons = {element.get("name"): element for element in model.elements["tendon"]}
     names = {**tables, "jointinparent": tables["joint"], "slidersite": tables["site"], "tendon": tendons}
     result, seen = [], set()
-    for element in copies(
-        model, model.elements["actuator"], {"joint": "joint", "jointinparent": "joint", "site": "site", "body": "body"}
-    ):
+    for element in copies(model, model.elements["actuator"], _REFERENCES):
         state = _State()
         for defaults in (*model.actuator_defaults[element.get("class") or MAIN], [element]):
             state.apply(defaults)
@@ -295,12 +323,12 @@ def find_drives(actuators: list[Actuator], joints: dict[str, Joint], model: Mjcf
     for actuator, joint in _movers(actuators, joints):
         if actuator.damping > 0.0:
             joint.given["damping"] = joint.given.get("damping", 0.0) + actuator.gear[0] ** 2 * actuator.damping
-        if actuator.kind not in _DATA_ONLY:
+        if actuator.kind not in DATA_ONLY:
             _damping_ratio(actuator, joint, inertias)
             if joint.kind in ("hinge", "slide"):
                 _linear(actuator)
     for actuator in actuators:
-        if actuator.transmission == "tendon" and actuator.kind not in _DATA_ONLY and not actuator.activated:
+        if actuator.transmission == "tendon" and actuator.kind not in DATA_ONLY and not actuator.activated:
             _linear(actuator)
             if actuator.drive is not None:
                 actuator.drive = actuator.drive.replace("joint", "tendon")
@@ -317,8 +345,8 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
     targets = [name for name in _TARGETS if attributes.get(name)]
     if len(targets) > 1:
         raise element.error(f"acts on {' and '.join(targets)}; keep one")
-    if not targets and element.tag not in _DATA_ONLY:
-        raise element.error("acts on nothing; add joint='...', tendon='...' or site='...'")
+    if not targets and element.tag not in DATA_ONLY:
+        raise element.error(f"acts on nothing; add {_wanted(element.tag)}")
     transmission = targets[0] if targets else ""
     target = attributes.get(transmission, "")
     if targets and target not in names[transmission]:
@@ -329,7 +357,12 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
         raise element.error(f"is relative to the unknown site {reference!r}; correct refsite")
     if transmission == "slidersite" and attributes.get("cranksite", "") not in names["site"]:
         raise element.error(f"has the unknown cranksite {attributes.get('cranksite', '')!r}; name a site")
-    for time in state.gains.dynprm[: modelled.TIME_CONSTANTS.get(state.gains.dynamics, 0)]:
+    rod = 0.0
+    if transmission == "slidersite":
+        rod = merged.number("cranklength")
+        if not rod > 0.0:
+            raise element.error(f"has cranklength={rod:g}; give the length of the rod, above 0")
+    for time in state.gains.dynprm[: TIME_CONSTANTS.get(state.gains.dynamics, 0)]:
         if time < 0.0:
             raise element.error(f"has the time constant {time:g}; give a number of at least 0")
     gear = floats(merged, "gear", 6, (1.0,))
@@ -355,13 +388,28 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
         bias=(state.gains.bias, state.gains.biasprm),
         dynamics=(state.gains.dynamics, state.gains.dynprm),
         ctrlrange=ctrlrange,
-        forcerange=limits(merged, "forcerange", "forcelimited", auto),
+        forcerange=_forcerange(merged, state.gains, auto),
         actrange=limits(merged, "actrange", "actlimited", auto),
         armature=merged.number("armature", 0.0, low=0.0),
         damping=damping[0],
         lengthrange=_lengths(merged),
         reference=reference,
+        crank=attributes.get("cranksite", ""),
+        rod=rod,
+        input=state.gains.input,
         attributes=dict(attributes),
+    )
+
+
+def _forcerange(merged: XmlElement, gains: _Gains, auto: bool) -> tuple[float, float] | None:
+    found = motor_forces(merged, gains.gainprm[1]) if gains.gain == "dcmotor" else None
+    return found or limits(merged, "forcerange", "forcelimited", auto)
+
+
+def _wanted(tag: str) -> str:
+    """The attributes that name the target of an element."""
+    return (
+        "body='...'" if tag == "adhesion" else "joint='...', tendon='...', site='...', slidersite='...' or body='...'"
     )
 
 
@@ -478,72 +526,6 @@ def _effort(actuator: Actuator, model: Mjcf) -> float | None:
 def _lengths(element: XmlElement) -> tuple[float, float] | None:
     given = floats(element, "lengthrange", 2, ()) if "lengthrange" in element.attributes else ()
     return (given[0], given[1]) if len(given) == 2 and given[0] < given[1] else None
-
-
-def _forces(actuator: Actuator, effort) -> tuple[float, float] | None:
-    """The range of forces of an actuator, with that of its joint or tendon."""
-    if effort is None or actuator.gear[0] == 0.0:
-        return actuator.forcerange
-    low, high = sorted(force / actuator.gear[0] for force in effort)
-    if actuator.forcerange is not None:
-        low, high = (min(max(force, low), high) for force in actuator.forcerange)
-    return low, high
-
-
-def make(
-    actuator: Actuator, joint: Joint | None, scale: float, effort, ctrl: float, act: float, **target
-) -> modelled.Actuator | None:
-    """The actuator of a builder for an actuator of the file; None: it is kept as data only.
-
-    Args:
-        actuator: the actuator; its ``drive`` is that of :func:`find_drives`.
-        joint: its joint, or ``None``.
-        scale: factor on lengths, for transmissions along lengths.
-        effort: smallest and largest force of all actuators of the joint or tendon, or ``None``.
-        ctrl, act: initial control and activation.
-        target: label, index of the target, its dof and the reference.
-    """
-    (gain, gainprm), (bias, biasprm), (dynamics, dynprm) = actuator.gain, actuator.bias, actuator.dynamics
-    if actuator.kind in _DATA_ONLY or actuator.transmission not in modelled.TRANSMISSIONS:
-        return None
-    if gain not in modelled.GAINS or bias not in modelled.BIASES or dynamics not in modelled.DYNAMICS:
-        return None
-    slopes = [prm[1] for kind, prm in ((gain, gainprm), (bias, biasprm)) if kind == "affine"]
-    whole = target["dof"] < 0
-    free = actuator.transmission == "site" and not actuator.reference
-    turning = actuator.transmission == "site" and any(actuator.gear[3:])
-    muscle = "muscle" in (gain, bias)
-    if (muscle or any(slopes)) and (whole or free or turning):
-        return None
-    lengths = actuator.lengthrange
-    if muscle and lengths is None and joint is not None and joint.range is not None:
-        lengths = tuple(sorted(actuator.gear[0] * x for x in joint.range))
-    if muscle and (lengths is None or lengths[0] == lengths[1]):
-        return None
-    scaled = scale if muscle or any(slopes) else 1.0
-    if scaled != 1.0 and not muscle:
-        gainprm, biasprm = ((scaled * prm[0], *prm[1:]) for prm in (gainprm, biasprm))
-    return modelled.Actuator(
-        transmission=actuator.transmission,
-        gear=actuator.gear,
-        gain=gain,
-        bias=bias,
-        dynamics=dynamics,
-        gainprm=gainprm[: modelled.GAIN_NUMBERS],
-        biasprm=biasprm[: modelled.GAIN_NUMBERS],
-        dynprm=dynprm[: modelled.DYNAMIC_NUMBERS],
-        ctrlrange=actuator.ctrlrange,
-        forcerange=_forces(actuator, effort),
-        actrange=actuator.actrange,
-        actearly=actuator.attributes.get("actearly") == "true",
-        lengthrange=None if lengths is None else (scaled * lengths[0], scaled * lengths[1]),
-        drive=actuator.drive,
-        factor=actuator.factor if actuator.drive else 1.0,
-        offset=actuator.offset if actuator.drive else 0.0,
-        ctrl=ctrl,
-        act=act,
-        **target,
-    )
 
 
 def copies(model: Mjcf, elements: list[XmlElement], references: dict[str, str]) -> list[XmlElement]:

@@ -14,7 +14,8 @@ from newton_like.geometry.transforms import (
     transform_multiply,
 )
 from newton_like.importers.custom import BODY, JOINT, SHAPE, from_element, from_elements, understood
-from newton_like.importers.mjcf.actuators import drives_of, find_drives, make, read_actuators, reflect_rotors
+from newton_like.importers.mjcf.acting import Binder
+from newton_like.importers.mjcf.actuators import drives_of, find_drives, read_actuators, reflect_rotors
 from newton_like.importers.mjcf.assets import Assets
 from newton_like.importers.mjcf.constraints import (
     Names,
@@ -101,7 +102,7 @@ class SceneBuilder:
         self._shapes = ShapeBuilder(builder, model, assets, options, paired)
         self._load(assets)
         self._shapes.read_settings(pair_settings)
-        self._ties = Ties(model, names, self.equalities, options)
+        self._ties = Ties(model, names, self.equalities, self.tendons, options)
         self._static_pose = model.world_poses()
         merge = options.collapse_fixed_joints or model.compiler.fusestatic
         self._hosts = find_hosts(model, merge, model.compiler.fusestatic)
@@ -216,7 +217,7 @@ class SceneBuilder:
             for body in tree:
                 self._add_body(body)
             joints = list(range(first, self.builder.joint_count))
-            label = self.model.name if len(self._trees) == 1 else self._label(self.model.bodies[tree[0]].name)
+            label = self.model.name if len(self._trees) == 1 else self.label(self.model.bodies[tree[0]].name)
             self.articulations.append(join_articulation(self.builder, self.options.parent_body, joints, label))
         for index, body in enumerate(self.model.bodies):
             host, pose = self._hosts.place(index, IDENTITY)
@@ -224,7 +225,7 @@ class SceneBuilder:
             self.links[body.name] = self._link_of[host]
             if host != index:
                 link, pose = self.frames[body.name]
-                self.builder.frames.extend([self._label(body.name)], [link], [pose])
+                self.builder.frames.extend([self.label(body.name)], [link], [pose])
         for geom in self.model.geoms:
             host, pose = self._hosts.place(geom.body, geom.pose)
             in_world = transform_multiply(self._static_pose[geom.body], geom.pose)
@@ -242,7 +243,8 @@ class SceneBuilder:
         self._ties.add_polynomials(self.builder, self.joints)
         self._ties.add_loops(self.builder, self._hosts, self._link_of, self._in_link)
         self._add_tendons()
-        self._bind_actuators()
+        self._ties.add_tendon_ties(self.builder, self.indices)
+        Binder(self, self._key, self._names.tables["joint"]).bind()
         self._relieve()
         for key in self.keyframes:
             if key.qpos is not None:
@@ -257,12 +259,13 @@ class SceneBuilder:
         pose = _scaled(pose, self.options.scale)
         return transform_multiply(self.options.root_pose, pose) if host == 0 else pose
 
-    def _label(self, name: str) -> str:
+    def label(self, name: str) -> str:
+        """The label of an entity of the file."""
         return f"{self.model.name}/{name}"
 
     def _add_mocap(self, body, link: int) -> None:
         """Adds the free joint of a mocap body, a kinematic body whose coordinates the user sets."""
-        self.mocaps[body.name] = self.builder.add_joint_free(link, label=self._label(f"{body.name}_mocap"))
+        self.mocaps[body.name] = self.builder.add_joint_free(link, label=self.label(f"{body.name}_mocap"))
 
     def _add_link(self, body: int, label: str, real: bool, is_kinematic: bool = False) -> int:
         record, scale = self.model.bodies[body], self.options.scale
@@ -285,17 +288,17 @@ class SceneBuilder:
         host, pose = self._hosts.place(body.parent, body.pose)
         parent, anchor = self._link_of[host], self._in_link(host, pose)
         if index == self._base:
-            self._link_of[index] = self._add_link(index, self._label(body.name), True)
+            self._link_of[index] = self._add_link(index, self.label(body.name), True)
             self._add_base(self._link_of[index], anchor, body)
             return
         if not body.joints:
             movable = body.mocap and parent < 0
-            link = self._link_of[index] = self._add_link(index, self._label(body.name), True, movable)
+            link = self._link_of[index] = self._add_link(index, self.label(body.name), True, movable)
             if movable:
                 self._add_mocap(body, link)
                 return
             builder.add_joint_fixed(
-                parent, link, parent_xform=anchor, label=self._label(f"{body.name}_weld"), collision_filter_parent=False
+                parent, link, parent_xform=anchor, label=self.label(f"{body.name}_weld"), collision_filter_parent=False
             )
             if body.mocap:
                 self.model.findings.remark(
@@ -307,7 +310,7 @@ class SceneBuilder:
         for number, group in enumerate(groups):
             last = number == len(groups) - 1
             label = body.name if last else f"{body.name}/{'+'.join(joint.name for joint in group)}"
-            link = self._add_link(index, self._label(label), last)
+            link = self._add_link(index, self.label(label), last)
             self._add_joints(group, parent, link, anchor)
             parent, anchor = link, IDENTITY
         self._link_of[index] = link
@@ -316,7 +319,7 @@ class SceneBuilder:
         """Adds the joint of the root body that the user's arguments give instead of the file's."""
         options = self.options
         name = body.joints[0].name if body.joints else "floating_base"
-        labels = [self._label(label) for label in ("base_joint", name, "fixed_base")]
+        labels = [self.label(label) for label in ("base_joint", name, "fixed_base")]
         joint = add_root_joint(self.builder, options, options.floating, link, anchor, labels)
         if body.joints and options.base_joint is None and options.floating:
             self._remember(body.joints[0], joint, 0)
@@ -336,7 +339,7 @@ class SceneBuilder:
     def _add_joints(self, group: list[Joint], parent: int, link: int, anchor: np.ndarray) -> None:
         """Adds one joint for one or several joints of the file."""
         builder, scale = self.builder, self.options.scale
-        label = self._label("+".join(joint.name for joint in group))
+        label = self.label("+".join(joint.name for joint in group))
         kind = group[0].kind
         axes_of = [joint for slide in (True, False) for joint in group if (joint.kind == "slide") is slide]
         common = {
@@ -464,66 +467,8 @@ class SceneBuilder:
                 values |= {"target_q": drive.target_q, "target_qd": drive.target_qd}
             if path and self.options.scale != 1.0:
                 values = scaled_lengths(values, self.options.scale)
-            tendon = Tendon(label=self._label(record.name), joints=joints, path=tuple(path), **values)
+            tendon = Tendon(label=self.label(record.name), joints=joints, path=tuple(path), **values)
             self.indices[record.name] = self.builder.add_tendon(tendon)
-
-    def _bind_actuators(self) -> None:
-        """Finds the entries of ``Control`` of all actuators, and adds those that are no drives alone to the builder."""
-        joints, scale = self._names.tables["joint"], self.options.scale
-        spatial = {record.name for record in self.tendons if record.path}
-        limits = {record.name: record.values["effort"] for record in self.tendons}
-        controls = (self._key and self._key.ctrl) or ()
-        activations = iter((self._key and self._key.act) or ())
-        for number, actuator in enumerate(self.actuators):
-            act = next(activations, 0.0) if actuator.activated else 0.0
-            joint = joints.get(actuator.target) if actuator.transmission.startswith("joint") else None
-            if actuator.drive is not None and actuator.transmission == "tendon":
-                actuator.index = self.indices[actuator.target]
-                if actuator.drive != "tendon_f" and actuator.target in spatial:
-                    actuator.factor, actuator.offset = scale * actuator.factor, scale * actuator.offset
-                continue
-            if actuator.drive is not None and actuator.target in self.dofs:
-                if actuator.drive != "joint_f" and joint.kind == "slide":
-                    actuator.factor, actuator.offset = scale * actuator.factor, scale * actuator.offset
-                if not actuator.activated:
-                    table = self.coords if actuator.drive == "joint_target_q" else self.dofs
-                    actuator.index = table[actuator.target]
-                    continue
-            along = actuator.target in spatial or actuator.reference or (joint is not None and joint.kind == "slide")
-            target = self._target_of(actuator)
-            efforts = (
-                limits if actuator.transmission == "tendon" else {} if joint is None else {joint.name: joint.effort}
-            )
-            ctrl = controls[number] if number < len(controls) else 0.0
-            made = target and make(
-                actuator, joint, scale if along else 1.0, efforts.get(actuator.target), ctrl, act, **target
-            )
-            if made is None:
-                actuator.drive = None
-                self.model.findings.remark(
-                    "actuators of kinds that are not simulated are kept only as data, and do nothing",
-                    f"{actuator.name} ({actuator.kind})",
-                )
-                continue
-            actuator.drive, actuator.factor, actuator.offset = "actuator_ctrl", 1.0, 0.0
-            actuator.index = self.builder.add_actuator(made)
-            actuator.act = actuator.index if actuator.activated else -1
-
-    def _target_of(self, actuator) -> dict | None:
-        """Label, target, dof and reference of an actuator as the builder counts them; None: the builder has no such target."""
-        target, found = actuator.target, {"label": self._label(actuator.name), "dof": 0}
-        if actuator.transmission == "tendon":
-            return {**found, "target": self.indices[target]}
-        if actuator.transmission == "site":
-            reference = self.sites.get(actuator.reference, -1) if actuator.reference else -1
-            if target not in self.sites or (actuator.reference and reference < 0):
-                return None
-            return {**found, "target": self.sites[target], "reference": reference}
-        if target not in self.joints:
-            return None
-        joint, kind = self.joints[target], self._names.tables["joint"][target].kind
-        number = self.dofs[target] - self.builder.joint_qd_start[joint]
-        return {**found, "target": joint, "dof": -1 if kind in ("ball", "free") else number}
 
     def _relieve(self) -> None:
         """Gives bodies the shares of their weight that are taken away."""

@@ -24,13 +24,13 @@ class Equality:
 
     Attributes:
         name: as in the file, or ``equality_<index>``.
-        kind: ``connect``, ``weld``, ``joint`` or ``distance``.
+        kind: ``connect``, ``weld``, ``joint``, ``tendon`` or ``distance``.
         active: whether it is active at the start.
-        first, second: names of the connected bodies, sites or joints; "" for the world or none.
+        first, second: names of the connected bodies, sites, joints or tendons; "" for the world or none.
         on_sites: whether these are sites.
         anchor: connected point [m]: of a connect in the first body, of a weld in the second.
         relpose: pose of the second body in the first that a weld keeps, or ``None`` for the initial one.
-        polycoef: five coefficients of ``q1 - ref1 = sum of c_i (q2 - ref2)^i``.
+        polycoef: five coefficients of ``q1 - ref1 = sum of c_i (q2 - ref2)^i``; q are lengths of tendons, and ref those at the start.
         joint: index of its joint in the builder: a loop joint, or the follower of a mimic relation; -1 if it is only data.
         attributes: attributes of the element and its defaults, as strings (``solref``, ``solimp``, ...).
         softness: ``solref`` and ``solimp`` if the file states one of them, else ``None``.
@@ -101,6 +101,7 @@ class Names:
             "joint": {joint.name: joint for body in model.bodies for joint in body.joints},
             "geom": {geom.name: geom for geom in model.geoms},
             "site": {site.name: site for site in model.sites},
+            "tendon": {element.get("name"): element for element in model.elements["tendon"]},
         }
 
     def need(self, element: XmlElement, attribute: str, kind: str, optional: bool = False) -> str:
@@ -134,20 +135,23 @@ def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
     """
     result = []
     for element in copies(model, model.elements["equality"], _REFERENCES["equality"]):
-        if element.tag not in ("connect", "weld", "joint", "distance"):
+        if element.tag not in ("connect", "weld", "joint", "tendon", "distance"):
             continue
         name = element.get("name") or f"equality_{len(result)}"
         equality = Equality(name, element.tag, words(element, "active", BOOL, True), "", "")
         equality.attributes = dict(element.attributes)
         equality.softness = _softness(model, element, name)
         equality.on_sites = element.tag in ("connect", "weld") and bool(element.get("site1") or element.get("site2"))
-        kind = {"joint": "joint", "distance": "geom"}.get(element.tag, "site" if equality.on_sites else "body")
+        kind = {"joint": "joint", "tendon": "tendon", "distance": "geom"}.get(
+            element.tag, "site" if equality.on_sites else "body"
+        )
         equality.first = names.need(element, f"{kind}1", kind)
         equality.second = names.need(element, f"{kind}2", kind, optional=kind != "site")
         if kind == "joint":
             for tied in (equality.first, equality.second):
                 if tied and names.tables["joint"][tied].kind not in ("hinge", "slide"):
                     raise element.error(f"joint {tied!r} is not a hinge or slide; only these can be coupled")
+        if kind in ("joint", "tendon"):
             given = floats(element, "polycoef", 5, ())
             equality.polycoef = (*given, *equality.polycoef[len(given) :])
         elif kind == "body":

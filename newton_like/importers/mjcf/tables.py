@@ -40,7 +40,7 @@ _ELEMENTS = {
     "worldbody": _BODY.replace("inertial joint freejoint ", ""),
     **dict.fromkeys(("body", "frame", "replicate"), _BODY),
     "contact": "pair exclude",
-    "equality": "connect weld joint distance",
+    "equality": "connect weld joint tendon distance",
     "tendon": "fixed spatial",
     "fixed": "joint",
     "spatial": "site geom pulley",
@@ -80,6 +80,8 @@ _SHORTCUTS = {
     "damper": f"{_ACTUATOR} kv",
     "muscle": f"{_ACTUATOR} timeconst tausmooth range force scale lmin lmax vmax fpmax fvmax",
     "cylinder": f"{_ACTUATOR} area diameter bias timeconst",
+    "adhesion": f"{_ACTUATOR} gain",
+    "dcmotor": f"{_ACTUATOR} motorconst resistance nominal saturation inductance cogging controller thermal lugre input",
 }
 _JOINT = (
     "name class type pos axis ref range limited stiffness damping springref springdamper armature frictionloss "
@@ -119,7 +121,8 @@ _ATTRIBUTES = {
     "connect": f"{_EQUALITY} body1 body2 site1 site2 anchor",
     "weld": f"{_EQUALITY} body1 body2 site1 site2 anchor relpose torquescale",
     "distance": f"{_EQUALITY} geom1 geom2 distance",
-    **dict.fromkeys(("tendon", "fixed", "spatial"), _TENDON),
+    "tendon": f"{_TENDON} tendon1 tendon2 polycoef active solref solimp",
+    **dict.fromkeys(("fixed", "spatial"), _TENDON),
     "pulley": "divisor",
     **_SHORTCUTS,
     "key": "name time qpos qvel act ctrl mpos mquat",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.polynomial import Polynomial
 
 from newton_like.geometry.transforms import IDENTITY, transform, transform_inverse, transform_multiply
-from newton_like.importers.mjcf.constraints import Equality, Names
+from newton_like.importers.mjcf.constraints import Equality, Names, TendonRecord
 from newton_like.importers.mjcf.records import Mjcf
 from newton_like.importers.shared import NO_FORCES
 from newton_like.model.contact_settings import NAMESPACE
 from newton_like.model.equality_settings import EQUALITY_DEFAULTS, declare_equality_settings
+from newton_like.model.tendons import TendonTie, length_of
 
 
 class Ties:
@@ -22,8 +25,8 @@ class Ties:
         polynomials: the other equalities of joints.
     """
 
-    def __init__(self, model: Mjcf, names: Names, equalities: list[Equality], options):
-        self.model, self.equalities, self.options = model, equalities, options
+    def __init__(self, model: Mjcf, names: Names, equalities: list[Equality], tendons: list[TendonRecord], options):
+        self.model, self.equalities, self.tendons, self.options = model, equalities, tendons, options
         self._names = names
         self._index = {body.name: i for i, body in enumerate(model.bodies)}
         self._static_pose = model.world_poses()
@@ -73,13 +76,39 @@ class Ties:
         ties = [(owner[name], owner[leader]) for name, (leader, *_) in self.followers.items()]
         ties += [(owner[e.first], owner[e.second]) for e in self.polynomials if e.second]
         if not self.options.skip_equality_constraints:
+            carriers = {record.name: self._carrier(record, owner) for record in self.tendons}
             for equality in self.equalities:
+                ends = [carriers.get(name, -1) for name in (equality.first, equality.second)]
+                if equality.kind == "tendon" and equality.active and min(ends) > 0:
+                    ties.append((ends[0], ends[1]))
                 if equality.kind in ("connect", "weld") and equality.active:
                     ties.append((self._body_of(equality, "first")[0], self._body_of(equality, "second")[0]))
         if self.options.parent_body >= 0:
             roots = [i for i, body in enumerate(self.model.bodies) if body.parent == 0]
             ties += [(roots[0], root) for root in roots[1:]]
         return ties
+
+    def _carrier(self, record: TendonRecord, owner: dict[str, int]) -> int:
+        """A body that moves of those that a tendon runs through; -1: none."""
+        bodies = [owner[name] for name, _ in record.joints]
+        bodies += [self._names.tables[kind][name].body for kind, name, *_ in record.path if kind != "pulley"]
+        return max(bodies, default=-1)
+
+    def add_tendon_ties(self, builder, index: dict[str, int]) -> None:
+        """Adds equality constraints of tendons; ``index`` gives tendon indices by name."""
+        for equality in self.equalities:
+            if equality.kind != "tendon" or not equality.active or self.options.skip_equality_constraints:
+                continue
+            own, leader = index[equality.first], index[equality.second] if equality.second else index[equality.first]
+            units = [self.options.scale if builder.tendons[n].is_spatial else 1.0 for n in (own, leader)]
+            scaled = tuple(units[0] * c / units[1] ** i for i, c in enumerate(equality.polycoef))
+            softness = {}
+            if equality.softness is not None:
+                solref, (low, high, width, *curve) = equality.softness
+                softness = {"solref": tuple(solref), "solimp": (low, high, units[0] * width, *curve)}
+            rest = tuple(length_of(builder.tendons[n], builder) for n in (own, leader))
+            tie = TendonTie(leader=leader - own, polycoef=scaled, rest=rest, **softness)
+            builder.tendons[own] = replace(builder.tendons[own], ties=(*builder.tendons[own].ties, tie))
 
     @property
     def alone(self) -> set[str]:
@@ -90,7 +119,7 @@ class Ties:
     def declare(self, builder) -> None:
         """Declares the custom attributes of equalities, if some are needed."""
         used = [e for e in self.equalities if e.active and not self.options.skip_equality_constraints]
-        if self.polynomials or any(e.softness is not None for e in used if e.kind != "distance"):
+        if self.polynomials or any(e.softness is not None for e in used if e.kind not in ("distance", "tendon")):
             declare_equality_settings(builder)
 
     def _soften(self, builder, equality: Equality, target: int, **values) -> None:

@@ -6,13 +6,14 @@ Numbers have MuJoCo's units, with angles in radians and lengths in units of the 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 from newton_like.importers.shared import bounded
 from newton_like.model.contact_settings import NAMESPACE, SOLIMP, SOLREF
 from newton_like.model.equality_settings import EQUALITY_DEFAULTS, declare_equality_settings
 from newton_like.model.joint_types import JOINT_TYPES
-from newton_like.model.tendons import Tendon, check_path
+from newton_like.model.tendons import Tendon, TendonTie, check_path
 from newton_like.types import GeoType, ShapeFlags
 
 _KEPT = "tendons are kept in the report and have no effect"
@@ -27,11 +28,16 @@ class Constraints:
         made: the ``SceneBuilder`` that added them.
         others: those of the scenes before, whose shapes tendons may run through.
         prefix: prefix of labels.
+
+    Attributes:
+        shapes: indices of shapes by path.
+        made_tendons: indices of added tendons by path.
     """
 
     def __init__(self, builder, scene, made, others=(), prefix: str = ""):
         self.builder, self.scene, self.made, self.prefix = builder, scene, made, prefix
         self.reader, self.meters, self.kilograms = scene.reader, scene.units.meters, scene.units.kilograms
+        self.made_tendons: dict[str, int] = {}
         self.shapes = {path: found for one in (*others, made) for path, found in one.shapes.items()}
 
     def add(self) -> None:
@@ -46,7 +52,9 @@ class Constraints:
             if tendon is None:
                 self.scene.remark(_KEPT, record.path)
             else:
-                self.builder.add_tendon(tendon)
+                self.made_tendons[record.path] = self.builder.add_tendon(tendon)
+        for path, index in self.made_tendons.items():
+            self._tie(self.scene.prim_at(path), index)
         for path in self.made.joints:
             self._equality(self.scene.prim_at(path), self.made.joints[path])
 
@@ -183,6 +191,29 @@ class Constraints:
         settings |= self._law(prim, "solreflimit", "solimplimit", ("solref_limit", "solimp_limit"), length)
         return settings
 
+    def _tie(self, prim, index: int) -> None:
+        """Adds the equality constraints of a tendon."""
+        reader, builder, ties = self.reader, self.builder, []
+        while (coefficients := self._several(prim, f"newtonLike:tie{len(ties)}Coefficients", 5)) is not None:
+            name = f"newtonLike:tie{len(ties)}"
+            leader = index
+            for target in reader.targets(prim, f"mjc:tie{len(ties)}Leader"):
+                if str(target) not in self.made_tendons:
+                    raise reader.error(
+                        prim,
+                        f"mjc:tie{len(ties)}Leader names <{target}>, which is no tendon that was imported; correct it",
+                    )
+                leader = self.made_tendons[str(target)]
+            units = [self.meters if builder.tendons[n].is_spatial else 1.0 for n in (index, leader)]
+            rest = self._several(prim, f"{name}Rest", 2) or (0.0, 0.0)
+            law = self._law(prim, f"{name}Solref", f"{name}Solimp", ("solref", "solimp"), units[0])
+            numbers = (*coefficients, *(0.0,) * 5)[:5]
+            scaled = tuple(units[0] * c / units[1] ** i for i, c in enumerate(numbers))
+            rest = tuple(unit * x for unit, x in zip(units, rest, strict=True))
+            ties.append(TendonTie(leader=leader - index, polycoef=scaled, rest=rest, **law))
+        if ties:
+            builder.tendons[index] = replace(builder.tendons[index], ties=tuple(ties))
+
     def _several(self, prim, name: str, count: int) -> tuple | None:
         """Up to `count` finite numbers; the last is repeated."""
         values = self.reader.numbers(prim, name)
@@ -208,12 +239,13 @@ class Constraints:
         """``solref`` and ``solimp`` that the prim states."""
         found = {}
         for attribute, name, usual in ((ref, names[0], SOLREF), (imp, names[1], SOLIMP)):
-            values = self.reader.numbers(prim, f"mjc:{attribute}")
+            full = attribute if ":" in attribute else f"mjc:{attribute}"
+            values = self.reader.numbers(prim, full)
             if values is None or not values.size:
                 continue
             numbers = values.ravel().tolist()
             if len(numbers) > len(usual) or not all(map(math.isfinite, numbers)):
-                raise self.reader.error(prim, f"mjc:{attribute} is {numbers}; give {len(usual)} finite numbers")
+                raise self.reader.error(prim, f"{full} is {numbers}; give {len(usual)} finite numbers")
             found[name] = (*numbers, *usual[len(numbers) :])
         if names[1] in found:
             low, high, width, *curve = found[names[1]]

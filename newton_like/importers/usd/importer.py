@@ -144,7 +144,8 @@ def add_usd(
     * **Drives** are in POSITION, VELOCITY, POSITION_VELOCITY (where a target velocity is given) or EFFORT mode (without
       gains). Joints without a drive have that of ``builder.default_joint_cfg``.
     * **Vendors**: ``newton:*``, ``physx*`` and ``mjc:*`` attributes for armature, friction, damping, velocity and effort
-      limits, limit gains, margins and gaps, shells, hull sizes, self collisions, mimics, tendons (MjcTendon) and equalities of joints.
+      limits, limit gains, margins and gaps, shells, hull sizes, self collisions, mimics, tendons (MjcTendon), actuators (MjcActuator) and
+      equalities of joints.
       Tendons of PhysX are kept in the report.
     * **Gravity** of the first physics scene becomes that of the builder, or of the world that is open.
 

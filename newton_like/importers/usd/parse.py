@@ -111,6 +111,8 @@ class StageParser:
         elif kind == "MjcTendon":
             targets = [str(t) for r in prim.GetAuthoredRelationships() for t in r.GetForwardedTargets()]
             self._read_tendon(prim, path, "mjc", "mjc:", targets)
+        elif kind == "MjcActuator":
+            self.scene.actuators.append(path)
         elif "PhysicsCollisionAPI" in applied and not prim.IsA(UsdGeom.Gprim):
             self.scene.remark("CollisionAPI has no effect on prims without geometry", prim)
         elif kind == "PointInstancer" or (kind and self._is_foreign(prim, kind, applied)):
@@ -126,7 +128,7 @@ class StageParser:
             self._read_tendon(prim, path, "physx", "physxTendon:", [path])
         if "PhysicsMassAPI" in applied and not {"PhysicsRigidBodyAPI", "PhysicsCollisionAPI"} & set(applied):
             self.scene.remark("MassAPI has no effect on prims that are neither bodies nor colliders", prim)
-        if kind not in ("Shader", "NodeGraph", "MjcTendon"):
+        if kind not in ("Shader", "NodeGraph", "MjcTendon", "MjcActuator"):
             self.scene.leftovers.look(prim, applied, known, names)
         return False
 

@@ -111,6 +111,7 @@ class Scene:
         filters: pairs of paths whose shapes do not collide.
         groups: pairs of lists of paths of colliders that do not collide.
         tendons: tendons of the file.
+        actuators: paths of the actuators of the file.
         remarks: statements, each with the paths concerned.
         leftovers: counts of properties that are not read.
         order: indices in the model that the stage was written from, see ``own``.
@@ -129,6 +130,7 @@ class Scene:
     filters: list[tuple[str, str]] = field(default_factory=list)
     groups: list[tuple[list[str], list[str]]] = field(default_factory=list)
     tendons: list[Tendon] = field(default_factory=list)
+    actuators: list[str] = field(default_factory=list)
     remarks: dict[str, list[str]] = field(default_factory=dict)
     leftovers: Leftovers = field(default_factory=Leftovers)
     order: dict[str, float] = field(default_factory=dict)

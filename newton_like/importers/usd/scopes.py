@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from newton_like.importers.shared import unchanged_by_errors
+from newton_like.importers.usd.actuators import Actuators
 from newton_like.importers.usd.build import SceneBuilder, UsdOptions
 from newton_like.importers.usd.constraints import Constraints
 from newton_like.importers.usd.own import Restorer, arrange, world_prims
@@ -57,7 +58,9 @@ def add_parts(builder, stage, root_path: str, parse, options: UsdOptions) -> lis
             part.made.build()
             Restorer(builder, part.scene, part.made, stage, part.scene.reader, prefix or "").restore()
             before = [other.made for other in parts[: parts.index(part)][:1]]
-            Constraints(builder, part.scene, part.made, before, prefix or "").add()
+            constraints = Constraints(builder, part.scene, part.made, before, prefix or "")
+            constraints.add()
+            Actuators(constraints).add()
             if part.world is not None:
                 builder.end_world()
         _filter_across(builder, parts, across)

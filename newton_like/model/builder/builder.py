@@ -435,7 +435,7 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
         """
         if not isinstance(actuator, Actuator):
             raise TypeError(f"{actuator!r} is not an Actuator")
-        actuator.check(self.joint_count, self.shape_count, len(self.tendons))
+        actuator.check(self.joint_count, self.shape_count, len(self.tendons), self.body_count)
         self.actuators.append(dataclasses.replace(actuator, world=self.current_world))
         return len(self.actuators) - 1
 

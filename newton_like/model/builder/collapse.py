@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 
@@ -173,6 +174,14 @@ def _move_entities(builder, host, pose) -> None:
             if host[body] != body:
                 bodies[index] = host[body]
                 xforms[index] = tuple(transform_multiply(pose[body], as_transform(xforms[index])).tolist())
+    for n, actuator in enumerate(builder.actuators):
+        if actuator.transmission == "body" and host[actuator.target] != actuator.target:
+            if host[actuator.target] < 0:
+                raise ValueError(
+                    f"actuator {actuator.label!r} (index {n}) acts on the contacts of body"
+                    f" {builder.body_label[actuator.target]!r}, which is merged into the world; keep its joint (joints_to_keep)"
+                )
+            builder.actuators[n] = replace(actuator, target=host[actuator.target])
 
 
 def _remove(builder, *, bodies: set[int], joints: set[int]) -> dict[str, dict[int, int]]:
@@ -199,7 +208,8 @@ def _remove(builder, *, bodies: set[int], joints: set[int]) -> dict[str, dict[in
         setattr(builder, column.name, values)
     joint, shape = remap["joint"].__getitem__, remap["shape"].__getitem__
     builder.tendons = [tendon.renumbered(joint, shape) for tendon in builder.tendons]
-    builder.actuators = [actuator.renumbered(joint, shape, lambda i: i) for actuator in builder.actuators]
+    body = remap["body"].__getitem__
+    builder.actuators = [actuator.renumbered(joint, shape, lambda i: i, body) for actuator in builder.actuators]
     builder.frames.renumber(remap["body"], remap["articulation"])
     builder._forget_neighbours()
     return remap

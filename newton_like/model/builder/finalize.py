@@ -151,7 +151,7 @@ class _Layout:
 
 def _actuators(model: Model, layout: _Layout, builder) -> None:
     for actuator in builder.actuators:
-        actuator.check(builder.joint_count, builder.shape_count, len(builder.tendons))
+        actuator.check(builder.joint_count, builder.shape_count, len(builder.tendons), builder.body_count)
     model.actuators = list(builder.actuators)
     model.actuator_count = len(model.actuators)
     model.actuator_label = [actuator.label for actuator in model.actuators]

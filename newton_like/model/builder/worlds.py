@@ -208,7 +208,7 @@ class WorldMethods:
                 copied = np.where(indices >= 0, indices + offsets[:, None], -1).ravel().tolist()
             getattr(self, column.name).extend(copied)
         for copy, (world, prefix) in enumerate(zip(worlds.tolist(), prefixes, strict=True)):
-            joint, shape = (first[kind] + size[kind] * copy for kind in ("joint", "shape"))
+            joint, shape, body = (first[kind] + size[kind] * copy for kind in ("joint", "shape", "body"))
             self.tendons += [
                 tendon.renumbered(
                     lambda i, n=joint: i + n,
@@ -224,6 +224,7 @@ class WorldMethods:
                     lambda i, n=joint: i + n,
                     lambda i, n=shape: i + n,
                     lambda i, n=pulled: i + n,
+                    lambda i, n=body: i + n,
                     world=world,
                     label=_prefixed([actuator.label], [prefix])[0],
                 )

@@ -10,12 +10,13 @@ from newton_like.dynamics.matrices import mass_matrix
 from newton_like.dynamics.names import names_of
 from newton_like.dynamics.tendons import Tendons, tendon_jacobian, tendons_of
 from newton_like.geometry.transforms import quat_rotate
-from newton_like.kernels.dynamics.tendons import CENTER, END, ITEM_NUMBERS, JOINT, SCALE, SIDE, START
-from newton_like.kernels.solvers.actuators import ACC0, GAIN_PRM, PEAK
-from newton_like.kernels.tree import WRENCH
+from newton_like.kernels.dynamics.tendons import CENTER, END, ITEM_NUMBERS, JOINT, RADIUS, SCALE, SIDE, START
+from newton_like.kernels.solvers.actuators import ACC0, ENTRY, ENTRY_Q, GAIN_PRM, LENGTH_RANGE, ON_CONTACTS, PEAK
+from newton_like.kernels.tree import CRANK, WRENCH
 from newton_like.model.actuators import BIASES, DRIVES, DYNAMIC_NUMBERS, DYNAMICS, GAINS, TIME_CONSTANTS
 from newton_like.model.edits import BODIES, OTHERS, edits_of
 from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.solvers.featherstone.muscle_ranges import length_ranges
 
 _WORLD = -1
 _ORDER = (
@@ -33,7 +34,8 @@ class ActuatorTable:
         tendons: the index in the model of the tendon that each of them pulls; -1: none.
         lines: items of the row of each of them, see :class:`newton_like.dynamics.tendons.TendonItems`; None: no row of its own.
         numbers: ``ITEM_NUMBERS`` numbers of each item.
-        entries: entry of a drive and the coordinate or dof of it, counted from the first one of the articulation.
+        entries: entry of a drive and the coordinate or dof of it, or ON_CONTACTS and the link, counted from the first one of the
+            articulation.
 
     Raises:
         ValueError: an actuator pulls several articulations or none; its joint has no such coordinate; its gain or bias depends on a
@@ -69,6 +71,10 @@ class ActuatorTable:
             a = None
         elif actuator.transmission == "site":
             a, line, numbers = self._site(what, n, actuator)
+        elif actuator.transmission == "slidercrank":
+            a, line, numbers = self._crank(what, actuator)
+        elif actuator.transmission == "body":
+            a, entry = int(self._names.articulation[actuator.target]), (ON_CONTACTS, self._link(actuator.target))
         else:
             a, line, numbers, entry = self._joint(what, n, actuator)
         if a is None:
@@ -158,6 +164,19 @@ class ActuatorTable:
             raise ValueError(f"{what} acts on {len(owners)} articulations; name sites of one")
         ends = self._link(bodies[own]), _WORLD if reference < 0 else self._link(bodies[reference])
         return owners.pop(), ((WRENCH, *ends, self._link(bodies[axes]), -2),), [numbers]
+
+    def _crank(self, what: str, actuator) -> tuple:
+        bodies, poses = self._shapes
+        crank, slider = actuator.target, actuator.reference
+        numbers = np.zeros(ITEM_NUMBERS)
+        numbers[START : START + 3], numbers[END : END + 3] = poses[slider, :3], poses[crank, :3]
+        numbers[CENTER : CENTER + 3] = quat_rotate(poses[slider, 3:], np.array([0.0, 0.0, 1.0]))
+        numbers[RADIUS] = actuator.rod
+        owners = {int(self._names.articulation[bodies[s]]) for s in (crank, slider) if bodies[s] >= 0}
+        if len(owners) != 1:
+            raise ValueError(f"{what} acts on {len(owners)} articulations; name sites of one")
+        ends = self._link(bodies[slider]), self._link(bodies[crank])
+        return owners.pop(), ((CRANK, *ends, ends[0], -2),), [numbers]
 
 
 _tables: WeakKeyDictionary = WeakKeyDictionary()
@@ -281,9 +300,9 @@ class ActuatorRows:
     """
 
     def __init__(self, batch, watch: ActuatorWatch, tendons: Tendons | None):
-        self.batch, self._known = batch, None
+        self.batch, self._known, self._ranges = batch, None, None
         self.index = np.zeros((batch.count, 0), dtype=int)
-        self.numbers, self.arrays = {"actuators": 0, "relieved": int(watch.relieved)}, {}
+        self.numbers, self.arrays = {"actuators": 0, "adhesive": 0, "relieved": int(watch.relieved)}, {}
         table, template = watch.table, batch.template
         if table is None:
             return
@@ -299,7 +318,10 @@ class ActuatorRows:
             a, first = start + i, int(template.tree_at[i])
             for k, integers in enumerate(table.integers[a]):
                 entry, place = table.entries[a][k]
-                place += int(template.q_at[first] if entry == 1 else template.dof_at[first]) if entry else 0
+                if entry == ON_CONTACTS:
+                    place += first
+                elif entry:
+                    place += int(template.q_at[first] if entry == ENTRY_Q else template.dof_at[first])
                 row = -1
                 if table.tendons[a][k] >= 0:
                     row = pulled.index(table.tendons[a][k])
@@ -307,6 +329,7 @@ class ActuatorRows:
                     row, line = line, line + 1
                 rows.append((*integers, row, entry, place))
         self.arrays = {"actuator_table": np.array(rows, dtype=int).reshape(-1)}
+        self.numbers["adhesive"] = int(any(row[ENTRY] == ON_CONTACTS for row in rows))
 
     @property
     def acts(self) -> bool:
@@ -326,6 +349,7 @@ class ActuatorRows:
             if actuator.transmission == "site" or (actuator.transmission != "tendon" and actuator.dof < 0):
                 records[:, k, 0] = 1.0
         self._fill_acc0(model, records)
+        self._fill_ranges(model, records)
         found = records.reshape(len(records), -1)
         if not self.numbers["relieved"]:
             return found
@@ -355,6 +379,11 @@ class ActuatorRows:
                 if actuator.transmission == "tendon":
                     a, at = places[actuator.target]
                     row = jacobian[a, at]
+                elif actuator.transmission != "joint":
+                    raise ValueError(
+                        f"actuator '{actuator.label}' (index {self.index[c, k]}): a muscle on a {actuator.transmission} needs a force;"
+                        " give a positive third number of gainprm, or acc0"
+                    )
                 else:
                     a = int(owner[actuator.target])
                     row = np.zeros(inertia.shape[1])
@@ -362,6 +391,21 @@ class ActuatorRows:
                 moved = np.flatnonzero(np.diag(inertia[a]) > 0.0)
                 found = np.linalg.solve(inertia[a][np.ix_(moved, moved)], gears[self.index[c, k]] * row[moved])
                 known[c, k] = np.linalg.norm(found)
+
+    def _fill_ranges(self, model, records: np.ndarray) -> None:
+        """The ranges of lengths of muscles along tendons that do not state them."""
+        muscles = [k for k, actuator in enumerate(self._first(model)) if actuator.is_muscle]
+        ranges = records[..., LENGTH_RANGE : LENGTH_RANGE + 2]
+        open_ones = [(c, k) for k in muscles for c in np.flatnonzero(ranges[:, k, 0] == ranges[:, k, 1])]
+        if not open_ones:
+            return
+        if self._ranges is None:
+            wanted = {int(self.index[c, k]): model.actuators[self.index[c, k]].target for c, k in open_ones}
+            gears = model.actuator_gear.numpy()[:, 0]
+            found = length_ranges(model, wanted)
+            self._ranges = {n: sorted(gears[n] * x for x in pair) for n, pair in found.items()}
+        for c, k in open_ones:
+            ranges[c, k] = self._ranges[int(self.index[c, k])]
 
     def _first(self, model) -> list:
         """The actuators of the first cluster, whose kinds are those of all."""

@@ -7,12 +7,13 @@ import warp as wp
 
 from newton_like.arrays import as_numbers
 from newton_like.dynamics.internal.frames import NONE, WORLD
+from newton_like.dynamics.tendons import tree_tables
 from newton_like.kernels.dynamics.loops import LOOP, NO_ROW, WORLD_OF
-from newton_like.kernels.solvers.closure_rows import DRIVE, HARD, ROW_LAW
+from newton_like.kernels.solvers.closure_rows import DRIVE, HARD, POLYNOMIAL, ROW_LAW, SOFT, TENDONS
 from newton_like.kernels.solvers.closures import drive_target_kernel, loop_force_kernel
-from newton_like.model.edits import GAINS, JOINTS, OTHERS, edits_of
+from newton_like.model.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
 from newton_like.model.equality_settings import has_equalities
-from newton_like.solvers.featherstone.loop_rows import SolverRows, solver_rows
+from newton_like.solvers.featherstone.loop_rows import LAW, SolverRows, solver_rows
 
 
 class LoopWatch:
@@ -30,7 +31,8 @@ class LoopWatch:
     """
 
     def __init__(self, model):
-        self._any = bool((model.joint_articulation.numpy() < 0).any()) or has_equalities(model)
+        tied = any(tendon.ties for tendon in model.tendons)
+        self._any = bool((model.joint_articulation.numpy() < 0).any()) or has_equalities(model) or tied
         self.accept(model)
 
     def accept(self, model) -> None:
@@ -42,7 +44,12 @@ class LoopWatch:
     def changed(self, model) -> bool:
         """Whether rows came or went since :meth:`accept`. Otherwise the numbers of the rows are read again."""
         edits = edits_of(model)
-        if not self._any or max(edits.last[JOINTS], edits.last[GAINS], edits.last[OTHERS]) <= self._since:
+        if not self._any:
+            return False
+        groups = [JOINTS, GAINS, OTHERS]
+        # the softness of rows depends on masses
+        groups += [BODIES] if (self.rows.rows[:, LAW] == SOFT).any() else []
+        if max(edits.last[group] for group in groups) <= self._since:
             return False
         found = solver_rows(model)
         if not np.array_equal(self.rows.rows, found.rows) or not np.array_equal(self.rows.targets, found.targets):
@@ -63,28 +70,42 @@ class Closures:
     Args:
         batch: a :class:`newton_like.programs.template.Batch`, whose articulations have the same rows.
         rows: those of its model; None: there are none.
+        tendons: the :class:`newton_like.dynamics.tendons.Tendons` of the model; None: there are none.
 
     Attributes:
         numbers, arrays: fields of the kernels' ``Tree``.
     """
 
-    def __init__(self, batch, rows: SolverRows | None):
+    def __init__(self, batch, rows: SolverRows | None, tendons=None):
         self.batch = batch
         # tree of the cluster and row of its articulation; rows with laws before DRIVE come first
-        table = []
+        table, pulled = [], 0
         for i in range(batch.template.trees) if rows is not None else ():
             kind, law, parent, child, source = rows.rows[int(batch.articulations[0]) + i]
             at = int(batch.template.tree_at[i])
             for r in np.flatnonzero((kind != NO_ROW) & (child != NONE)).tolist():
                 ends = [WORLD_OF - i if k == WORLD else at + int(k) for k in (parent[r], child[r])]
+                if kind[r] == TENDONS:
+                    ends = [pulled + int(k) if k >= 0 else -1 for k in (parent[r], child[r])]
                 table.append((i, r, int(kind[r]), int(law[r]), *ends, int(source[r])))
+            pulled += len(tendons.items[int(batch.articulations[0]) + i].tendons) if tendons is not None else 0
         table.sort(key=lambda row: row[3] >= DRIVE)
         self._table = np.array(table, dtype=int).reshape(-1, 7)
         _, _, kinds, laws, parents, children, _ = self._table.T
         block = int((laws < DRIVE).sum())
         self.numbers = {"loop_rows": len(table), "loop_block": block, "loop_soft": int((laws != HARD).any())}
+        self.numbers["loop_tied"] = int((kinds == TENDONS).any())
         self.arrays = {"loop_kind": kinds, "loop_rule": laws, "point_body": np.concatenate([parents, children])}
-        self.arrays["loop_span"] = _spans(batch.template, parents.tolist(), children.tolist(), block)
+        # rows of a joint with the same law follow each other
+        joints = [
+            (i, int(law), int(rows.joints[int(batch.articulations[0]) + i, r])) for i, r, _, law, *_ in self._table
+        ]
+        alone = [joint[2] < 0 or kind == POLYNOMIAL for joint, kind in zip(joints, kinds, strict=True)]
+        first = [r if alone[r] else joints.index(joint) for r, joint in enumerate(joints)]
+        sizes = [1 if alone[r] else joints.count(joint) for r, joint in enumerate(joints)]
+        self.arrays["loop_group"] = np.array([*first, *sizes], dtype=int)
+        own = [_tendon_spans(batch, tendons) if kind == TENDONS else None for kind in kinds]
+        self.arrays["loop_span"] = _spans(batch.template, parents.tolist(), children.tolist(), block, own)
         self._known = self._index = self._targets = None
         self._memory: list[wp.array] = []
 
@@ -181,10 +202,22 @@ class Closures:
         )
 
 
-def _spans(template, parents: list[int], children: list[int], block: int) -> np.ndarray:
-    """The dofs of each row, as the kernels' ``Tree`` has them. Rows behind the block have those of the block, too."""
+def _tendon_spans(batch, tendons) -> list[np.ndarray]:
+    """The dofs of each tendon of a cluster."""
+    trees = [tendons.items[int(batch.articulations[0]) + i] for i in range(batch.template.trees)]
+    tables = tree_tables(trees, batch.template)
+    span = tables["tendon_span"]
+    return [span[span[n] : span[n + 1]] for n in range(tables["tendons"])]
+
+
+def _spans(template, parents: list[int], children: list[int], block: int, of_tendons: list) -> np.ndarray:
+    """The dofs of each row, as the kernels' ``Tree`` has them. Rows behind the block have those of the block, too. `of_tendons`: for rows
+    of tendons the dofs of each tendon; None for others."""
     spans = []
-    for ends in zip(parents, children, strict=True):
+    for ends, tied in zip(zip(parents, children, strict=True), of_tendons, strict=True):
+        if tied is not None:
+            spans.append(np.unique(np.concatenate([np.zeros(0, int), *(tied[n] for n in ends if n >= 0)])))
+            continue
         leaves = [int(template.leaf[k]) for k in ends if k >= 0]
         chains = [
             template.chain[template.chain_at[i] : template.chain_at[i] + template.depth[i] + 1]

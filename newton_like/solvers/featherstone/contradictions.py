@@ -24,7 +24,7 @@ from newton_like.kernels.dynamics.loops import (
     PARENT_ANCHOR,
     PARENT_DIRECTION,
 )
-from newton_like.kernels.solvers.closure_rows import HARD, LENGTH, POLYNOMIAL
+from newton_like.kernels.solvers.closure_rows import HARD, LENGTH, POLYNOMIAL, TENDONS
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.labels import some_of
 from newton_like.model.singular import ModelArrays, trees_with
@@ -70,7 +70,9 @@ def warn_of_contradictions(model, rows: SolverRows | None, user: str, stacklevel
 def contradictions(model, rows: SolverRows) -> dict[int, list[tuple[str, float]]]:
     """Constraints that contradict each other, by the index of their articulation: the name of each and by how much it stays open, the
     largest first."""
-    hard = (rows.rows[:, LAW] == HARD) & (rows.rows[:, KIND] != NO_ROW) & (rows.rows[:, CHILD] != NONE)
+    kinds = rows.rows[:, KIND]
+    # the lengths of tendons are not searched
+    hard = (rows.rows[:, LAW] == HARD) & (kinds != NO_ROW) & (kinds != TENDONS) & (rows.rows[:, CHILD] != NONE)
     arrays, found, known = ModelArrays(model), {}, set()
     for a in np.flatnonzero(hard.any(axis=1)).tolist():
         key = rows.rows[a].tobytes(), rows.numbers[a].tobytes()

@@ -10,23 +10,29 @@ from newton_like.collision.laws import soft_numbers
 from newton_like.dynamics.internal.frames import NONE, WORLD
 from newton_like.dynamics.loops import Loops, axes_of, loops_of
 from newton_like.dynamics.names import names_of
+from newton_like.dynamics.tendons import tendons_of
 from newton_like.geometry.transforms import quat_rotate
-from newton_like.kernels.dynamics.loops import CHILD_DIRECTION, LINEAR, LOOP, PARENT_ANCHOR, PARENT_DIRECTION
+from newton_like.kernels.dynamics.loops import ANGULAR, CHILD_DIRECTION, LINEAR, LOOP, PARENT_ANCHOR, PARENT_DIRECTION
 from newton_like.kernels.parameters import NO_LIMIT, WEAK
 from newton_like.kernels.solvers.closure_rows import (
     DRIVE,
     DRY,
     HARD,
+    LEADER_REST,
     LENGTH,
     LIMIT,
+    OWN_REST,
     POLYNOMIAL,
     ROW_LAW,
     SOFT,
+    SOFT_WEIGHT,
     SPRING,
+    TENDONS,
     TURN,
 )
 from newton_like.model.equality_settings import equalities_of
 from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.solvers.featherstone.loop_weights import InverseMasses
 from newton_like.types import JointTargetMode
 
 KIND, LAW, PARENT, CHILD, SOURCE = range(5)
@@ -38,12 +44,13 @@ class Row:
 
     Attributes:
         kind, law: see `kernels.solvers.closure_rows`.
-        ends: links of the parent and of the child.
+        ends: links of the parent and of the child; of TENDONS the leading and the tied tendon, counted in the articulation.
         vectors: anchors and directions, or the coefficients of a polynomial, ``[LOOP]``.
         numbers: of the law.
         source: which row of the dynamics library it is; -1: none.
         targets: of a drive: where the targets of its coordinate and of its dof are in the control.
-        joint: the loop joint, or the first joint of an equality constraint.
+        joint: the loop joint, or the first joint of an equality constraint; -1 for rows of tendons.
+        dofs: of a polynomial: its dofs, counted from the first one of the articulation.
     """
 
     kind: int
@@ -54,6 +61,7 @@ class Row:
     source: int = -1
     targets: tuple[int, int] = (-1, -1)
     joint: int = -1
+    dofs: tuple[int, ...] = ()
 
 
 @dataclass
@@ -86,6 +94,7 @@ def solver_rows(model) -> SolverRows:
     """
     loops = loops_of(model, distances=True, polynomials=True)
     found, followers = _Finder(model, loops).find()
+    _weigh(model, found)
     for listed in found:
         listed.sort(key=lambda row: (row.law >= DRIVE, row.law))
     count = max((len(listed) for listed in found), default=0)
@@ -101,6 +110,25 @@ def solver_rows(model) -> SolverRows:
             numbers[a, r, LOOP : LOOP + len(row.numbers)] = row.numbers
             targets[a, r], joints[a, r] = row.targets, row.joint
     return SolverRows(loops, rows, numbers, targets, joints, followers)
+
+
+def _weigh(model, found: list[list[Row]]) -> None:
+    """Completes the numbers of soft rows with their inverse masses, those of MuJoCo's ``mj_diagApprox``."""
+    masses = None
+    for a, listed in enumerate(found):
+        for row in listed:
+            if row.law != SOFT:
+                continue
+            masses = masses or InverseMasses(model)
+            if row.kind == TENDONS:
+                weight = sum(masses.of_tendon(a, n) for n in row.ends if n >= 0)
+            elif row.kind == POLYNOMIAL:
+                weight = sum(masses.of_dof(a, dof) for dof in row.dofs)
+            else:
+                turns = row.kind in (ANGULAR, TURN)
+                # MuJoCo's rows of rotations are parts of quaternions, which change half as fast as angles
+                weight = (4.0 if turns else 1.0) * masses.of_ends(a, row.ends, turns)
+            row.numbers = (*row.numbers[:SOFT_WEIGHT], weight)
 
 
 class _Finder:
@@ -256,7 +284,33 @@ class _Finder:
             law = (SOFT, self._softness(i)) if rows["rules"][i] else (HARD, ())
             coefficients = rows["polycoef"][i].tolist()
             self._add_polynomial(found, int(rows["joint1"][i]), int(rows["joint2"][i]), coefficients, law)
+        self._add_ties(found)
         return frozenset(followers)
+
+    def _add_ties(self, found) -> None:
+        """Adds the equality constraints of tendons."""
+        tendons = self.model.tendons
+        if not any(tendon.ties for tendon in tendons):
+            return
+        places = {n: (a, i) for a, own in enumerate(tendons_of(self.model).index) for i, n in enumerate(own)}
+        for n, tendon in enumerate(tendons):
+            what = f"tendon '{tendon.label}' (index {n})"
+            for tie in tendon.ties:
+                tie.check(what, n, len(tendons))
+                a, own = places[n]
+                owner, leader = places[n + tie.leader] if tie.leader else (a, -1)
+                if owner != a:
+                    raise ValueError(
+                        f"{what} is tied to tendon '{tendons[n + tie.leader].label}' (index {n + tie.leader}) of another articulation;"
+                        " list the joints of both in one"
+                    )
+                vectors = np.zeros(LOOP)
+                used = tie.polycoef if tie.leader else tie.polycoef[:1]
+                vectors[: len(used)] = used
+                vectors[OWN_REST], vectors[LEADER_REST] = tie.rest
+                law = HARD if tie.solref is None else SOFT
+                numbers = () if tie.solref is None else tuple(soft_numbers(tie.solref, tie.solimp))
+                found[a].append(Row(TENDONS, law, (leader, own), vectors, numbers))
 
     def _add_polynomial(self, found, j: int, leader: int, coefficients, law) -> None:
         for k in (j, leader):
@@ -277,4 +331,6 @@ class _Finder:
         vectors[: len(used)] = used
         link, child = self.names.link, self.names.child
         ends = (int(link[int(child[leader])]) if leader >= 0 else WORLD, int(link[int(child[j])]))
-        found[a].append(Row(POLYNOMIAL, *law[:1], ends, vectors, law[1], joint=j))
+        first = int(self.qd_start[self.names.start[a]])
+        dofs = tuple(int(self.qd_start[k]) - first for k in (j, leader) if k >= 0)
+        found[a].append(Row(POLYNOMIAL, *law[:1], ends, vectors, law[1], joint=j, dofs=dofs))

@@ -45,6 +45,11 @@ def _closed(T) -> dict:
     return _once(T) if T.loop_rows else {}
 
 
+def _untied(T) -> dict:
+    """Rows of tendons are general code."""
+    return _once(T) if T.loop_rows and not T.loop_tied else {}
+
+
 def _dof_rows(T) -> dict:
     """Rows of dofs by ``2 * i + full``: of friction alone, and of limits too."""
     rows = [(i, 0) for i in _frictional(T)]
@@ -78,10 +83,10 @@ STAGES = {
     "recheck": Stage(),
     "finish": Stage(),
     "friction_sweep": Stage(cases=lambda T: _once(T) if _frictional(T) else {}),
-    "closure_rows": Stage(cases=_closed),
-    "closure_build": Stage(cases=_closed),
+    "closure_rows": Stage(cases=_untied),
+    "closure_build": Stage(cases=_untied),
     "closure_sweep": Stage(cases=_closed),
-    "closure_correct": Stage(cases=_closed),
+    "closure_correct": Stage(cases=_untied),
     "contact_build": Stage(
         ("a", "c", "s", "k", "pl"),
         "k * {planes} + pl",
@@ -132,7 +137,7 @@ class Specialiser:
         }
         self.operations = self._count()
         # the general code builds rows of any body and dof
-        self.shared_build = self.operations > BUDGET
+        self.shared_build = self.operations > BUDGET or bool(self.T.loop_tied)
         if self.shared_build:
             for name in SHARED:
                 self._traces[name] = {}
@@ -163,6 +168,7 @@ class Specialiser:
         readers |= {"tendons"} if T.tendons else set()
         readers |= {"accelerations"} if self._accelerations else set()
         readers |= {"massive"} if MASSIVE in list(T.tendon_item)[::ITEM] else set()
+        readers |= {"adhesion"} if T.adhesive else set()
         readers |= {"pairs"} if T.pairs or self.shared_build else set()
         readers |= {"polish"} if T.packed else set()
         readers |= {"laws"} if T.laws and (T.pairs or self.shared_build) else set()
@@ -216,6 +222,7 @@ class Specialiser:
             "tendon_report",
             "actuate",
             "actuator_forces",
+            "adhere",
             "relieve",
             "find_pairs",
             "pair_build",
@@ -225,7 +232,7 @@ class Specialiser:
         ):
             stages[name] = getattr(m, name)
         if self.shared_build:
-            general = general_stages(m)
+            general = general_stages(m, tensed=T.tendons > 0)
             stages.update((name, getattr(general, name)) for name in SHARED)
         stages["detect_hull"] = m.detect if T.first_hull < T.colliders else no_hull
         stages["coupling_build"] = m.coupling_build if T.couplings else no_build

@@ -183,6 +183,34 @@ WRONG_FILES = {
         model("", after='<actuator><muscle joint="j" timeconst=".01 -.04"/></actuator>'),
         ["line 5", "<muscle>", "time constant -0.04"],
     ),
+    "crank without a rod": (
+        model("", after='<actuator><motor slidersite="s" cranksite="s"/></actuator>'),
+        ["line 5", "<motor>", "cranklength"],
+    ),
+    "crank with a rod of no length": (
+        model("", after='<actuator><motor slidersite="s" cranksite="s" cranklength="0"/></actuator>'),
+        ["line 5", "<motor>", "cranklength=0"],
+    ),
+    "adhesion of an unknown body": (
+        model("", after='<actuator><adhesion body="nowhere"/></actuator>'),
+        ["line 5", "<adhesion>", "unknown body 'nowhere'"],
+    ),
+    "adhesion of nothing": (
+        model("", after="<actuator><adhesion/></actuator>"),
+        ["line 5", "<adhesion>", "body='...'"],
+    ),
+    "motor without a constant": (
+        model("", after='<actuator><dcmotor joint="j" resistance="2"/></actuator>'),
+        ["line 5", "<dcmotor>", "motor constant"],
+    ),
+    "motor with an unknown input": (
+        model("", after='<actuator><dcmotor joint="j" motorconst="1" resistance="2" input="steam"/></actuator>'),
+        ["line 5", "<dcmotor>", "'steam'"],
+    ),
+    "equality of an unknown tendon": (
+        model("", after='<equality><tendon tendon1="t"/></equality>'),
+        ["line 5", "<tendon>", "tendon1='t'"],
+    ),
     "muscle of nothing": (model("", after="<actuator><muscle/></actuator>"), ["line 5", "<muscle>", "joint='...'"]),
     "same actuator twice": (
         model("", after='<actuator><motor name="x" joint="j"/><motor name="x" joint="j"/></actuator>'),

@@ -288,6 +288,11 @@ def built(**settings) -> ModelBuilder:
         ({"gain": "muscle"}, "range of lengths"),
         ({"ctrlrange": (1.0, -1.0)}, "ctrlrange"),
         ({"drive": "joint_f", "transmission": "site"}, "sets a drive"),
+        ({"transmission": "slidercrank", "target": 0}, "needs the site of the slider"),
+        ({"transmission": "slidercrank", "target": 0, "reference": 1}, "rod above 0"),
+        ({"transmission": "body", "target": 99}, "body"),
+        ({"transmission": "body", "bias": "affine"}, "have no length"),
+        ({"dynamics": "dcmotor", "dynprm": (0.1, 0.0, 1.0)}, "resistance above 0"),
     ],
 )
 def test_wrong_actuators_are_refused(settings, told):

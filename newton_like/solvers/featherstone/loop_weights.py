@@ -1,0 +1,67 @@
+"""Inverse masses of bodies, joints and tendons at the initial coordinates of a model, by which soft equality constraints are soft.
+
+A soft row has R = (1 - d) / d w, see `kernels.solvers.closure_rows`. w is a property of the model, as in MuJoCo, and not of the pose: where
+nothing gives way along a row, its response vanishes, and a softness that vanished with it would be none.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from newton_like.dynamics.jacobians import link_jacobians
+from newton_like.dynamics.matrices import mass_matrix
+from newton_like.dynamics.tendons import tendon_jacobian
+from newton_like.types import VelRepr
+
+LEAST = 1.0e-15
+"""MuJoCo's ``mjMINVAL``."""
+
+
+class InverseMasses:
+    """Inverse masses of a model at its initial coordinates, computed when they are first asked for.
+
+    Args:
+        model: the model.
+    """
+
+    def __init__(self, model):
+        self.model = model
+        self._state = model.state(requires_grad=False)
+
+    @cached_property
+    def _responses(self) -> np.ndarray:
+        """Inverse mass matrices, ``[articulations, dofs, dofs]``; zero for dofs that an articulation lacks."""
+        matrices = mass_matrix(self.model, self._state).numpy().astype(np.float64)
+        moves = np.diagonal(matrices, axis1=1, axis2=2) > 0.0
+        filled = matrices + np.eye(matrices.shape[1]) * ~moves[:, :, None]
+        return np.linalg.inv(filled) * (moves[:, :, None] & moves[:, None, :])
+
+    @cached_property
+    def _links(self) -> np.ndarray:
+        """Mean inverse masses and mean inverse moments of inertia of links at their centres of mass, ``[articulations, links, 2]``."""
+        jacobians = link_jacobians(self.model, self._state, out_repr=VelRepr.COM).numpy().astype(np.float64)
+        rows = jacobians.reshape(*jacobians.shape[:2], 2, 3, -1)
+        found = np.einsum("alsij,ajk,alsik->als", rows, self._responses, rows) / 3.0
+        # a link that only turns, or that only slides, has the other number
+        low, high = found.min(axis=2) < LEAST, found.max(axis=2) > LEAST
+        found[low & high] = found.max(axis=2)[low & high][:, None]
+        return found
+
+    @cached_property
+    def _tendons(self) -> np.ndarray:
+        rows = tendon_jacobian(self.model, self._state).numpy().astype(np.float64)
+        return np.einsum("atj,ajk,atk->at", rows, self._responses, rows)
+
+    def of_ends(self, a: int, links: tuple[int, int], turns: bool) -> float:
+        """The sum of the mean inverse masses of two links of an articulation, or of their inverse moments; links below 0 are the world."""
+        return float(sum(self._links[a, k, int(turns)] for k in links if k >= 0))
+
+    def of_dof(self, a: int, dof: int) -> float:
+        """The inverse inertia of a dof, counted from the first one of its articulation."""
+        return float(self._responses[a, dof, dof])
+
+    def of_tendon(self, a: int, n: int) -> float:
+        """The inverse inertia along tendon n of an articulation."""
+        return float(self._tendons[a, n])

@@ -1,0 +1,57 @@
+"""Ranges of the lengths of muscles that do not state them: those that MuJoCo's compiler finds."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from newton_like import ModelBuilder
+from newton_like.solvers.featherstone.muscle_ranges import length_ranges
+
+ARM = """
+<mujoco><compiler angle="radian"/><worldbody><site name="w" pos="0 0 .1"/><body><joint name="a" axis="0 1 0" range="-1 .8"/>
+<geom type="capsule" size=".03" fromto="0 0 0 .4 0 0" mass="1"/><site name="s" pos=".2 0 {height}"/><body pos=".4 0 0">
+<joint name="b" axis="0 1 .2" range="-.5 2"/><geom type="capsule" size=".03" fromto="0 0 0 .4 0 0" mass="1"/>
+<geom name="g" type="cylinder" size=".04 .1" euler="1.57 0 0" contype="0" conaffinity="0"/><site name="e" pos=".15 0 .05"/></body></body>
+</worldbody><tendon>{tendons}</tendon><actuator>{muscles}</actuator></mujoco>
+"""
+TENDONS = (
+    '<spatial name="t0"><site site="w"/><site site="s"/></spatial>'
+    '<spatial name="t1"><site site="s"/><geom geom="g"/><site site="e"/></spatial>'
+    '<spatial name="t2"><site site="w"/><site site="s"/><site site="e"/></spatial>'
+    '<fixed name="t3"><joint joint="a" coef="1"/><joint joint="b" coef="-.7"/></fixed>'
+)
+
+
+def test_ranges_are_those_of_mujoco(rng):
+    muscles = "".join(
+        f'<muscle name="m{k}" tendon="t{k}" force="10" gear="{rng.uniform(-2, 2):.3f}"/>' for k in range(4)
+    )
+    xml = ARM.format(height=f"{rng.uniform(0.04, 0.08):.3f}", tendons=TENDONS, muscles=muscles)
+    spec = mujoco.MjSpec.from_string(xml)
+    options = spec.compiler.LRopt
+    options.inttotal, options.interval, options.timestep = 60.0, 5.0, 0.005
+    theirs = spec.compile()
+    builder = ModelBuilder()
+    report = builder.add_mjcf(xml)
+    assert [actuator.drive for actuator in report.actuators] == ["actuator_ctrl"] * 4
+    # two worlds, so that searches go on alone
+    both = ModelBuilder()
+    both.replicate(builder, 2)
+    model = both.finalize("cpu")
+    found = length_ranges(model, {n: actuator.target for n, actuator in enumerate(model.actuators)})
+    gears = model.actuator_gear.numpy()[:, 0]
+    for n, pair in found.items():
+        low, high = np.sort(gears[n] * np.array(pair))
+        span = high - low
+        # MuJoCo pulls at soft limits, and takes the range as found where it changes by less than a twentieth
+        np.testing.assert_allclose((low, high), theirs.actuator_lengthrange[n % 4], atol=0.06 * span)
+    np.testing.assert_allclose([found[n] for n in range(4)], [found[n + 4] for n in range(4)], atol=1e-6)
+
+
+def test_a_muscle_that_nothing_bounds_is_refused_by_name():
+    xml = ARM.format(height=".05", tendons=TENDONS, muscles='<muscle name="m" tendon="t3" force="10"/>')
+    builder = ModelBuilder()
+    builder.add_mjcf(xml.replace('range="-1 .8"', "").replace('range="-.5 2"', ""))
+    model = builder.finalize("cpu")
+    with pytest.raises(ValueError, match=r"/m' \(index 0\): the length of tendon '.*t3' has no range"):
+        length_ranges(model, {0: 3})

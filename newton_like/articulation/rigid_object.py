@@ -178,6 +178,20 @@ class RigidObjectCollection:
         """Objects whose names match regular expressions; see :meth:`newton_like.articulation.Articulation.find_bodies`."""
         return find_names(name_keys, self.object_names, "object", preserve_order)
 
+    @property
+    def has_debug_vis_implementation(self) -> bool:
+        """True: assets have debug drawing."""
+        return True
+
+    def set_debug_vis(self, debug_vis: bool) -> bool:
+        """Turns debug drawing of all objects on or off; see :meth:`newton_like.articulation.Articulation.set_debug_vis`."""
+        return all([each.set_debug_vis(debug_vis) for each in self.objects.values()])
+
+    def set_visibility(self, visible: bool, env_ids=None, object_ids=None) -> None:
+        """Shows or hides objects of instances; see :meth:`newton_like.articulation.Articulation.set_visibility`."""
+        for each, rows, _ in self._each(None, env_ids, object_ids, 0, "visible"):
+            each.set_visibility(visible, rows)
+
     def _each(self, values, env_ids, object_ids, width: int, name: str):
         """Chosen objects, each with its values."""
         objects = list(self.objects.values())

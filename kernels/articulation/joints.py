@@ -223,7 +223,7 @@ def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1, joints: int = 0)
 
 @cache
 def joint_kernels(real) -> types.SimpleNamespace:
-    """Kernels for the scalar type `real`, over instances and joints: `join_limits` and `stick`."""
+    """Kernels for the scalar type `real`: `join_limits` over instances and joints, `stick` over instances from the first one."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def join_limits(
@@ -246,17 +246,24 @@ def joint_kernels(real) -> types.SimpleNamespace:
 
     @wp.kernel(module="unique", enable_backward=False)
     def stick(
+        first: int,
         at_rest: wp.array2d[real],
         in_motion: wp.array2d[real],
         slow: real,
+        world_of: wp.array[int],
         joint_qd: wp.array2d[real],
-        # out:
+        # out: bounds, and the worlds where one changed
         friction: wp.array2d[real],
+        changed: wp.array[bool],
     ):
-        i, j = wp.tid()
-        bound = at_rest[i, j]
-        if wp.abs(joint_qd[i, j]) > slow:
-            bound = in_motion[i, j]
-        friction[i, j] = bound
+        i = first + wp.tid()
+        other = bool(False)
+        for j in range(at_rest.shape[1]):
+            bound = at_rest[i, j]
+            if wp.abs(joint_qd[i, j]) > slow:
+                bound = in_motion[i, j]
+            other = other or friction[i, j] != bound
+            friction[i, j] = bound
+        changed[world_of[i]] = other
 
     return types.SimpleNamespace(join_limits=join_limits, stick=stick)

@@ -8,6 +8,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.articulation.chosen import Chosen, choose, write
+from newton_like.articulation.launching import Repeated
 from newton_like.kernels.articulation.joints import IMPLICIT, joint_kernels
 from newton_like.types import MAXVAL, ModelFlags
 
@@ -23,6 +24,7 @@ class JointParameters:
     """
 
     _sticks = False
+    _stick_launch: Repeated | None = None
 
     def _write(self, target: wp.array, values, joint_ids, env_ids, name: str, low: float | None = 0.0) -> Chosen:
         """Writes a parameter of joints, and tells the solver."""
@@ -177,15 +179,17 @@ class JointParameters:
         """The bound of dry friction of the next step, where friction at rest differs from that in motion."""
         if not self._sticks:
             return
-        data, real = self.data, self.model.dtype
-        wp.launch(
-            joint_kernels(real).stick,
-            dim=data._friction.shape,
-            inputs=[data.joint_friction_coeff, data.joint_dynamic_friction_coeff, real(SLOW), data._qd],
-            outputs=[data._friction],
-            device=self.device,
-        )
-        self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, None, self._layout.worlds)
+        if self._stick_launch is None:
+            data, real, device = self.data, self.model.dtype, self.device
+            self._changed = wp.zeros(self.model.world_count, dtype=wp.bool, device=device)
+            arguments = [
+                data.joint_friction_coeff, data.joint_dynamic_friction_coeff, real(SLOW), self._world_of, data._qd, data._friction,
+                self._changed,
+            ]  # fmt: skip
+            count, joints = data._friction.shape
+            self._stick_launch = Repeated(joint_kernels(real).stick, count, arguments, device, count * joints // 6)
+        self._stick_launch.launch()
+        self.sim.notify_mask(ModelFlags.JOINT_DOF_PROPERTIES, self._changed)
 
 
 def _host(values) -> np.ndarray:

@@ -211,6 +211,15 @@ class SimulationContext:
         if chosen is not None and not chosen.everything:
             mask = np.zeros(self.model.world_count, dtype=bool)
             mask[np.maximum(worlds[chosen.indices], 0)] = True
+        self._notify(flags, mask)
+
+    def notify_mask(self, flags: ModelFlags, mask: wp.array) -> None:
+        """Tells the solver of edited arrays of the worlds of a mask on the device, ``[world_count]`` bools. On a CPU, nothing is done if
+        the mask is empty."""
+        if not self.device.is_cpu or mask.numpy().any():
+            self._notify(flags, mask)
+
+    def _notify(self, flags: ModelFlags, mask) -> None:
         target = self.model.notify_changed if self._solver is None else self._solver.notify_model_changed
         target(flags, mask)
         self.stamp += 1

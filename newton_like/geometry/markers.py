@@ -9,7 +9,7 @@ from newton_like.geometry.outline import corner_normals, triangles
 from newton_like.geometry.transforms import quat_between, quat_rotate, quat_to_matrix
 from newton_like.types import GeoType
 
-ROD, CONE, BALL = range(3)
+ROD, CONE, SPHERE = range(3)
 """Kinds of markers: a cylinder and a cone along z, a ball. Sizes of the unit marker are the radius 1, and the length 1 about its middle."""
 
 AXES = ((0.85, 0.18, 0.15), (0.20, 0.62, 0.22), (0.15, 0.35, 0.85))
@@ -26,7 +26,7 @@ class Markers:
     A marker belongs to a world, and is drawn where this world is drawn; markers of world -1 are always drawn.
 
     Attributes:
-        kind: ``ROD``, ``CONE`` or ``BALL``, ``[n]`` int.
+        kind: ``ROD``, ``CONE`` or ``SPHERE``, ``[n]`` int.
         pose: position [m] and quaternion x y z w of the middle, ``[n, 7]``.
         scale: radii along x and y, and length (of balls: radius) along z [m], ``[n, 3]``.
         color: red, green and blue, 0 to 1, ``[n, 3]``.
@@ -45,7 +45,7 @@ class Markers:
         """Adds balls at points [m] with a radius [m]."""
         points = _rows(points, "points")
         pose = np.concatenate([points, np.tile([0.0, 0.0, 0.0, 1.0], (len(points), 1))], axis=1)
-        return self._add(BALL, pose, np.full((len(points), 3), _size(radius, "radius")), color, world)
+        return self._add(SPHERE, pose, np.full((len(points), 3), _size(radius, "radius")), color, world)
 
     def add_rods(self, begins, ends, radius: float, color, world=-1) -> Markers:
         """Adds rods between points [m] with a radius [m]; those without a length are left out."""
@@ -87,7 +87,7 @@ class Markers:
     @property
     def box(self) -> np.ndarray:
         """Lowest and highest corner of a box around all markers, ``[2, 3]`` [m]."""
-        half = np.where(self.kind[:, None] == BALL, 1.0, [1.0, 1.0, 0.5]) * self.scale
+        half = np.where(self.kind[:, None] == SPHERE, 1.0, [1.0, 1.0, 0.5]) * self.scale
         reach = np.abs(quat_to_matrix(self.pose[:, 3:])) @ half[..., None]
         return np.stack(
             [(self.pose[:, :3] - reach[..., 0]).min(axis=0), (self.pose[:, :3] + reach[..., 0]).max(axis=0)]
@@ -96,7 +96,7 @@ class Markers:
     def surface(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Corners of triangles and normals at them, both ``[triangles, 3, 3]``, and the marker of each triangle, ``[triangles]``."""
         corners, normals, owner = [np.zeros((0, 3, 3))], [np.zeros((0, 3, 3))], [np.zeros(0, dtype=int)]
-        for kind in (ROD, CONE, BALL):
+        for kind in (ROD, CONE, SPHERE):
             which = np.flatnonzero(self.kind == kind)
             if not len(which):
                 continue
@@ -148,7 +148,7 @@ _UNITS: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 _SHAPES = {
     ROD: (GeoType.CYLINDER, (1.0, 0.5, 0.0)),
     CONE: (GeoType.CONE, (1.0, 0.5, 0.0)),
-    BALL: (GeoType.SPHERE, (1.0, 0.0, 0.0)),
+    SPHERE: (GeoType.SPHERE, (1.0, 0.0, 0.0)),
 }
 
 

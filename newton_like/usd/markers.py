@@ -6,9 +6,9 @@ import numpy as np
 from pxr import Gf, Sdf, UsdGeom, Vt
 
 from newton_like.exporters.usd.author import Author
-from newton_like.geometry.markers import BALL, CONE, ROD
+from newton_like.geometry.markers import CONE, ROD, SPHERE
 
-_PRIMS = {ROD: "Cylinder", CONE: "Cone", BALL: "Sphere"}
+_PRIMS = {ROD: "Cylinder", CONE: "Cone", SPHERE: "Sphere"}
 _VISIBLE, _INVISIBLE = str(UsdGeom.Tokens.inherited), str(UsdGeom.Tokens.invisible)
 
 
@@ -91,8 +91,8 @@ def _write_unit(author: Author, path: str, kind: int, color) -> None:
     """A gprim with the radius 1 and the length 1 about its middle."""
     prim = author.prim(path, _PRIMS[kind])
     author.set(prim, "radius", "double", 1.0)
-    half = 1.0 if kind == BALL else 0.5
-    if kind != BALL:
+    half = 1.0 if kind == SPHERE else 0.5
+    if kind != SPHERE:
         author.set(prim, "height", "double", 1.0)
         author.set(prim, "axis", "token", "Z", uniform=True)
     author.set(prim, "extent", "float3[]", [[-1.0, -1.0, -half], [1.0, 1.0, half]])

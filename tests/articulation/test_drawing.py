@@ -6,7 +6,7 @@ import pytest
 import newton_like as nl
 from newton_like.articulation import Articulation, IdealPDActuatorCfg, RigidObjectCollection, SimulationContext
 from newton_like.articulation.drawing import FORCE, LONGEST, TARGET, TORQUE
-from newton_like.geometry.markers import BALL, CONE, ROD
+from newton_like.geometry.markers import CONE, ROD, SPHERE
 from newton_like.model.overlays import overlays_of
 from newton_like.viewer import Markers, VideoRecorder, picture
 from tests.articulation.robots import WORLDS, add_robot, numbers, rotation, shake, walker
@@ -186,7 +186,7 @@ def test_recorded_stages_have_visibility_and_markers_over_time(rng, tmp_path):
             wanted[2] = "invisible"
         assert shown == wanted, number
     instancer = UsdGeom.PointInstancer(stage.GetPrimAtPath("/recording/markers"))
-    kinds = {ROD: "Cylinder", CONE: "Cone", BALL: "Sphere"}
+    kinds = {ROD: "Cylinder", CONE: "Cone", SPHERE: "Sphere"}
     targets = instancer.GetPrototypesRel().GetTargets()
     for k in range(4):
         moves = instancer.ComputeInstanceTransformsAtTime(k, k)

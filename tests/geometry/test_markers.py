@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from newton_like.geometry.markers import AXES, BALL, CONE, HEAD, ROD, Markers
+from newton_like.geometry.markers import AXES, CONE, HEAD, ROD, SPHERE, Markers
 from newton_like.geometry.transforms import quat_to_matrix
 
 
@@ -27,7 +27,7 @@ def test_surfaces_are_closed_face_outward_and_lie_in_the_box(rng):
     assert (np.einsum("tk,tck->tc", across, normals) > 0.0).all()
     # the volume of a closed surface; round shapes of 24 sides are a little smaller than their formulas
     volume = np.bincount(owner, np.einsum("tk,tk->t", corners.mean(axis=1), across) / 6.0)
-    factor = {ROD: 1.0, CONE: 1.0 / 3.0, BALL: 4.0 / 3.0}
+    factor = {ROD: 1.0, CONE: 1.0 / 3.0, SPHERE: 4.0 / 3.0}
     wanted = np.pi * np.prod(markers.scale, axis=1) * [factor[k] for k in markers.kind]
     ratio = volume / wanted
     assert (ratio < 1.0).all() and (ratio > 0.95).all()
@@ -58,7 +58,7 @@ def test_frames_are_the_columns_of_their_rotations(rng):
 def test_what_is_not_finite_or_has_no_length_is_left_out():
     points = np.array([[0.0, 0.0, 0.0], [np.nan, 0.0, 0.0], [1.0, 0.0, 0.0]])
     found = Markers().add_balls(points, 0.1, (1, 1, 1)).add_rods(points, points * 2.0, 0.1, (1, 1, 1))
-    assert found.kind.tolist() == [BALL, BALL, ROD]
+    assert found.kind.tolist() == [SPHERE, SPHERE, ROD]
     opposite = Markers().add_rods(np.zeros(3), [0.0, 0.0, -2.0], 0.1, (1, 1, 1))
     np.testing.assert_allclose(opposite.box, [[-0.1, -0.1, -2.0], [0.1, 0.1, 0.0]], atol=1e-12)
 

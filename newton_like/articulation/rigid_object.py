@@ -7,6 +7,7 @@ import warp as wp
 from newton_like.articulation.asset import Asset
 from newton_like.articulation.body_data import BodyData
 from newton_like.articulation.chosen import as_device, choose
+from newton_like.articulation.foreign import NumpyViews, TorchViews
 from newton_like.articulation.names import find_names
 
 
@@ -87,6 +88,16 @@ class RigidObjectCollectionData:
         self.default_mass = self._stacked("default_mass")
         inertia = self._stacked("default_inertia")
         self.default_inertia = inertia.reshape((*inertia.shape[:2], 9))
+
+    @property
+    def numpy(self) -> NumpyViews:
+        """The same attributes as arrays of NumPy, in place on a CPU: ``data.numpy.joint_pos``."""
+        return NumpyViews(self)
+
+    @property
+    def torch(self) -> TorchViews:
+        """The same attributes as tensors of torch, in place: ``data.torch.joint_pos``."""
+        return TorchViews(self)
 
     def _stacked(self, name: str, out: wp.array | None = None) -> wp.array:
         parts = [getattr(each.data, name) for each in self._objects]

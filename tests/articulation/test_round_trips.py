@@ -1,4 +1,4 @@
-"""Parameters of bodies, joints and tendons come back from the simulation on random selections, and others keep every bit; energy, momentum."""
+"""Numbers of bodies, joints and tendons come back on random selections, and others keep every bit; energy and momentum are kept."""
 
 import numpy as np
 import pytest

@@ -135,6 +135,9 @@ class Zoo(Blocks):
             leg = self.legs[name] = self.scene.add(
                 name, Articulation(self.sim, name.replace(" ", "_"), actuators={"all": cfg})
             )
+            # videos show the links at their targets
+            leg.debug_vis_cfg.frames = False
+            leg.set_debug_vis(True)
             calf = leg.find_bodies("calf")[0]
             leg.write_body_mass_to_sim(leg.data.default_mass.numpy()[:, calf] + FOOT * feet, calf)
         self.signals: dict[str, list] = {}

@@ -223,7 +223,11 @@ def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1, joints: int = 0)
 
 @cache
 def joint_kernels(real) -> types.SimpleNamespace:
-    """Kernels for the scalar type `real`: `join_limits` over instances and joints, `stick` over instances from the first one."""
+    """Kernels for the scalar type `real`: `join_limits` over instances and joints; `slip` and `put_back` over instances from a first one.
+
+    A joint that moves has the dry friction in motion: that at rest, which the solver knows, and an effort along its motion of the
+    difference of both. Against the motion they are at most the friction in motion, and a joint that stops is held by that at rest.
+    """
 
     @wp.kernel(module="unique", enable_backward=False)
     def join_limits(
@@ -245,25 +249,36 @@ def joint_kernels(real) -> types.SimpleNamespace:
         soft[i, j, 1] = middle + half
 
     @wp.kernel(module="unique", enable_backward=False)
-    def stick(
+    def slip(
         first: int,
         at_rest: wp.array2d[real],
         in_motion: wp.array2d[real],
         slow: real,
-        world_of: wp.array[int],
         joint_qd: wp.array2d[real],
-        # out: bounds, and the worlds where one changed
-        friction: wp.array2d[real],
-        changed: wp.array[bool],
+        # out: efforts, with what friction at rest is above that in motion added along the motion; as they were before
+        effort: wp.array2d[real],
+        before: wp.array2d[real],
     ):
         i = first + wp.tid()
-        other = bool(False)
         for j in range(at_rest.shape[1]):
-            bound = at_rest[i, j]
-            if wp.abs(joint_qd[i, j]) > slow:
-                bound = in_motion[i, j]
-            other = other or friction[i, j] != bound
-            friction[i, j] = bound
-        changed[world_of[i]] = other
+            v = joint_qd[i, j]
+            f = effort[i, j]
+            before[i, j] = f
+            less = at_rest[i, j] - in_motion[i, j]
+            if v > slow:
+                effort[i, j] = f + less
+            if v < -slow:
+                effort[i, j] = f - less
 
-    return types.SimpleNamespace(join_limits=join_limits, stick=stick)
+    @wp.kernel(module="unique", enable_backward=False)
+    def put_back(
+        first: int,
+        before: wp.array2d[real],
+        # out:
+        effort: wp.array2d[real],
+    ):
+        i = first + wp.tid()
+        for j in range(before.shape[1]):
+            effort[i, j] = before[i, j]
+
+    return types.SimpleNamespace(join_limits=join_limits, slip=slip, put_back=put_back)

@@ -160,7 +160,6 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
     def write_data_to_sim(self) -> None:
         """Turns commands into drives and efforts by the actuators, and applies external wrenches. Call it before every physics step."""
         self._actuators.compute()
-        self._stick()
         super().write_data_to_sim()
 
     def reset(self, env_ids=None) -> None:

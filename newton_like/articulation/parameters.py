@@ -23,8 +23,7 @@ class JointParameters:
     was equal in all worlds compiles a specialised kernel again; name the array in ``varying`` of the solver to avoid it.
     """
 
-    _sticks = False
-    _stick_launch: Repeated | None = None
+    _slip_launches: list[Repeated] | None = None
 
     def _write(self, target: wp.array, values, joint_ids, env_ids, name: str, low: float | None = 0.0) -> Chosen:
         """Writes a parameter of joints, and tells the solver."""
@@ -129,7 +128,8 @@ class JointParameters:
         """Writes friction of joints.
 
         At rest, dry friction holds a joint up to ``joint_friction_coeff``. While it moves faster than 1e-4 rad/s (m/s) at the beginning
-        of a physics step, dry friction is at most ``joint_dynamic_friction_coeff``.
+        of a physics step, dry friction against the motion is at most ``joint_dynamic_friction_coeff``: ``sim.step`` adds the difference to
+        ``control.joint_f`` for the step.
 
         Args:
             joint_friction_coeff: dry friction at rest [N m or N], at least 0.
@@ -173,23 +173,31 @@ class JointParameters:
         self.write_joint_friction_coefficient_to_sim(joint_friction, joint_friction, None, joint_ids, env_ids)
 
     def _stiction_changed(self) -> None:
-        self._sticks = self.data.stiction_differs()
+        self.sim.slide(self, self.data.stiction_differs())
 
-    def _stick(self) -> None:
-        """The bound of dry friction of the next step, where friction at rest differs from that in motion."""
-        if not self._sticks:
-            return
-        if self._stick_launch is None:
-            data, real, device = self.data, self.model.dtype, self.device
-            self._changed = wp.zeros(self.model.world_count, dtype=wp.bool, device=device)
-            arguments = [
-                data.joint_friction_coeff, data.joint_dynamic_friction_coeff, real(SLOW), self._world_of, data._qd, data._friction,
-                self._changed,
-            ]  # fmt: skip
-            count, joints = data._friction.shape
-            self._stick_launch = Repeated(joint_kernels(real).stick, count, arguments, device, count * joints // 6)
-        self._stick_launch.launch()
-        self.sim.notify_mask(ModelFlags.JOINT_DOF_PROPERTIES, self._changed)
+    def slip(self) -> None:
+        """Adds efforts that lower dry friction to that in motion, for the next physics step. Called by the context."""
+        if self._slip_launches is None:
+            data, real = self.data, self.model.dtype
+            effort = self._layout.view(self.sim.control.joint_f, self._layout.dofs)
+            before, (count, joints), kernels = data.buffer(*effort.shape), effort.shape, joint_kernels(real)
+            moving = [
+                data.joint_friction_coeff,
+                data.joint_dynamic_friction_coeff,
+                real(SLOW),
+                data._qd,
+                effort,
+                before,
+            ]
+            self._slip_launches = [
+                Repeated(kernel, count, arguments, self.device, count * joints // 6)
+                for kernel, arguments in ((kernels.slip, moving), (kernels.put_back, [before, effort]))
+            ]
+        self._slip_launches[0].launch()
+
+    def slipped(self) -> None:
+        """Takes the efforts of :meth:`slip` away again."""
+        self._slip_launches[1].launch()
 
 
 def _host(values) -> np.ndarray:

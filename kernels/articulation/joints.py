@@ -223,11 +223,7 @@ def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1, joints: int = 0)
 
 @cache
 def joint_kernels(real) -> types.SimpleNamespace:
-    """Kernels for the scalar type `real`: `join_limits` over instances and joints; `slip` and `put_back` over instances from a first one.
-
-    A joint that moves has the dry friction in motion: that at rest, which the solver knows, and an effort along its motion of the
-    difference of both. Against the motion they are at most the friction in motion, and a joint that stops is held by that at rest.
-    """
+    """Kernels for the scalar type `real`, over instances and joints: `join_limits`."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def join_limits(
@@ -248,37 +244,86 @@ def joint_kernels(real) -> types.SimpleNamespace:
         soft[i, j, 0] = middle - half
         soft[i, j, 1] = middle + half
 
-    @wp.kernel(module="unique", enable_backward=False)
+    return types.SimpleNamespace(join_limits=join_limits)
+
+
+_SLIP = """
+typedef REAL real;
+const real* __restrict rest = at_rest.data + (long long)i * count;
+const real* __restrict motion = in_motion.data + (long long)i * count;
+const real* __restrict v = joint_qd.data + first_v + (long long)i * step_v;
+real* __restrict f = effort.data + first_v + (long long)i * step_v;
+real* __restrict kept = before.data + (long long)i * count;
+for (int j = 0; j < count; ++j) {
+    const real less = rest[j] - motion[j], speed = v[j * EACH], old = f[j * EACH];
+    kept[j] = old;
+    f[j * EACH] = old + (speed > slow ? less : (speed < -slow ? -less : real(0)));
+}
+"""
+
+_PUT_BACK = """
+typedef REAL real;
+real* __restrict f = effort.data + first_v + (long long)i * step_v;
+const real* __restrict kept = before.data + (long long)i * count;
+for (int j = 0; j < count; ++j) f[j * EACH] = kept[j];
+"""
+
+
+@cache
+def slip_kernels(real, each: int) -> types.SimpleNamespace:
+    """Kernels for the scalar type `real` over instances from a first one: `slip` and `put_back`.
+
+    A joint that moves has the dry friction in motion: that at rest, which the solver knows, and an effort along its motion of the
+    difference of both. Against the motion they are at most the friction in motion, and a joint that stops is held by that at rest.
+    `slip` adds these efforts and keeps those before, which `put_back` restores. Coefficients and kept efforts are rows without gaps;
+    velocities and efforts of instance i begin at ``first_v + i step_v``, with `each` numbers from joint to joint.
+    """
+    codes = [code.replace("REAL", C_NAME[real]).replace("EACH", str(each)) for code in (_SLIP, _PUT_BACK)]
+
+    @wp.func_native(codes[0])
+    def slip_row(
+        i: int,
+        count: int,
+        at_rest: wp.array[real],
+        in_motion: wp.array[real],
+        slow: real,
+        first_v: int,
+        step_v: int,
+        joint_qd: wp.array[real],
+        effort: wp.array[real],
+        before: wp.array[real],
+    ): ...
+
+    @wp.func_native(codes[1])
+    def put_row(i: int, count: int, first_v: int, step_v: int, effort: wp.array[real], before: wp.array[real]): ...
+
+    @wp.kernel(module="unique", enable_backward=False, module_options={"cpu_compiler_flags": GENERAL_FLAGS})
     def slip(
         first: int,
-        at_rest: wp.array2d[real],
-        in_motion: wp.array2d[real],
+        count: int,
+        at_rest: wp.array[real],
+        in_motion: wp.array[real],
         slow: real,
-        joint_qd: wp.array2d[real],
-        # out: efforts, with what friction at rest is above that in motion added along the motion; as they were before
-        effort: wp.array2d[real],
-        before: wp.array2d[real],
+        first_v: int,
+        step_v: int,
+        joint_qd: wp.array[real],
+        # out:
+        effort: wp.array[real],
+        before: wp.array[real],
     ):
-        i = first + wp.tid()
-        for j in range(at_rest.shape[1]):
-            v = joint_qd[i, j]
-            f = effort[i, j]
-            before[i, j] = f
-            less = at_rest[i, j] - in_motion[i, j]
-            if v > slow:
-                effort[i, j] = f + less
-            if v < -slow:
-                effort[i, j] = f - less
+        slip_row(first + wp.tid(), count, at_rest, in_motion, slow, first_v, step_v, joint_qd, effort, before)
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options={"cpu_compiler_flags": GENERAL_FLAGS})
     def put_back(
         first: int,
-        before: wp.array2d[real],
+        count: int,
+        first_v: int,
+        step_v: int,
         # out:
-        effort: wp.array2d[real],
+        effort: wp.array[real],
+        # in:
+        before: wp.array[real],
     ):
-        i = first + wp.tid()
-        for j in range(before.shape[1]):
-            effort[i, j] = before[i, j]
+        put_row(first + wp.tid(), count, first_v, step_v, effort, before)
 
-    return types.SimpleNamespace(join_limits=join_limits, slip=slip, put_back=put_back)
+    return types.SimpleNamespace(slip=slip, put_back=put_back)

@@ -9,7 +9,8 @@ import warp as wp
 
 from newton_like.articulation.chosen import Chosen, choose, write
 from newton_like.articulation.launching import Repeated
-from newton_like.kernels.articulation.joints import IMPLICIT, joint_kernels
+from newton_like.articulation.layout import regular_place
+from newton_like.kernels.articulation.joints import IMPLICIT, slip_kernels
 from newton_like.types import MAXVAL, ModelFlags
 
 SLOW = 1.0e-4
@@ -178,20 +179,18 @@ class JointParameters:
     def slip(self) -> None:
         """Adds efforts that lower dry friction to that in motion, for the next physics step. Called by the context."""
         if self._slip_launches is None:
-            data, real = self.data, self.model.dtype
-            effort = self._layout.view(self.sim.control.joint_f, self._layout.dofs)
-            before, (count, joints), kernels = data.buffer(*effort.shape), effort.shape, joint_kernels(real)
-            moving = [
-                data.joint_friction_coeff,
-                data.joint_dynamic_friction_coeff,
-                real(SLOW),
-                data._qd,
-                effort,
-                before,
-            ]
+            data, real, sim = self.data, self.model.dtype, self.sim
+            count, joints = data.joint_friction_coeff.shape
+            first_v, step_v, each = regular_place(self._layout.dofs)
+            effort, before, kernels = sim.control.joint_f, data.buffer(count * joints), slip_kernels(real, each)
+            friction = data.joint_friction_coeff.flatten(), data.joint_dynamic_friction_coeff.flatten()
+            slip = [joints, *friction, real(SLOW), first_v, step_v, sim.state.joint_qd, effort, before]
             self._slip_launches = [
                 Repeated(kernel, count, arguments, self.device, count * joints // 6)
-                for kernel, arguments in ((kernels.slip, moving), (kernels.put_back, [before, effort]))
+                for kernel, arguments in (
+                    (kernels.slip, slip),
+                    (kernels.put_back, [joints, first_v, step_v, effort, before]),
+                )
             ]
         self._slip_launches[0].launch()
 

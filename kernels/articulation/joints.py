@@ -58,21 +58,30 @@ for (int j = 0; j < count; ++j) {
 """
 
 _DELAY = """
-const int slots = history.shape[1], before = pushed.data[i], size = 3 * count, here = before % slots;
+const int slots = history.shape[0], before = pushed.data[i], size = 3 * COUNT, here = before % slots;
 pushed.data[i] = before + 1;
-real* past = history.data + (long long)i * slots * size;
-real* now = past + here * size;
+// slots are outside, so that instances next to each other write next to each other
+const long long between = (long long)history.shape[1] * size;
+real* past = history.data + (long long)i * size;
+real* now = past + here * between;
 real come[3 * COUNT];
-for (int j = 0; j < count; ++j) { now[j] = aim_q[j]; now[count + j] = aim_qd[j]; now[2 * count + j] = feed[j]; }
-const real* then = now;
-for (int j = 0, last = 0; j < count; ++j) {
-    // the first command since the reset is as old as can be
-    const int lag = law.data[j] < DELAYED ? 0 : (delay.data[n + j] < before ? delay.data[n + j] : before);
-    if (lag != last) then = past + (lag > here ? here - lag + slots : here - lag) * size;
-    last = lag;
-    come[j] = then[j]; come[count + j] = then[count + j]; come[2 * count + j] = then[2 * count + j];
+for (int j = 0; j < COUNT; ++j) { now[j] = aim_q[j]; now[COUNT + j] = aim_qd[j]; now[2 * COUNT + j] = feed[j]; }
+// the first command since the reset is as old as can be
+int lags[COUNT], others = 0;
+for (int j = 0; j < COUNT; ++j) {
+    const int lag = delay.data[n + j] < before ? delay.data[n + j] : before;
+    lags[j] = law.data[j] < DELAYED ? 0 : lag;
+    others |= lags[j] ^ lags[0];
 }
-aim_q = come; aim_qd = come + count; feed = come + 2 * count;
+const real* then = past + (lags[0] > here ? here - lags[0] + slots : here - lags[0]) * between;
+if (others) {
+    for (int j = 0; j < COUNT; ++j) {
+        const real* own = past + (lags[j] > here ? here - lags[j] + slots : here - lags[j]) * between;
+        come[j] = own[j]; come[COUNT + j] = own[COUNT + j]; come[2 * COUNT + j] = own[2 * COUNT + j];
+    }
+    then = come;
+}
+aim_q = then; aim_qd = then + COUNT; feed = then + 2 * COUNT;
 """
 
 _MOTOR = """{
@@ -189,7 +198,7 @@ def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1, joints: int = 0)
         limit: wp.array[real],
         stall: wp.array[real],
         speed: wp.array[real],
-        # commands; those of steps before, [instance, slot, 3, joint]; number of commands since the reset; delays
+        # commands; those of steps before, [slot, instance, 3, joint]; number of commands since the reset; delays
         target_q: wp.array[real],
         target_qd: wp.array[real],
         target_f: wp.array[real],

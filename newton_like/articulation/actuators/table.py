@@ -90,7 +90,7 @@ class ActuatorTable:
         if not n * j:
             return
         state, control = self._sim.state, self._sim.control
-        history = data.buffer(n, self._slots, 3, j)
+        history = data.buffer(self._slots, n, 3, j)
         law, rows = (wp.array(x, dtype=wp.int32, device=device) for x in (self.law, self._rows))
         table = wp.array(self._table, dtype=data.joint_pos.dtype, device=device)
         (first_q, step_q, _), (first_v, step_v, each) = regular_place(layout.coords), regular_place(layout.dofs)

@@ -63,6 +63,9 @@ class Drones(Blocks):
         self.drone = Multirotor(self.sim, "*", self.settings, evaluator="general")
         self.state, self.solver = self.sim.state, self.sim.solver
         self.setup()
+        # videos show thrusts and goals
+        self.drone.debug_vis_cfg.frames = False
+        self.drone.set_debug_vis(True)
         self.reset()
         self.advance()
         self.reset()

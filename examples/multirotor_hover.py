@@ -143,7 +143,7 @@ def plot(scene: Hover, folder: Path) -> Path:
     ):
         if chosen.any():
             common.band(axes[name], seconds, distance[:, chosen], "C0" if name == "whole" else "C3")
-            axes[name].legend(loc="upper right")
+            axes[name].legend(loc="upper center", bbox_to_anchor=(0.3, 1.0))
         axes[name].set(title=title, ylabel="distance [m]")
         axes[name].set_ylim(0.0, None)
     world = int(np.flatnonzero(scene.failing)[0]) if scene.failing.any() else 0

@@ -196,7 +196,7 @@ def plot(scene: Race, folder: Path) -> Path:
         axes[name].set(xlabel="x [m]", ylabel=f"{'y' if height == 1 else 'z'} [m]", aspect="equal")
     axes["above"].set(title="From above")
     axes["side"].set(title="From the side")
-    axes["above"].legend(loc="upper right", fontsize=7)
+    axes["above"].legend(loc="center", fontsize=7)
     speed = np.linalg.norm(np.diff(x, axis=0), axis=2) / scene.frame_time
     for i, world in enumerate(chosen):
         axes["speed"].plot(scene.seconds[1:], speed[:, world], color=f"C{i}", lw=1.2)

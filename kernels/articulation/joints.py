@@ -58,21 +58,30 @@ for (int j = 0; j < count; ++j) {
 """
 
 _DELAY = """
-const int slots = history.shape[1], before = pushed.data[i], size = 3 * count, here = before % slots;
+const int slots = history.shape[0], before = pushed.data[i], size = 3 * COUNT, here = before % slots;
 pushed.data[i] = before + 1;
-real* past = history.data + (long long)i * slots * size;
-real* now = past + here * size;
+// slots are outside, so that instances next to each other write next to each other
+const long long between = (long long)history.shape[1] * size;
+real* past = history.data + (long long)i * size;
+real* now = past + here * between;
 real come[3 * COUNT];
-for (int j = 0; j < count; ++j) { now[j] = aim_q[j]; now[count + j] = aim_qd[j]; now[2 * count + j] = feed[j]; }
-const real* then = now;
-for (int j = 0, last = 0; j < count; ++j) {
-    // the first command since the reset is as old as can be
-    const int lag = law.data[j] < DELAYED ? 0 : (delay.data[n + j] < before ? delay.data[n + j] : before);
-    if (lag != last) then = past + (lag > here ? here - lag + slots : here - lag) * size;
-    last = lag;
-    come[j] = then[j]; come[count + j] = then[count + j]; come[2 * count + j] = then[2 * count + j];
+for (int j = 0; j < COUNT; ++j) { now[j] = aim_q[j]; now[COUNT + j] = aim_qd[j]; now[2 * COUNT + j] = feed[j]; }
+// the first command since the reset is as old as can be
+int lags[COUNT], others = 0;
+for (int j = 0; j < COUNT; ++j) {
+    const int lag = delay.data[n + j] < before ? delay.data[n + j] : before;
+    lags[j] = law.data[j] < DELAYED ? 0 : lag;
+    others |= lags[j] ^ lags[0];
 }
-aim_q = come; aim_qd = come + count; feed = come + 2 * count;
+const real* then = past + (lags[0] > here ? here - lags[0] + slots : here - lags[0]) * between;
+if (others) {
+    for (int j = 0; j < COUNT; ++j) {
+        const real* own = past + (lags[j] > here ? here - lags[j] + slots : here - lags[j]) * between;
+        come[j] = own[j]; come[COUNT + j] = own[COUNT + j]; come[2 * COUNT + j] = own[2 * COUNT + j];
+    }
+    then = come;
+}
+aim_q = then; aim_qd = then + COUNT; feed = then + 2 * COUNT;
 """
 
 _MOTOR = """{
@@ -189,7 +198,7 @@ def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1, joints: int = 0)
         limit: wp.array[real],
         stall: wp.array[real],
         speed: wp.array[real],
-        # commands; those of steps before, [instance, slot, 3, joint]; number of commands since the reset; delays
+        # commands; those of steps before, [slot, instance, 3, joint]; number of commands since the reset; delays
         target_q: wp.array[real],
         target_qd: wp.array[real],
         target_f: wp.array[real],
@@ -223,7 +232,7 @@ def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1, joints: int = 0)
 
 @cache
 def joint_kernels(real) -> types.SimpleNamespace:
-    """Kernels for the scalar type `real`, over instances and joints: `join_limits` and `stick`."""
+    """Kernels for the scalar type `real`, over instances and joints: `join_limits`."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def join_limits(
@@ -244,19 +253,86 @@ def joint_kernels(real) -> types.SimpleNamespace:
         soft[i, j, 0] = middle - half
         soft[i, j, 1] = middle + half
 
-    @wp.kernel(module="unique", enable_backward=False)
-    def stick(
-        at_rest: wp.array2d[real],
-        in_motion: wp.array2d[real],
-        slow: real,
-        joint_qd: wp.array2d[real],
-        # out:
-        friction: wp.array2d[real],
-    ):
-        i, j = wp.tid()
-        bound = at_rest[i, j]
-        if wp.abs(joint_qd[i, j]) > slow:
-            bound = in_motion[i, j]
-        friction[i, j] = bound
+    return types.SimpleNamespace(join_limits=join_limits)
 
-    return types.SimpleNamespace(join_limits=join_limits, stick=stick)
+
+_SLIP = """
+typedef REAL real;
+const real* __restrict rest = at_rest.data + (long long)i * count;
+const real* __restrict motion = in_motion.data + (long long)i * count;
+const real* __restrict v = joint_qd.data + first_v + (long long)i * step_v;
+real* __restrict f = effort.data + first_v + (long long)i * step_v;
+real* __restrict kept = before.data + (long long)i * count;
+for (int j = 0; j < count; ++j) {
+    const real less = rest[j] - motion[j], speed = v[j * EACH], old = f[j * EACH];
+    kept[j] = old;
+    f[j * EACH] = old + (speed > slow ? less : (speed < -slow ? -less : real(0)));
+}
+"""
+
+_PUT_BACK = """
+typedef REAL real;
+real* __restrict f = effort.data + first_v + (long long)i * step_v;
+const real* __restrict kept = before.data + (long long)i * count;
+for (int j = 0; j < count; ++j) f[j * EACH] = kept[j];
+"""
+
+
+@cache
+def slip_kernels(real, each: int) -> types.SimpleNamespace:
+    """Kernels for the scalar type `real` over instances from a first one: `slip` and `put_back`.
+
+    A joint that moves has the dry friction in motion: that at rest, which the solver knows, and an effort along its motion of the
+    difference of both. Against the motion they are at most the friction in motion, and a joint that stops is held by that at rest.
+    `slip` adds these efforts and keeps those before, which `put_back` restores. Coefficients and kept efforts are rows without gaps;
+    velocities and efforts of instance i begin at ``first_v + i step_v``, with `each` numbers from joint to joint.
+    """
+    codes = [code.replace("REAL", C_NAME[real]).replace("EACH", str(each)) for code in (_SLIP, _PUT_BACK)]
+
+    @wp.func_native(codes[0])
+    def slip_row(
+        i: int,
+        count: int,
+        at_rest: wp.array[real],
+        in_motion: wp.array[real],
+        slow: real,
+        first_v: int,
+        step_v: int,
+        joint_qd: wp.array[real],
+        effort: wp.array[real],
+        before: wp.array[real],
+    ): ...
+
+    @wp.func_native(codes[1])
+    def put_row(i: int, count: int, first_v: int, step_v: int, effort: wp.array[real], before: wp.array[real]): ...
+
+    @wp.kernel(module="unique", enable_backward=False, module_options={"cpu_compiler_flags": GENERAL_FLAGS})
+    def slip(
+        first: int,
+        count: int,
+        at_rest: wp.array[real],
+        in_motion: wp.array[real],
+        slow: real,
+        first_v: int,
+        step_v: int,
+        joint_qd: wp.array[real],
+        # out:
+        effort: wp.array[real],
+        before: wp.array[real],
+    ):
+        slip_row(first + wp.tid(), count, at_rest, in_motion, slow, first_v, step_v, joint_qd, effort, before)
+
+    @wp.kernel(module="unique", enable_backward=False, module_options={"cpu_compiler_flags": GENERAL_FLAGS})
+    def put_back(
+        first: int,
+        count: int,
+        first_v: int,
+        step_v: int,
+        # out:
+        effort: wp.array[real],
+        # in:
+        before: wp.array[real],
+    ):
+        put_row(first + wp.tid(), count, first_v, step_v, effort, before)
+
+    return types.SimpleNamespace(slip=slip, put_back=put_back)

@@ -11,6 +11,8 @@ from newton_like.articulation.actuators import (
 from newton_like.articulation.articulation import Articulation
 from newton_like.articulation.articulation_data import ArticulationData
 from newton_like.articulation.body_data import BodyData
+from newton_like.articulation.drawing import DebugVisCfg
+from newton_like.articulation.initial import InitialStateCfg
 from newton_like.articulation.rigid_object import RigidObject, RigidObjectCollection, RigidObjectCollectionData
 from newton_like.articulation.scene import InteractiveScene
 from newton_like.articulation.simulation import SimulationContext
@@ -21,9 +23,11 @@ __all__ = [
     "ArticulationData",
     "BodyData",
     "DCMotorCfg",
+    "DebugVisCfg",
     "DelayedPDActuatorCfg",
     "IdealPDActuatorCfg",
     "ImplicitActuatorCfg",
+    "InitialStateCfg",
     "InteractiveScene",
     "NetworkActuatorCfg",
     "RemotizedPDActuatorCfg",

@@ -9,13 +9,15 @@ from newton_like.articulation.actuators.table import ActuatorTable
 from newton_like.articulation.articulation_data import ArticulationData
 from newton_like.articulation.asset import Asset
 from newton_like.articulation.chosen import Chosen, choose, write
+from newton_like.articulation.drawing import JointDrawing
+from newton_like.articulation.initial import InitialStateCfg, put_defaults
 from newton_like.articulation.names import find_names
 from newton_like.articulation.parameters import JointParameters
 from newton_like.articulation.tendons import TendonParameters
 from newton_like.types import ModelFlags
 
 
-class Articulation(JointParameters, TendonParameters, Asset):
+class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
     """One articulation of each world, with the interface of Isaac Lab's ``Articulation``.
 
     Commands (``set_*``) fill buffers, which :meth:`write_data_to_sim` turns into drives and efforts before each physics step.
@@ -30,6 +32,7 @@ class Articulation(JointParameters, TendonParameters, Asset):
         actuators: configurations of actuators by names of groups. Joints in no group have the drive of the model. Parameters are written
             to the model when the asset is made.
         soft_joint_pos_limit_factor: share of the position limits that is soft.
+        init_state: defaults of root and joints, to which :meth:`reset_to` leads; None: those of the model.
 
     Attributes:
         actuators: the groups, :class:`newton_like.articulation.actuators.Actuator` by name.
@@ -42,7 +45,15 @@ class Articulation(JointParameters, TendonParameters, Asset):
         TypeError: an argument of another type.
     """
 
-    def __init__(self, model, pattern, actuators: dict | None = None, *, soft_joint_pos_limit_factor: float = 1.0):
+    def __init__(
+        self,
+        model,
+        pattern,
+        actuators: dict | None = None,
+        *,
+        soft_joint_pos_limit_factor: float = 1.0,
+        init_state: InitialStateCfg | None = None,
+    ):
         self._soft_factor = float(soft_joint_pos_limit_factor)
         if not 0.0 < self._soft_factor <= 1.0:
             raise ValueError(
@@ -61,6 +72,8 @@ class Articulation(JointParameters, TendonParameters, Asset):
                 data.soft_joint_vel_limits.assign(numbers)
         self._make_tendons()
         data.keep_defaults()
+        if init_state is not None:
+            put_defaults(init_state, data, layout.is_floating, layout.label)
         self._stiction_changed()
         self._actuators.reset(self._every)
 
@@ -147,7 +160,6 @@ class Articulation(JointParameters, TendonParameters, Asset):
     def write_data_to_sim(self) -> None:
         """Turns commands into drives and efforts by the actuators, and applies external wrenches. Call it before every physics step."""
         self._actuators.compute()
-        self._stick()
         super().write_data_to_sim()
 
     def reset(self, env_ids=None) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.articulation.chosen import Chosen, as_device, choose, write
+from newton_like.articulation.drawing import Drawing
 from newton_like.articulation.launching import Repeated
 from newton_like.articulation.layout import Layout
 from newton_like.articulation.names import find_names
@@ -16,7 +17,7 @@ from newton_like.kernels.articulation.wrenches import wrench_kernels
 from newton_like.types import ModelFlags
 
 
-class Asset:
+class Asset(Drawing):
     """One articulation of each world. Use :class:`newton_like.articulation.Articulation` or :class:`newton_like.articulation.RigidObject`.
 
     A subclass may override :meth:`write_data_to_sim`, :meth:`update` and :meth:`reset`, and call those of this class. Forces on bodies of
@@ -33,6 +34,7 @@ class Asset:
         data: the data.
         permanent_wrench_composer: wrenches that act until they are reset.
         instantaneous_wrench_composer: wrenches of the next physics step only.
+        debug_vis_cfg: what debug drawing shows, :class:`newton_like.articulation.DebugVisCfg`.
     """
 
     adds_wrenches = False
@@ -54,6 +56,7 @@ class Asset:
         self.instantaneous_wrench_composer = WrenchComposer(self)
         self._wrench_launch: Repeated | None = None
         self._pressed = False
+        self._start_drawing()
         self.data = self._make_data()
 
     def _make_data(self):
@@ -174,6 +177,8 @@ class Asset:
                 )
             self._wrench_launch.launch()
             self._pressed = active
+            if self._shows:
+                self._keep_wrenches()
             once.reset()
         if self.adds_wrenches:
             self.add_wrenches()

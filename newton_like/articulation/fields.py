@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.articulation.foreign import NumpyViews, TorchViews
 from newton_like.kernels.articulation.root import state_kernels
 
 
@@ -86,6 +87,16 @@ class Fresh:
         self._stamps: dict[str, int] = {}
         self._groups: dict[str, wp.array] = {}
         self._turned: dict[str, tuple[int, wp.array]] = {}
+
+    @property
+    def numpy(self) -> NumpyViews:
+        """The same attributes as arrays of NumPy, in place on a CPU: ``data.numpy.joint_pos``."""
+        return NumpyViews(self)
+
+    @property
+    def torch(self) -> TorchViews:
+        """The same attributes as tensors of torch, in place: ``data.torch.joint_pos``."""
+        return TorchViews(self)
 
     def _fresh(self, group: str) -> wp.array:
         """The numbers of a group, computed unless they are those of now."""

@@ -123,6 +123,12 @@ def _steps(rows: np.ndarray) -> tuple[int, int]:
     return max(between, 1), within
 
 
+def regular_place(rows: np.ndarray) -> tuple[int, int, int]:
+    """First row, rows from instance to instance, and from joint to joint."""
+    between = int(rows[1, 0] - rows[0, 0]) if len(rows) > 1 else 0
+    return int(rows[0, 0]), between, int(rows[0, 1] - rows[0, 0]) if rows.shape[1] > 1 else 1
+
+
 def _is_regular(rows: np.ndarray) -> bool:
     if not rows.size:
         return True

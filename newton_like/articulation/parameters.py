@@ -8,7 +8,9 @@ import numpy as np
 import warp as wp
 
 from newton_like.articulation.chosen import Chosen, choose, write
-from newton_like.kernels.articulation.joints import IMPLICIT, joint_kernels
+from newton_like.articulation.launching import Repeated
+from newton_like.articulation.layout import regular_place
+from newton_like.kernels.articulation.joints import IMPLICIT, slip_kernels
 from newton_like.types import MAXVAL, ModelFlags
 
 SLOW = 1.0e-4
@@ -22,7 +24,7 @@ class JointParameters:
     was equal in all worlds compiles a specialised kernel again; name the array in ``varying`` of the solver to avoid it.
     """
 
-    _sticks = False
+    _slip_launches: list[Repeated] | None = None
 
     def _write(self, target: wp.array, values, joint_ids, env_ids, name: str, low: float | None = 0.0) -> Chosen:
         """Writes a parameter of joints, and tells the solver."""
@@ -127,7 +129,8 @@ class JointParameters:
         """Writes friction of joints.
 
         At rest, dry friction holds a joint up to ``joint_friction_coeff``. While it moves faster than 1e-4 rad/s (m/s) at the beginning
-        of a physics step, dry friction is at most ``joint_dynamic_friction_coeff``.
+        of a physics step, dry friction against the motion is at most ``joint_dynamic_friction_coeff``: ``sim.step`` adds the difference to
+        ``control.joint_f`` for the step.
 
         Args:
             joint_friction_coeff: dry friction at rest [N m or N], at least 0.
@@ -171,21 +174,29 @@ class JointParameters:
         self.write_joint_friction_coefficient_to_sim(joint_friction, joint_friction, None, joint_ids, env_ids)
 
     def _stiction_changed(self) -> None:
-        self._sticks = self.data.stiction_differs()
+        self.sim.slide(self, self.data.stiction_differs())
 
-    def _stick(self) -> None:
-        """The bound of dry friction of the next step, where friction at rest differs from that in motion."""
-        if not self._sticks:
-            return
-        data, real = self.data, self.model.dtype
-        wp.launch(
-            joint_kernels(real).stick,
-            dim=data._friction.shape,
-            inputs=[data.joint_friction_coeff, data.joint_dynamic_friction_coeff, real(SLOW), data._qd],
-            outputs=[data._friction],
-            device=self.device,
-        )
-        self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, None, self._layout.worlds)
+    def slip(self) -> None:
+        """Adds efforts that lower dry friction to that in motion, for the next physics step. Called by the context."""
+        if self._slip_launches is None:
+            data, real, sim = self.data, self.model.dtype, self.sim
+            count, joints = data.joint_friction_coeff.shape
+            first_v, step_v, each = regular_place(self._layout.dofs)
+            effort, before, kernels = sim.control.joint_f, data.buffer(count * joints), slip_kernels(real, each)
+            friction = data.joint_friction_coeff.flatten(), data.joint_dynamic_friction_coeff.flatten()
+            slip = [joints, *friction, real(SLOW), first_v, step_v, sim.state.joint_qd, effort, before]
+            self._slip_launches = [
+                Repeated(kernel, count, arguments, self.device, count * joints // 6)
+                for kernel, arguments in (
+                    (kernels.slip, slip),
+                    (kernels.put_back, [joints, first_v, step_v, effort, before]),
+                )
+            ]
+        self._slip_launches[0].launch()
+
+    def slipped(self) -> None:
+        """Takes the efforts of :meth:`slip` away again."""
+        self._slip_launches[1].launch()
 
 
 def _host(values) -> np.ndarray:

@@ -7,6 +7,7 @@ import warp as wp
 from newton_like.articulation.asset import Asset
 from newton_like.articulation.body_data import BodyData
 from newton_like.articulation.chosen import as_device, choose
+from newton_like.articulation.foreign import NumpyViews, TorchViews
 from newton_like.articulation.names import find_names
 
 
@@ -87,6 +88,16 @@ class RigidObjectCollectionData:
         self.default_mass = self._stacked("default_mass")
         inertia = self._stacked("default_inertia")
         self.default_inertia = inertia.reshape((*inertia.shape[:2], 9))
+
+    @property
+    def numpy(self) -> NumpyViews:
+        """The same attributes as arrays of NumPy, in place on a CPU: ``data.numpy.joint_pos``."""
+        return NumpyViews(self)
+
+    @property
+    def torch(self) -> TorchViews:
+        """The same attributes as tensors of torch, in place: ``data.torch.joint_pos``."""
+        return TorchViews(self)
 
     def _stacked(self, name: str, out: wp.array | None = None) -> wp.array:
         parts = [getattr(each.data, name) for each in self._objects]
@@ -177,6 +188,20 @@ class RigidObjectCollection:
     def find_objects(self, name_keys, preserve_order: bool = False) -> tuple[list[int], list[str]]:
         """Objects whose names match regular expressions; see :meth:`newton_like.articulation.Articulation.find_bodies`."""
         return find_names(name_keys, self.object_names, "object", preserve_order)
+
+    @property
+    def has_debug_vis_implementation(self) -> bool:
+        """True: assets have debug drawing."""
+        return True
+
+    def set_debug_vis(self, debug_vis: bool) -> bool:
+        """Turns debug drawing of all objects on or off; see :meth:`newton_like.articulation.Articulation.set_debug_vis`."""
+        return all([each.set_debug_vis(debug_vis) for each in self.objects.values()])
+
+    def set_visibility(self, visible: bool, env_ids=None, object_ids=None) -> None:
+        """Shows or hides objects of instances; see :meth:`newton_like.articulation.Articulation.set_visibility`."""
+        for each, rows, _ in self._each(None, env_ids, object_ids, 0, "visible"):
+            each.set_visibility(visible, rows)
 
     def _each(self, values, env_ids, object_ids, width: int, name: str):
         """Chosen objects, each with its values."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 import warp as wp
@@ -75,6 +75,7 @@ class SimulationContext:
         self._some_moved = True
         self._accelerations = self._contacts = None
         self._accelerated = self._touched = -1
+        self._sliding: list[ref] = []
         self._joints = [self.state.joint_q, self.state.joint_qd, self.state.body_q, self.state.body_qd]
         self._chosen = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=device)
         _contexts[id(model)] = self
@@ -112,13 +113,26 @@ class SimulationContext:
         if not gives:
             # the solver gives no accelerations: those are the change of the velocity by the step
             wp.copy(state.joint_qdd, state.joint_qd)
-        solver.step(state, state, self.control, dt=self.dt)
+        sliding = [asset for each in self._sliding if (asset := each()) is not None]
+        for asset in sliding:
+            asset.slip()
+        try:
+            solver.step(state, state, self.control, dt=self.dt)
+        finally:
+            for asset in sliding:
+                asset.slipped()
         if not gives:
             kernel = scatter_kernels(self.model.dtype).difference
             inputs = [state.joint_qd, self.model.dtype(1.0 / self.dt)]
             wp.launch(kernel, dim=state.joint_qd.size, inputs=inputs, outputs=[state.joint_qdd], device=self.device)
         self.time += self.dt
         self.stamp += 1
+
+    def slide(self, asset, slides: bool) -> None:
+        """Notes whether joints of an asset have other dry friction in motion than at rest: its ``slip()`` is called before each step, and
+        ``slipped()`` after it. It is held weakly."""
+        others = [each for each in self._sliding if each() is not None and each() is not asset]
+        self._sliding = [*others, ref(asset)] if slides else others
 
     def advance(self, scene, steps: int | None = None) -> None:
         """Takes :attr:`decimation` physics steps with the commands of a scene or an asset, then updates its data.

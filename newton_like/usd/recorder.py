@@ -12,7 +12,12 @@ from newton_like.exporters.usd.shapes import MeshLibrary, write_geometry, write_
 from newton_like.exporters.usd.stage import set_stage_metadata
 from newton_like.model.arguments import finite_poses
 from newton_like.model.model import Model
+from newton_like.model.overlays import overlays_of
 from newton_like.types import Axis, GeoType, ShapeFlags
+from newton_like.usd.markers import write_markers, write_visibility
+
+WHOLE = 1.0e-9
+"""Time codes this near to a whole number are whole."""
 
 
 class Recorder:
@@ -29,7 +34,9 @@ class Recorder:
                 ...
                 recorder.record(state, frame / 30)
 
-    Recording copies the poses; :meth:`save` writes the stage, in time proportional to bodies times frames.
+    Recording copies the poses; :meth:`save` writes the stage, in time proportional to bodies times frames. Bodies that an asset hid
+    (``set_visibility``) are invisible at these times. Markers of assets with debug drawing (``set_debug_vis``), and those that are given,
+    are one ``PointInstancer`` with time samples, ``/recording/markers``.
 
     Attributes:
         body_paths: path of the prim of each body.
@@ -64,6 +71,8 @@ class Recorder:
         self._show = as_flag(show_colliders, "show_colliders")
         self._layer = Sdf.Layer.CreateAnonymous(".usda")
         self._poses: list[np.ndarray] = []
+        self._markers: list = []
+        self._hidden: list = []
         self.times: list[float] = []
         self.body_paths = [""] * model.body_count
         self.shape_paths = [""] * model.shape_count
@@ -80,19 +89,23 @@ class Recorder:
         if kind is None:
             self.save()
 
-    def record(self, state, time: float) -> None:
+    def record(self, state, time: float, markers=None) -> None:
         """Records the poses of a state.
 
         Args:
             state: a state of the model; its ``body_q`` is copied.
             time: time [s]. A later call with the same time replaces the earlier one.
+            markers: further :class:`newton_like.viewer.Markers` of this time.
 
         Raises:
-            TypeError, ValueError: ``time`` is not a finite number, ``state`` is not a state or has another number of bodies, or a
-                pose is not finite.
+            TypeError, ValueError: ``markers`` are not markers, ``time`` is not a finite number, ``state`` is not a state or has another
+                number of bodies, or a pose is not finite.
         """
         time = as_number(time, "time")
         poses = finite_poses(self.model, state, time)
+        overlays = overlays_of(self.model)
+        self._markers.append(overlays.markers(poses, None, markers))
+        self._hidden.append(overlays.hidden)
         self.times.append(time)
         self._poses.append(poses)
 
@@ -105,18 +118,23 @@ class Recorder:
         if self.times:
             _, last = np.unique(np.array(self.times)[::-1], return_index=True)
             frames = len(self.times) - 1 - last
-            codes = (np.array(self.times)[frames] * self.fps).tolist()
+            codes = np.array(self.times)[frames] * self.fps
+            # visibility and markers change at their time code, which 3 * 0.1 * 10 would miss
+            codes = np.where(np.abs(codes - np.round(codes)) < WHOLE, np.round(codes), codes).tolist()
             with Sdf.ChangeBlock():
                 self._layer.pseudoRoot.SetInfo("startTimeCode", codes[0])
                 self._layer.pseudoRoot.SetInfo("endTimeCode", codes[-1])
                 poses = np.stack([self._poses[frame] for frame in frames], axis=1)
                 for path, track in zip(self.body_paths, poses, strict=True):
                     write_track(self._layer, path, codes, track)
+                write_visibility(self._layer, self.body_paths, codes, [self._hidden[frame] for frame in frames])
+                write_markers(self._layer, self._markers_path, codes, [self._markers[frame] for frame in frames])
         save(self._layer, self.path)
 
     def _write_scene(self, host: Host) -> None:
         author, names = Author(self._layer), Names()
         root = "/recording"
+        self._markers_path = names.path(root, "markers")
         author.prim(root, "Xform")
         self._meshes = MeshLibrary(author, names, root)
         worlds = {-1: root}

@@ -19,6 +19,7 @@ from newton_like.importers.usd.opening.files import open_stage
 from newton_like.importers.usd.values.units import placement
 from newton_like.kinematics import eval_fk
 from newton_like.model.builder.builder import ModelBuilder
+from newton_like.model.overlays import overlays_of
 from newton_like.solvers.featherstone.solver import SolverFeatherstone
 from newton_like.types import Axis
 
@@ -168,6 +169,7 @@ class Simulation:
         parents[below] = parents[below] @ worlds[self._above[below]]
         with Sdf.ChangeBlock():
             self._write_locals(worlds @ np.linalg.inv(parents), self._to_layer * code)
+            self._write_visibility(code)
             self._extend_range(code)
 
     def save(self, path) -> None:
@@ -289,6 +291,7 @@ class Simulation:
         """Declares the ops for the motion. Their op order contains no op of the source."""
         author = Author(self.layer)
         self._sheared: set[int] = set()
+        self._unseen, self._looks = np.zeros(len(self._paths), dtype=bool), {}
         self._turns: np.ndarray | None = None
         self._sizes: np.ndarray | None = None
         self._stretching = np.zeros(len(self._paths), dtype=bool)
@@ -339,6 +342,21 @@ class Simulation:
             sample(translate[number], code, places[number])
             sample(orient[number], code, turns[number])
         self._write_sizes(sizes, numbers, code)
+
+    def _write_visibility(self, code: float) -> None:
+        """Writes samples for prims of bodies that assets hide (``set_visibility``) or show again."""
+        mask = overlays_of(self.model).hidden
+        now = np.zeros(len(self._bodies), dtype=bool) if mask is None else mask[self._bodies]
+        for number in np.flatnonzero(now != self._unseen).tolist():
+            path, start = self._paths[number], self._to_layer * self._start
+            if number not in self._looks:
+                seen = UsdGeom.Imageable(self.stage.GetPrimAtPath(path)).GetVisibilityAttr().Get(self._start)
+                self._looks[number] = seen or UsdGeom.Tokens.inherited
+                Author(self.layer).set(self.layer.GetPrimAtPath(path), "visibility", "token")
+                self.layer.SetTimeSample(path.AppendProperty("visibility"), start, self._looks[number])
+            look = UsdGeom.Tokens.invisible if now[number] else self._looks[number]
+            self.layer.SetTimeSample(path.AppendProperty("visibility"), self._to_layer * code, look)
+        self._unseen = now
 
     def _write_sizes(self, sizes: np.ndarray, numbers, code: float) -> None:
         """Writes scales: one value for all times, and samples only for prims whose scale changes."""

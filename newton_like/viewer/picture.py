@@ -26,6 +26,7 @@ def picture(
     elevation: float = 25.0,
     collisions: bool = False,
     contacts=None,
+    markers=None,
     title: str = "",
     size: tuple[float, float] = (8.0, 6.0),
     extent=None,
@@ -34,7 +35,8 @@ def picture(
 
     Visible shapes are opaque. Bodies without visible shapes are drawn by their colliding shapes, which are translucent. These are opaque if
     nothing is visible, or with `collisions`. If fewer than half of the bodies with mass have a shape, joints are drawn as spheres
-    and rods, and shapes are translucent. The first infinite plane is drawn as a floor with lines at a constant distance.
+    and rods, and shapes are translucent. The first infinite plane is drawn as a floor with lines at a constant distance. Bodies that
+    ``set_visibility`` of an asset hid are left out.
 
     Args:
         model: the :class:`Model`.
@@ -49,6 +51,8 @@ def picture(
         contacts: contacts to draw as dots, with arrows for their forces on the second shape; see
             :meth:`newton_like.solvers.SolverFeatherstone.update_contacts`. The longest arrow is the largest force. Shapes are
             translucent then.
+        markers: further :class:`newton_like.viewer.Markers` to draw. Those of assets with debug drawing
+            (:meth:`newton_like.articulation.Articulation.set_debug_vis`) are drawn without being given.
         title: text above the picture; a second line is smaller. With a title, a line below the picture gives the size of the scene.
         size: width and height [inches].
         extent: lowest and highest corner of the box that the picture shows, such as the :func:`bounds` of a motion, for the same
@@ -83,7 +87,7 @@ def picture(
     size = as_vector(size, 2, "size")
     if min(size) <= 0.0:
         raise ValueError(f"size {size} must be above 0 [inches]")
-    scene = Scene(model, world, collisions, spacing, ghosts=contacts is not None).at(state, contacts)
+    scene = Scene(model, world, collisions, spacing, ghosts=contacts is not None).at(state, contacts, markers)
     lines = title.split("\n") if title else []
     above, below = TITLE * len(lines), CAPTION if lines else 0.0
     pixels = (round(size[0] * DPI), round(size[1] * DPI * (1.0 - above - below)))

@@ -38,7 +38,7 @@ def render(scene: Triangles, camera: Camera, pixels) -> np.ndarray:
         else:
             normals = scene.normals[part][near]
             seen.draw(camera.project(corners[near]), things[near], normals, opacity[near], closed[near])
-        solid = opacity > 0.5
+        solid = (opacity > 0.5) & scene.casts[part]
         shadows.draw(lamp.project(corners[solid]), things[solid], closed=closed[solid])
     image = shade(seen, camera, scene.colors, scene.floor, shadows, lamp)
     return (255.0 * image + 0.5).astype(np.uint8)

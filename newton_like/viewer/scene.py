@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from newton_like.coercion import as_index
+from newton_like.geometry.markers import Markers
 from newton_like.geometry.outline import corner_normals, triangles
 from newton_like.geometry.transforms import IDENTITY, quat_rotate, quat_to_matrix, transform_multiply
 from newton_like.model.arguments import check_model, check_sizes
 from newton_like.model.builder.worlds import grid_offsets
+from newton_like.model.overlays import overlays_of
 from newton_like.types import GeoType, ShapeFlags
 from newton_like.viewer.marks import Marks, arrows, marks_of
 from newton_like.viewer.shading import Floor
@@ -22,6 +24,29 @@ GHOST = 0.35
 CLOSED = {GeoType.BOX, GeoType.SPHERE, GeoType.CAPSULE, GeoType.CYLINDER, GeoType.CONE, GeoType.ELLIPSOID}
 """Types of shapes whose triangles face outward and form a closed surface."""
 NOTHING = "the model has no shapes and no bodies that could be drawn"
+HIDDEN = "all bodies are hidden (set_visibility), and there is nothing else to draw"
+
+
+@dataclass
+class Frame:
+    """What a picture shows at one moment.
+
+    Attributes:
+        poses: poses of :attr:`Scene.bodies`, ``[bodies, 7]``.
+        marks: contacts; None: none.
+        markers: further markers, of the worlds that are shown; None: none.
+        hidden: bodies of the model that are left out, ``[body_count]`` bools; None: none.
+    """
+
+    poses: np.ndarray
+    marks: Marks | None = None
+    markers: Markers | None = None
+    hidden: np.ndarray | None = None
+
+    def looks_like(self, other: Frame) -> bool:
+        """Whether both give the same picture, as far as this is cheap to find out."""
+        same = self.marks is other.marks and self.hidden is other.hidden
+        return same and self.markers is None is other.markers and np.array_equal(self.poses, other.poses)
 
 
 @dataclass
@@ -37,6 +62,7 @@ class Triangles:
         colors: colours of the shapes and bones, ``[things, 3]``.
         floor: the floor, or None.
         ground: whether each triangle belongs to a height field; the camera shows all others.
+        casts: whether each triangle casts a shadow.
     """
 
     corners: np.ndarray
@@ -47,6 +73,7 @@ class Triangles:
     colors: np.ndarray
     floor: Floor | None
     ground: np.ndarray
+    casts: np.ndarray
 
     @property
     def points(self) -> np.ndarray:
@@ -124,9 +151,9 @@ class Scene:
         self._bodies, self._places = bodies[kept].astype(int), places[kept]
         self._offsets = shape_offset[kept]
 
-    def box(self, poses: np.ndarray) -> np.ndarray:
-        """A box that contains all triangles for poses of :attr:`bodies`, not always tight: lowest and highest corner, ``[2, 3]`` [m].
-        Height fields do not count, if there is anything else.
+    def box(self, poses: np.ndarray, markers: Markers | None = None) -> np.ndarray:
+        """A box that contains all triangles for poses of :attr:`bodies`, and markers, not always tight: lowest and highest corner,
+        ``[2, 3]`` [m]. Height fields do not count, if there is anything else; hidden bodies do.
 
         Raises:
             ValueError: there is nothing to draw.
@@ -138,11 +165,19 @@ class Scene:
                 vertices = surface.reshape(-1, 3)
                 self._boxes[id(surface)] = box_corners([vertices.min(axis=0), vertices.max(axis=0)])
             (ground if is_ground else points).append(self._boxes[id(surface)] @ quat_to_matrix(x[3:]).T + x[:3])
+        if markers is not None:
+            points.append(self._moved(markers).box)
         points = points or ground
         if not points:
             raise ValueError(NOTHING)
         points = np.concatenate(points)
         return np.stack([points.min(axis=0), points.max(axis=0)])
+
+    def _moved(self, markers: Markers) -> Markers:
+        """Markers with the offsets of their worlds."""
+        result = markers.chosen(np.ones(len(markers), dtype=bool))
+        result.pose[:, :3] += self._world_offset[result.world]
+        return result
 
     def _placed(self, poses) -> np.ndarray:
         """Poses of all bodies of the model with the offsets of their worlds, from poses of the shown bodies."""
@@ -168,8 +203,8 @@ class Scene:
         rest = here & ~np.isin(bodies, bodies[first]) & (flags & int(ShapeFlags.COLLIDE_SHAPES) != 0)
         return np.flatnonzero(first).tolist(), np.flatnonzero(rest).tolist()
 
-    def _bones(self, poses: np.ndarray) -> list[tuple]:
-        return skeleton(self.model, poses, self.worlds, self._with_shapes)
+    def _bones(self, poses: np.ndarray, hidden: np.ndarray | None = None) -> list[tuple]:
+        return skeleton(self.model, poses, self.worlds, self._with_shapes, hidden)
 
     def marks(self, poses: np.ndarray, contacts) -> Marks:
         """The contacts of a list at poses of :attr:`bodies`; those of worlds that are not shown are left out.
@@ -179,41 +214,57 @@ class Scene:
         """
         return marks_of(self.model, self._placed(poses), contacts, self.worlds, self._world_offset)
 
-    def at(self, state=None, contacts=None) -> Triangles:
-        """The triangles at the poses of a state, or of the model, and those of dots and arrows for a list of contacts.
+    def frame(self, state=None, contacts=None, markers: Markers | None = None) -> Frame:
+        """What is shown for a state, or for the model: poses, contacts, markers and hidden bodies of now.
 
         Raises:
-            TypeError, ValueError: ``state`` is not a state of this model, or ``contacts`` not a list of it; there is nothing to draw.
+            TypeError, ValueError: ``state`` is not a state of this model, ``contacts`` not a list of it, or ``markers`` are not markers.
         """
         state = self.model if state is None else state
         check_sizes(self.model, state)
-        poses = state.body_q.numpy().reshape(-1, 7)[self.bodies]
-        marks = None if contacts is None else self.marks(poses, contacts)
-        return self.at_poses(poses, marks, 0.0 if marks is None else marks.largest)
+        poses, overlays = state.body_q.numpy().reshape(-1, 7), overlays_of(self.model)
+        marks = None if contacts is None else self.marks(poses[self.bodies], contacts)
+        return Frame(poses[self.bodies], marks, overlays.markers(poses, self.worlds, markers), overlays.hidden)
 
-    def at_poses(self, poses: np.ndarray, marks: Marks | None = None, largest: float = 0.0) -> Triangles:
-        """The triangles at poses of :attr:`bodies`, ``[bodies, 7]``.
+    def at(self, state=None, contacts=None, markers: Markers | None = None) -> Triangles:
+        """The triangles at the poses of a state, or of the model, and those of markers, and of dots and arrows for a list of contacts.
+
+        Raises:
+            TypeError, ValueError: see :meth:`frame`; there is nothing to draw.
+        """
+        frame = self.frame(state, contacts, markers)
+        found = self.at_frame(frame, 0.0 if frame.marks is None else frame.marks.largest)
+        if not len(found.corners):
+            raise ValueError(HIDDEN)
+        return found
+
+    def at_frame(self, frame: Frame, largest: float = 0.0) -> Triangles:
+        """The triangles of a frame.
 
         Args:
-            poses: the poses.
-            marks: contacts to draw.
+            frame: the frame.
             largest: the force with the longest arrow [N].
 
         Raises:
-            ValueError: there is nothing to draw.
+            ValueError: there is nothing to draw, and nothing is hidden.
         """
+        poses, marks, hidden = frame.poses, frame.marks, frame.hidden
         size = 0.0 if marks is None else float(np.linalg.norm(np.ptp(self.box(poses), axis=0)))
         poses = self._placed(poses)
-        bones = self._bones(poses)
+        bones = self._bones(poses, hidden)
         if marks is not None:
             bones += arrows(marks, size, largest)
-        sizes = [len(solid[0]) for solid in self._solids] + [len(faces) for _, faces, _ in bones]
-        if not sizes:
+        shown = np.ones(len(self._solids), dtype=bool)
+        if hidden is not None and len(hidden):
+            shown = (self._bodies < 0) | ~hidden[self._bodies]
+        solids = [solid for solid, is_shown in zip(self._solids, shown, strict=True) if is_shown]
+        sizes = [len(solid[0]) for solid in solids] + [len(faces) for _, faces, _ in bones]
+        if not sizes and frame.markers is None and hidden is None:
             raise ValueError(NOTHING)
         corners, normals = np.empty((sum(sizes), 3, 3)), np.empty((sum(sizes), 3, 3), dtype=np.float32)
         last = 0
-        shapes = self._shapes_at(poses)
-        for x, turned, (surface, outward, *_) in zip(shapes, quat_to_matrix(shapes[:, 3:]), self._solids, strict=True):
+        shapes = self._shapes_at(poses)[shown]
+        for x, turned, (surface, outward, *_) in zip(shapes, quat_to_matrix(shapes[:, 3:]), solids, strict=True):
             turn, part = turned.T, slice(last, last + len(surface))
             corners[part] = surface @ turn + x[:3]
             normals[part] = outward @ turn.astype(np.float32)
@@ -222,21 +273,39 @@ class Scene:
             part = slice(last, last + len(faces))
             corners[part], normals[part] = vertices[faces], corner_normals(vertices, faces)
             last += len(faces)
-        colors = [solid[2] for solid in self._solids] + [color for *_, color in bones]
-        opacity = [solid[3] for solid in self._solids] + [1.0] * len(bones)
-        closed = [solid[4] for solid in self._solids] + [True] * len(bones)
-        ground = [solid[5] for solid in self._solids] + [False] * len(bones)
+        colors = [solid[2] for solid in solids] + [color for *_, color in bones]
+        opacity = [solid[3] for solid in solids] + [1.0] * len(bones)
+        closed = [solid[4] for solid in solids] + [True] * len(bones)
+        ground = [solid[5] for solid in solids] + [False] * len(bones)
         found = Triangles(
-            corners, normals, np.repeat(np.arange(len(sizes)), sizes), np.repeat(opacity, sizes), np.repeat(closed, sizes),
-            np.array(colors, dtype=np.float32), None, np.repeat(ground, sizes),
+            corners, normals, np.repeat(np.arange(len(sizes)), sizes), np.repeat(opacity, sizes), np.repeat(closed, sizes).astype(bool),
+            np.array(colors, dtype=np.float32).reshape(-1, 3), None, np.repeat(ground, sizes).astype(bool),
+            np.ones(sum(sizes), dtype=bool),
         )  # fmt: skip
+        if frame.markers is not None:
+            _join(found, self._moved(frame.markers))
         if self._planes:
             body, place, color = self._planes[0]
             x = place if body < 0 else transform_multiply(poses[body], place)
             if self._spacing is None:
-                self._spacing = round_length(0.25 * float(np.linalg.norm(np.ptp(found.box, axis=0))))
+                box = found.box if len(found.points) else self.box(frame.poses)
+                self._spacing = round_length(0.25 * float(np.linalg.norm(np.ptp(box, axis=0))))
             found.floor = Floor(x[:3], quat_rotate(x[3:], np.array([0.0, 0.0, 1.0])), color, self._spacing)
         return found
+
+
+def _join(found: Triangles, markers: Markers) -> None:
+    """Adds the triangles of markers, each a thing of its own."""
+    corners, normals, owner = markers.surface()
+    n = len(owner)
+    found.thing = np.concatenate([found.thing, len(found.colors) + owner])
+    found.corners = np.concatenate([found.corners, corners])
+    found.normals = np.concatenate([found.normals, normals.astype(np.float32)])
+    found.opacity = np.concatenate([found.opacity, np.ones(n)])
+    found.closed = np.concatenate([found.closed, np.ones(n, dtype=bool)])
+    found.ground = np.concatenate([found.ground, np.zeros(n, dtype=bool)])
+    found.casts = np.concatenate([found.casts, np.zeros(n, dtype=bool)])
+    found.colors = np.concatenate([found.colors, markers.color.astype(np.float32)])
 
 
 def _worlds(world, count: int) -> list[int] | None:

@@ -16,7 +16,9 @@ SHOWN = 0.5
 """Fraction of the bodies with mass that have shapes from which no skeleton is drawn."""
 
 
-def skeleton(model, poses: np.ndarray, shown: list[int] | None, drawn: set[int]) -> list[tuple]:
+def skeleton(
+    model, poses: np.ndarray, shown: list[int] | None, drawn: set[int], hidden: np.ndarray | None = None
+) -> list[tuple]:
     """Vertices in the world, faces and colour of spheres at the joints and rods between them. A fixed joint has no sphere if it is inside
     that of a movable joint, which it would hide.
 
@@ -25,12 +27,15 @@ def skeleton(model, poses: np.ndarray, shown: list[int] | None, drawn: set[int])
         poses: poses of its bodies, ``[bodies, 7]``.
         shown: the worlds to draw; None: all.
         drawn: bodies with shapes.
+        hidden: bodies that are left out, ``[bodies]`` bools; None: none.
     """
     mass, worlds = model.body_mass.numpy(), model.body_world.numpy()
     here = np.ones(model.body_count, dtype=bool) if shown is None else np.isin(worlds, [-1, *shown])
     heavy = {int(b) for b in np.flatnonzero(here & (mass > 0.0))}
     if not heavy or len(heavy & drawn) >= SHOWN * len(heavy):
         return []
+    if hidden is not None:
+        here, heavy = here & ~hidden, {b for b in heavy if not hidden[b]}
     child, parent = model.joint_child.numpy(), model.joint_parent.numpy()
     frames = model.joint_X_c.numpy().astype(np.float64)
     moves = np.diff(model.joint_qd_start.numpy()) > 0

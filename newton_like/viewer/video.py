@@ -13,9 +13,8 @@ from newton_like.coercion import as_count, as_flag, as_list, as_number
 from newton_like.model.arguments import finite_poses
 from newton_like.threads import worker_count
 from newton_like.viewer.encode import GIF_TICK, find_ffmpeg, write_gif, write_mp4
-from newton_like.viewer.marks import Marks
 from newton_like.viewer.render import camera_of, render
-from newton_like.viewer.scene import Scene, box_corners
+from newton_like.viewer.scene import Frame, Scene, box_corners
 
 SUFFIXES = (".gif", ".mp4")
 FOLLOWS = 1.5
@@ -95,8 +94,7 @@ class VideoRecorder:
         self.contacts = as_flag(contacts, "contacts")
         self._scene = Scene(model, world, collisions, spacing, ghosts=self.contacts)
         self.times: list[float] = []
-        self._poses: list[np.ndarray] = []
-        self._marks: list[Marks | None] = []
+        self._frames: list[Frame] = []
 
     def __enter__(self) -> VideoRecorder:
         return self
@@ -105,24 +103,24 @@ class VideoRecorder:
         if kind is None:
             self.save()
 
-    def record(self, state, time: float, contacts=None) -> None:
-        """Keeps the poses of a state.
+    def record(self, state, time: float, contacts=None, markers=None) -> None:
+        """Keeps the poses of a state, and the markers of assets with debug drawing.
 
         Args:
             state: of the model. The poses of the bodies that are drawn are copied.
             time: when [s]. A later call with the same time replaces the earlier one.
             contacts: contacts to draw, for a recorder with ``contacts=True``.
+            markers: further :class:`newton_like.viewer.Markers` to draw.
 
         Raises:
-            TypeError, ValueError: contacts for a recorder without, or of another model; ``time`` is not a finite number, ``state`` is not a
-                state or has another number of bodies, or the pose of a body that is drawn is not finite.
+            TypeError, ValueError: contacts for a recorder without, or of another model; ``markers`` are not markers; ``time`` is not a
+                finite number, ``state`` is not a state or has another number of bodies, or the pose of a body that is drawn is not finite.
         """
         time = as_number(time, "time")
         if contacts is not None and not self.contacts:
             raise ValueError("contacts are not drawn; make the recorder with VideoRecorder(..., contacts=True)")
-        poses = finite_poses(self._scene.model, state, time, self._scene.bodies)
-        self._marks.append(None if contacts is None else self._scene.marks(poses, contacts))
-        self._poses.append(poses)
+        finite_poses(self._scene.model, state, time, self._scene.bodies)
+        self._frames.append(self._scene.frame(state, contacts, markers))
         self.times.append(time)
 
     def save(self, progress: Callable[[int], Iterable] = range) -> None:
@@ -140,13 +138,13 @@ class VideoRecorder:
         if not self.times:
             raise ValueError(f"no frames for '{self.path}': call record(state, time) first")
         times, last = np.unique(np.array(self.times)[::-1], return_index=True)
-        kept = [(self._poses[len(self.times) - 1 - i], self._marks[len(self.times) - 1 - i]) for i in last]
-        self._largest = max((marks.largest for _, marks in kept if marks is not None), default=0.0)
+        kept = [self._frames[len(self.times) - 1 - i] for i in last]
+        self._largest = max((frame.marks.largest for frame in kept if frame.marks is not None), default=0.0)
         count = max(1, round((times[-1] - times[0]) * self.fps))
         starts = times[0] + np.arange(count + 1) / self.fps
         # the tolerance of a millionth of a frame is for rounding errors
         shown = [kept[i] for i in np.searchsorted(times, starts[:count] + 1e-6 / self.fps, side="right") - 1]
-        boxes = self._boxes([poses for poses, _ in shown], 1.0 / self.fps)
+        boxes = self._boxes(shown, 1.0 / self.fps)
         with ThreadPoolExecutor(worker_count()) as pool:
             if self._kind == ".mp4":
                 write_mp4(self.path, self._images(pool, shown, boxes, {}, progress), self.fps)
@@ -167,23 +165,21 @@ class VideoRecorder:
                 if k in ready:
                     last = ready[k]
                 elif last is None or not (
-                    np.array_equal(frames[k][0], frames[k - 1][0])
-                    and frames[k][1] is frames[k - 1][1]
-                    and np.array_equal(boxes[k], boxes[k - 1])
+                    frames[k].looks_like(frames[k - 1]) and np.array_equal(boxes[k], boxes[k - 1])
                 ):
                     last = pool.submit(self._draw, frames[k], boxes[k])
                 waiting.append(last)
             drawing = waiting.popleft()
             yield drawing if isinstance(drawing, np.ndarray) else drawing.result()
 
-    def _draw(self, frame: tuple[np.ndarray, Marks | None], box: np.ndarray) -> np.ndarray:
-        scene, up = self._scene.at_poses(*frame, self._largest), int(self._scene.model.up_axis)
+    def _draw(self, frame: Frame, box: np.ndarray) -> np.ndarray:
+        scene, up = self._scene.at_frame(frame, self._largest), int(self._scene.model.up_axis)
         camera = camera_of(scene, box_corners(box), up, self.azimuth, self.elevation, self.size)
         return render(scene, camera, self.size)
 
-    def _boxes(self, poses: list[np.ndarray], interval: float) -> np.ndarray:
+    def _boxes(self, frames: list[Frame], interval: float) -> np.ndarray:
         """The box that the camera shows in each frame, ``[frames, 2, 3]`` [m]."""
-        boxes = np.array([self._scene.box(p) for p in poses])
+        boxes = np.array([self._scene.box(frame.poses, frame.markers) for frame in frames])
         whole = np.stack([boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)])
         sizes = boxes[:, 1] - boxes[:, 0]
         largest = sizes.max(axis=0)

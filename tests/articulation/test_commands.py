@@ -171,6 +171,33 @@ def test_dry_friction_at_rest_holds_more_than_friction_in_motion(rng):
         robot.write_joint_friction_coefficient_to_sim(0.1, 0.2)
 
 
+def test_friction_in_motion_stops_joints_and_leaves_joint_forces_alone():
+    """A joint that coasts loses its momentum at the rate of the friction in motion, and stays where it stops. The user's forces keep their
+    bits, and others do not see the two frictions."""
+    ends = []
+    for at_rest in (0.6, 0.05):
+        robot = walker(np.random.default_rng(5), floating=False, gravity=0.0, dt=1e-3)
+        robot.write_joint_state_to_sim(0.0, 0.0)
+        robot.write_joint_friction_coefficient_to_sim(100.0)
+        robot.write_joint_friction_coefficient_to_sim(at_rest, 0.05, 0.0, joint_ids=[3])
+        robot.write_joint_velocity_to_sim(0.6, joint_ids=[3])
+        given = np.random.default_rng(6).normal(size=robot.sim.control.joint_f.shape).astype(np.float32) * 1e-3
+        robot.sim.control.joint_f.assign(given)
+        found = []
+        for _ in range(600):
+            robot.write_data_to_sim()
+            robot.sim.step()
+            found.append(numbers(robot.data.joint_vel)[:, 3])
+        np.testing.assert_array_equal(robot.sim.control.joint_f.numpy(), given)
+        np.testing.assert_array_equal(
+            robot.model.joint_friction.numpy().reshape(WORLDS, -1)[:, -1], np.float32(at_rest)
+        )
+        ends.append(np.array(found))
+    # single precision; the last step before the stop
+    np.testing.assert_allclose(*ends, atol=1e-3)
+    assert (ends[0][100] < 0.55).all() and abs(ends[0][-1]).max() < 1e-4
+
+
 def test_masses_come_back_and_act(rng):
     """A lone force gives the centre of mass of a robot the acceleration F / m, with the masses of each world."""
     robot = walker(rng, gravity=0.0, dt=1e-4)

@@ -169,6 +169,23 @@ def test_arrays_share_memory_with_the_simulation_and_other_libraries(robot):
         np.testing.assert_array_equal(taken, array.numpy())
 
 
+def test_numpy_views_have_all_attributes_in_place(robot, rng):
+    d = robot.data
+    for name in ("joint_pos", "root_lin_vel_b", "default_joint_pos", "root_quat_w_wxyz", "joint_pos_limits"):
+        np.testing.assert_array_equal(getattr(d.numpy, name), getattr(d, name).numpy())
+    assert np.shares_memory(d.numpy.joint_pos, robot.sim.state.joint_q.numpy()) and d.numpy.joint_names == d.joint_names
+    d.numpy.default_joint_pos[1:3] += 0.5
+    d.numpy.default_joint_vel = 0.25
+    assert (d.default_joint_vel.numpy() == 0.25).all()
+    robot.reset_to()
+    np.testing.assert_array_equal(d.joint_pos.numpy(), d.default_joint_pos.numpy())
+    assert {"joint_pos", "heading_w"} <= set(dir(d.numpy))
+    with pytest.raises(AttributeError, match="joint_names"):
+        d.numpy.joint_names = 3
+    with pytest.raises(AttributeError, match="joint_position"):
+        d.numpy.joint_position  # noqa: B018
+
+
 def test_soft_limits_are_a_share_of_the_range(rng):
     robot = walker(rng, soft_joint_pos_limit_factor=0.8)
     limits = np.sort(rng.normal(size=(4, 2)), axis=1)
@@ -188,6 +205,9 @@ def test_tensors_of_torch_share_memory_and_are_taken(robot, rng):
         for tensor in (torch.from_dlpack(array), wp.to_torch(array, requires_grad=False)):
             assert tuple(tensor.shape) == array.shape and tensor.data_ptr() == array.ptr
             np.testing.assert_array_equal(tensor.numpy(), array.numpy())
+        assert getattr(d.torch, name).data_ptr() == array.ptr
+    d.torch.default_joint_vel = 0.25
+    assert (d.default_joint_vel.numpy() == 0.25).all()
     values = torch.from_numpy(rng.normal(size=(2, 4)).astype(np.float32))
     robot.set_joint_position_target(values, env_ids=torch.tensor([3, 1]))
     np.testing.assert_array_equal(d.joint_pos_target.numpy()[[3, 1]], values.numpy())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from newton_like.articulation import DelayedPDActuatorCfg
+from newton_like.articulation import DelayedPDActuatorCfg, InitialStateCfg
 from tests.articulation.robots import WORLDS, numbers, random_states, walker
 
 DELAYED = {"legs": DelayedPDActuatorCfg(".*", stiffness=20.0, damping=1.0, effort_limit=5.0, min_delay=1, max_delay=3)}
@@ -107,3 +107,37 @@ def test_reset_of_no_instance_changes_nothing(rng):
         robot.reset([9])
     with pytest.raises(ValueError, match="frame 'body'"):
         robot.reset_to(frame="body")
+
+
+def test_initial_states_of_configurations_are_the_defaults(rng):
+    start = InitialStateCfg(
+        pos=(0.1, 0.2, 0.3),
+        rot=(0.0, 0.0, 2.0, 0.0),
+        ang_vel=(0.0, 0.0, 1.0),
+        joint_pos={".*hip.*": 0.4},
+        joint_vel=0.5,
+    )
+    robot = walker(rng, init_state=start)
+    before = robot.data.joint_pos.numpy().copy()
+    defaults = robot.data.default_joint_pos.numpy()
+    names = robot.joint_names
+    for j, name in enumerate(names):
+        assert (defaults[:, j] == np.float32(0.4 if "hip" in name else 0.0)).all()
+    assert not np.array_equal(before, defaults)
+    robot.reset_to()
+    state = robot.data.root_state_w.numpy()
+    np.testing.assert_allclose(
+        abs(state), [[0.1, 0.2, 0.3, 0, 0, 1, 0, *abs(state[0, 7:10]), 0, 0, 1.0]] * WORLDS, atol=1e-6
+    )
+    np.testing.assert_array_equal(robot.data.joint_vel.numpy(), np.float32(0.5))
+    for wrong, told in (
+        (dict(pos=(1.0, 2.0)), "init_state.pos"),
+        (dict(rot=(0.0,) * 4), "zero quaternion"),
+        (dict(joint_pos={"hop": 1.0}), "'hop' matches no joint"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            walker(rng, init_state=InitialStateCfg(**wrong))
+    with pytest.raises(ValueError, match="no free joint"):
+        walker(rng, floating=False, init_state=InitialStateCfg(lin_vel=(1.0, 0.0, 0.0)))
+    with pytest.raises(TypeError, match="must be an InitialStateCfg"):
+        walker(rng, init_state={})

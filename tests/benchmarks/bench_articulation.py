@@ -34,6 +34,7 @@ ACTUATORS = {
     "ideal PD": IdealPDActuatorCfg(**GAINS),
     "DC motor": DCMotorCfg(velocity_limit=20.0, saturation_effort=40.0, **GAINS),
     "delayed PD": DelayedPDActuatorCfg(min_delay=0, max_delay=4, **GAINS),
+    "implicit PD, other friction at rest": ImplicitActuatorCfg(friction=0.2, dynamic_friction=0.1, **GAINS),
 }
 DT = 1.0 / 240.0
 

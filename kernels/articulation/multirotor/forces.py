@@ -4,7 +4,8 @@ Drag of the body is linear and quadratic in the velocity relative to the wind, a
 force -c |n| v in its plane, where v is the velocity of its hub relative to the wind in this plane (Martin and Salaun, The True Role of
 Accelerometer Feedback in Quadrotor Control, 2010). Near the ground a rotor has the thrust T / (1 - s (R / 4 z)^2) (Cheeseman and
 Bennett, The Effect of the Ground on a Helicopter Rotor in Forward Flight, 1955), with its radius R and the height z of its hub, which
-counts as at least half a radius.
+counts as at least half a radius. A rotor with the angular momentum h along its axis exerts the torque -w x h - dh/dt on its body, whose
+angular velocity is w; the inertia of the body contains that of the rotor.
 """
 
 import types
@@ -19,11 +20,14 @@ from newton_like.kernels.articulation.multirotor.records import (
     HUB,
     HUB_DRAG,
     LINEAR_DRAG,
+    MOMENTUM,
     QUADRATIC_DRAG,
     RADIUS,
     ROTOR,
     ROTOR_DRAG,
+    SPIN,
     SPIN_DRAG,
+    STEPS,
     VEHICLE,
 )
 
@@ -71,6 +75,11 @@ def rotor_force_program(m: types.SimpleNamespace) -> dict:
                         z = m.sub(m.dot_plus(r.z, hub, height), m.number(V, b, GROUND))
                         thrust = m.mul(thrust, ground_factor(b, at, z, V))
                     total = m.spatial(m.fma3(force, thrust, total.v), m.fma3(torque, thrust, total.w))
+                    if (F.air & MOMENTUM) != 0:
+                        unit = m.number3(V, b, at + SPIN)
+                        gain = m.mul(m.number(V, b, STEPS), m.get(mem, F.work + i, t))
+                        turning = m.cross(w, m.scale3(unit, m.get(mem, F.speed + i, t)))
+                        total = m.spatial(total.v, m.fnma3(unit, gain, m.sub3(total.w, turning)))
                     if (F.air & ROTOR_DRAG) != 0:
                         arm = m.sub3(hub, m.number3(V, b, VEHICLE + ROTOR * F.rotors + 3 * i))
                         u = m.cross_plus(w, arm, v)

@@ -7,6 +7,7 @@ from newton_like.kernels.articulation.multirotor.records import (
     CONSTANT,
     EFFICIENCY,
     LEAST,
+    MOMENTUM,
     MOST,
     SHARE_DOWN,
     SHARE_UP,
@@ -33,7 +34,8 @@ def motor_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def spin(b: int, t: int, F: m.Flight, V: m.Vehicle, mem: m.memory):
-        """Advances the speeds n (or thrusts) of the rotors towards those of the thrust targets: n += share (n* - n).
+        """Advances the speeds n (or thrusts) of the rotors towards those of the thrust targets: n += share (n* - n). The row ``work`` gets
+        their changes, for the angular momentum of rotors.
 
         The shares follow from the time constants, the time step and the scheme of integration, for rotors that get faster and slower.
         """
@@ -63,6 +65,8 @@ def motor_program(m: types.SimpleNamespace) -> dict:
             # the speed follows the bounded thrust only where the bound acts, so that no digit is lost elsewhere
             new = m.where_lt(thrust, bounded, slow, m.where_lt(bounded, thrust, slow, new))
             m.put(mem, F.speed + i, t, new)
+            if (F.air & MOMENTUM) != 0:
+                m.put(mem, F.work + i, t, m.sub(new, old))
             m.put(mem, F.computed + i, t, bounded)
             m.put(mem, F.applied + i, t, m.mul(limited(bounded, low, high), m.number(V, b, at + EFFICIENCY)))
 

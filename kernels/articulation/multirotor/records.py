@@ -15,22 +15,24 @@ CONTROL, ALLOCATE, BOUND, MOTORS, FORCES, RESTART = 1, 2, 4, 8, 16, 32
 # Controllers. ATTITUDE has the target as a quaternion, ANGLES as roll, pitch and the rate of the yaw.
 POSITION, VELOCITY, ACCELERATION, ATTITUDE, ANGLES, RATES = range(6)
 
-# Forces of the air, as bits: drag of the root, drag of the rotors, ground effect.
-BODY_DRAG, ROTOR_DRAG, GROUND_EFFECT = 1, 2, 4
+# Forces, as bits: drag of the root, drag of the rotors, ground effect; angular momentum of the rotors.
+BODY_DRAG, ROTOR_DRAG, GROUND_EFFECT, MOMENTUM = 1, 2, 4, 8
 
 # Of the vehicle, with the cosine and the sine of the largest error of the yaw. The centre of mass and the inertia (xx yy zz xy xz yz) are
-# those of all bodies, in the frame of the root; the offset is that of the centre from the one of the root's own mass.
-VEHICLE = 46
+# those of all bodies, in the frame of the root; the offset is that of the centre from the one of the root's own mass; STEPS: physics
+# steps in a second.
+VEHICLE = 47
 (
     MASS, GRAVITY, CENTRE, MOMENTS, GAIN_POSITION, GAIN_VELOCITY, GAIN_ATTITUDE, GAIN_RATE, MOST_ACCELERATION, TILT_TANGENT,
-    TURN_COSINE, TURN_SINE, LINEAR_DRAG, QUADRATIC_DRAG, ANGULAR_DRAG, SPIN_DRAG, GROUND, GROUND_STRENGTH, OFFSET,
-) = (0, 1, 4, 7, 13, 16, 19, 22, 25, 26, 27, 28, 29, 32, 35, 38, 41, 42, 43)  # fmt: skip
+    TURN_COSINE, TURN_SINE, LINEAR_DRAG, QUADRATIC_DRAG, ANGULAR_DRAG, SPIN_DRAG, GROUND, GROUND_STRENGTH, OFFSET, STEPS,
+) = (0, 1, 4, 7, 13, 16, 19, 22, 25, 26, 27, 28, 29, 32, 35, 38, 41, 42, 43, 46)  # fmt: skip
 
 # Of a rotor: shares of the way to the target in a time step, T = k n |n|, limits of the thrust, largest change in a time step, share of
-# the thrust that acts, wrench of a unit thrust about the centre of mass of its body in link axes, hub in the link frame, radius, drag.
-ROTOR = 20
-SHARE_UP, SHARE_DOWN, CONSTANT, LEAST, MOST, CHANGE, EFFICIENCY, COLUMN, HUB, RADIUS, HUB_DRAG = (
-    0, 1, 2, 3, 4, 5, 6, 7, 13, 16, 17,
+# the thrust that acts, wrench of a unit thrust about the centre of mass of its body in link axes, hub in the link frame, radius, drag,
+# angular momentum for each rev/s in link axes.
+ROTOR = 21
+SHARE_UP, SHARE_DOWN, CONSTANT, LEAST, MOST, CHANGE, EFFICIENCY, COLUMN, HUB, RADIUS, HUB_DRAG, SPIN = (
+    0, 1, 2, 3, 4, 5, 6, 7, 13, 16, 17, 18,
 )  # fmt: skip
 # The centre of mass of the body of the rotor, in link axes, is behind the rotors, three numbers each; see `centre_at`.
 

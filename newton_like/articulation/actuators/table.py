@@ -7,6 +7,7 @@ import warp as wp
 
 from newton_like.articulation.actuators.groups import Actuator, make
 from newton_like.articulation.launching import Repeated
+from newton_like.articulation.layout import regular_place
 from newton_like.articulation.names import find_names
 from newton_like.kernels.articulation import joints as laws
 from newton_like.types import MAXVAL, JointTargetMode
@@ -89,10 +90,10 @@ class ActuatorTable:
         if not n * j:
             return
         state, control = self._sim.state, self._sim.control
-        history = data.buffer(n, self._slots, 3, j)
+        history = data.buffer(self._slots, n, 3, j)
         law, rows = (wp.array(x, dtype=wp.int32, device=device) for x in (self.law, self._rows))
         table = wp.array(self._table, dtype=data.joint_pos.dtype, device=device)
-        (first_q, step_q, _), (first_v, step_v, each) = _place(layout.coords), _place(layout.dofs)
+        (first_q, step_q, _), (first_v, step_v, each) = regular_place(layout.coords), regular_place(layout.dofs)
         kinds = tuple(sorted(set(self.law.tolist())))
         self._kernel = laws.actuate_kernel(data.joint_pos.dtype, kinds, each, j if self._slots else 0)
         self._head = [law, rows, table]
@@ -190,12 +191,6 @@ class ActuatorTable:
             self._launch = self._record()
         if self._launch is not None:
             self._launch.launch()
-
-
-def _place(rows: np.ndarray) -> tuple[int, int, int]:
-    """First row, rows from instance to instance, and from joint to joint."""
-    between = int(rows[1, 0] - rows[0, 0]) if len(rows) > 1 else 0
-    return int(rows[0, 0]), between, int(rows[0, 1] - rows[0, 0]) if rows.shape[1] > 1 else 1
 
 
 def _put(array: wp.array, columns: list[int], values) -> None:

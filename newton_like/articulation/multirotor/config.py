@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
+from newton_like.articulation.initial import InitialStateCfg
 from newton_like.coercion import as_number
 
 SCHEMES = ("exact", "euler", "rk4")
@@ -38,6 +39,9 @@ class ThrusterCfg:
         efficiency: share of the thrust that acts on the body, from 0 to 1; 0: the thruster failed.
         rotor_drag: force in the plane of the rotor for each m/s and rev/s [N s^2 / m]. Thrusters whose state is the thrust have none.
         radius: of the rotor [m], for the ground effect.
+        rotor_inertia: moment of inertia of the rotor and what turns with it, about its axis [kg m^2]. With more than 0, its angular
+            momentum gives gyroscopic torques, and its acceleration a torque about its axis. The inertia of the body contains that of the
+            rotor. Thrusters whose state is the thrust have none.
     """
 
     thruster_names_expr: str | Sequence[str] = ".*"
@@ -52,6 +56,7 @@ class ThrusterCfg:
     efficiency: float | dict[str, float] = 1.0
     rotor_drag: float | dict[str, float] = 0.0
     radius: float | dict[str, float] = 0.1
+    rotor_inertia: float | dict[str, float] = 0.0
 
 
 @dataclass
@@ -118,9 +123,12 @@ class MultirotorCfg:
             drag acts on the body against the spin.
         allocation_matrix: ``[6, n]``: force and torque about the centre of mass of the vehicle, in axes of the root, for each newton.
             None: from the geometry. A given matrix replaces the geometry in the dynamics, too.
-        rps: initial speeds [rev/s], a number or a dictionary by patterns of names that match all thrusters.
+        rps: initial speeds [rev/s], a number or a dictionary by patterns of names that match all thrusters; those of `init_state` come
+            first.
         drag: drag of the body; None: none.
         ground_effect: None: none.
+        init_state: defaults of root, joints and rotors, see :class:`newton_like.articulation.InitialStateCfg`; None: those of the model.
+        debug_vis: whether debug drawing is on from the start.
     """
 
     actuators: dict[str, ThrusterCfg] = field(default_factory=lambda: {"thrusters": ThrusterCfg()})
@@ -130,6 +138,8 @@ class MultirotorCfg:
     rps: float | dict[str, float] = 100.0
     drag: BodyDrag | None = None
     ground_effect: GroundEffect | None = None
+    init_state: InitialStateCfg | None = None
+    debug_vis: bool = False
 
 
 def shares(scheme: str, dt: float, time_constant: np.ndarray, name: str = "integration") -> np.ndarray:

@@ -15,10 +15,12 @@ import warp as wp
 
 from newton_like.arrays import host_array
 from newton_like.articulation.chosen import Chosen, choose, write
+from newton_like.articulation.drawing import FRAME, ROD, TARGET
 from newton_like.articulation.multirotor.allocation import checked_weights
 from newton_like.articulation.multirotor.flight import COMMAND
 from newton_like.articulation.multirotor.rotors import rounds_of
 from newton_like.coercion import as_flag, as_number
+from newton_like.geometry.markers import Markers
 from newton_like.geometry.transforms import UNIT_TOLERANCE
 from newton_like.kernels.articulation.multirotor import records
 from newton_like.kernels.articulation.multirotor.records import ALLOCATE, BOUND, CONTROL
@@ -191,6 +193,22 @@ class LeeController:
             self.set_command(command)
         return self._rotors.wrench_of(self, self.multirotor.state if state is None else state)
 
+    def draw(self, markers: Markers, poses: np.ndarray, rows: np.ndarray, size: float, worlds: np.ndarray) -> None:
+        """Adds what the controller aims at to the debug drawing.
+
+        Args:
+            markers: where it is added.
+            poses: of the roots, ``[len(rows), 7]``.
+            rows, worlds: instances, and their worlds.
+            size: of the vehicle [m].
+        """
+        if self.command is not None:
+            numbers = self.command.numpy()[rows].astype(np.float64)
+            self._draw(markers, numbers, np.asarray(poses, dtype=np.float64), size, worlds)
+
+    def _draw(self, markers, numbers: np.ndarray, poses: np.ndarray, size: float, worlds: np.ndarray) -> None:
+        """Adds the goal of commands ``[n, numbers]``; of those without a place: nothing."""
+
     def options(self) -> dict:
         """Options of a launch, with the stages of this controller."""
         if self.command is None:
@@ -226,6 +244,13 @@ class LeePositionController(LeeController):
     }
     meaning = "position and yaw, velocity, acceleration, rate of the yaw"
 
+    def _draw(self, markers, numbers, poses, size, worlds) -> None:
+        half = 0.5 * numbers[:, 3:4]
+        goals = np.concatenate([numbers[:, :3], np.zeros((len(half), 2)), np.sin(half), np.cos(half)], axis=1)
+        markers.add_balls(numbers[:, :3], 4.0 * ROD * size, TARGET, worlds)
+        markers.add_frames(goals, 1.5 * FRAME * size, worlds)
+        markers.add_rods(poses[:, :3], numbers[:, :3], 0.5 * ROD * size, TARGET, worlds)
+
 
 class LeeVelocityController(LeeController):
     """Follows a velocity and a rate of the yaw.
@@ -239,6 +264,10 @@ class LeeVelocityController(LeeController):
     uses: ClassVar[tuple[str, ...]] = (
         "velocity_gain", "attitude_gain", "max_acceleration", "max_tilt", "fully_actuated",
     )  # fmt: skip
+
+    def _draw(self, markers, numbers, poses, size, worlds) -> None:
+        # the way of a third of a second
+        markers.add_arrows(poses[:, :3], numbers[:, :3] / 3.0, ROD * size, TARGET, worlds)
 
 
 class LeeAccelerationController(LeeController):
@@ -262,6 +291,11 @@ class LeeAttitudeController(LeeController):
     kinds: ClassVar[dict[int, int]] = {4: records.ANGLES, 5: records.ATTITUDE, 8: records.ATTITUDE}
     meaning = "thrust, quaternion, angular velocity; or thrust, roll, pitch, rate of the yaw"
     uses: ClassVar[tuple[str, ...]] = ("attitude_gain",)
+
+    def _draw(self, markers, numbers, poses, size, worlds) -> None:
+        if numbers.shape[1] > 4:
+            goals = np.concatenate([poses[:, :3], numbers[:, 1:5]], axis=1)
+            markers.add_frames(goals, 3.0 * FRAME * size, worlds)
 
     def _check(self, command, n: int) -> None:
         if n == 4 or self._rotors.model.device.is_cuda:

@@ -7,6 +7,7 @@ import warp as wp
 
 from newton_like.articulation.articulation import Articulation
 from newton_like.articulation.chosen import Chosen, write
+from newton_like.articulation.drawing import THRUST
 from newton_like.articulation.multirotor.config import MultirotorCfg
 from newton_like.articulation.multirotor.data import MultirotorData
 from newton_like.articulation.multirotor.rotors import Rotors
@@ -31,6 +32,7 @@ class Multirotor(Articulation):
         **options: further arguments of that class.
 
     Attributes:
+        cfg: as above.
         rotors: the :class:`newton_like.articulation.multirotor.rotors.Rotors`.
         thrusters: the groups of thrusters by name, :class:`newton_like.articulation.multirotor.Thruster`.
         controller: a :class:`newton_like.articulation.multirotor.LeePositionController` or another one that sets the targets in every
@@ -50,11 +52,14 @@ class Multirotor(Articulation):
         check_choice(evaluator, "evaluator", ("auto", "general", "specialised"))
         if not isinstance(cfg, MultirotorCfg):
             raise TypeError(f"cfg must be a MultirotorCfg, not {type(cfg).__name__}")
-        super().__init__(model, pattern, actuators, **options)
+        super().__init__(model, pattern, actuators, **{"init_state": cfg.init_state, **options})
+        self.cfg = cfg
         self.rotors = Rotors(self.model, self._layout.bodies, self.body_names, cfg, evaluator)
         self.thrusters = {group: Thruster(self.rotors, group) for group in self.rotors.groups}
         self.controller = None
         self.data.take_thrusters(self.rotors)
+        if cfg.debug_vis:
+            self.set_debug_vis(True)
 
     def _make_data(self) -> MultirotorData:
         return MultirotorData(self.sim, self._layout, self._soft_factor)
@@ -127,8 +132,8 @@ class Multirotor(Articulation):
 
     def thruster_parameter(self, name: str) -> np.ndarray:
         """A parameter of the thrusters, ``[num_instances, num_thrusters]``: ``thrust_constant``, ``thrust_min``, ``thrust_max``,
-        ``time_constant_up``, ``time_constant_down``, ``max_thrust_rate``, ``torque_to_thrust_ratio``, ``efficiency``, ``rotor_drag`` or
-        ``radius``; see :class:`newton_like.articulation.multirotor.ThrusterCfg`.
+        ``time_constant_up``, ``time_constant_down``, ``max_thrust_rate``, ``torque_to_thrust_ratio``, ``efficiency``, ``rotor_drag``,
+        ``radius`` or ``rotor_inertia``; see :class:`newton_like.articulation.multirotor.ThrusterCfg`.
 
         Raises:
             KeyError: no such parameter.
@@ -161,6 +166,16 @@ class Multirotor(Articulation):
             # nothing to add to: one launch writes the forces
             self.sim.forward()
             self.rotors.run(self.sim.state, self.sim.dt, self.controller, added=False)
+
+    def _draw(self, markers, poses: np.ndarray, rows: np.ndarray) -> None:
+        super()._draw(markers, poses, rows)
+        cfg, rotors = self.debug_vis_cfg, self.rotors
+        if cfg.thrusts:
+            hubs, axes = rotors.hubs_at(poses)
+            thrusts = self.data.applied_thrust.numpy()[rows, :, None]
+            self._draw_arrows(markers, hubs, thrusts * axes, THRUST, rows)
+        if cfg.targets and self.controller is not None:
+            self.controller.draw(markers, poses[:, 0], rows, self._size(), self._world_rows(rows))
 
     def reset(self, env_ids=None) -> None:
         """Resets instances as an articulation, and their rotors to ``data.default_thruster_rps`` with the thrusts of these speeds.

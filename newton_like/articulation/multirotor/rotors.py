@@ -27,6 +27,7 @@ from newton_like.kernels.articulation.multirotor.records import (
     CONTROL,
     FORCES,
     GROUND_EFFECT,
+    MOMENTUM,
     MOTORS,
     RESTART,
     ROTOR,
@@ -42,7 +43,7 @@ PARAMETERS = {
     "thrust_constant": ("CONSTANT", 0.0), "thrust_min": ("LEAST", None), "thrust_max": ("MOST", None),
     "time_constant_up": (None, 0.0), "time_constant_down": (None, 0.0), "max_thrust_rate": (None, 0.0),
     "torque_to_thrust_ratio": (None, None), "efficiency": ("EFFICIENCY", 0.0), "rotor_drag": ("HUB_DRAG", 0.0),
-    "radius": ("RADIUS", 0.0),
+    "radius": ("RADIUS", 0.0), "rotor_inertia": ("SPIN", 0.0),
 }  # fmt: skip
 """Parameters of thrusters: the name in the kernels' records, and the least value."""
 
@@ -157,6 +158,13 @@ class Rotors:
             raise ValueError("allocation_matrix contains numbers that are not finite")
         return matrix
 
+    def hubs_at(self, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Places of the hubs [m] and directions of thrust in the world, both ``[..., n, 3]``, for poses of the bodies of instances ``[...,
+        bodies, 7]``."""
+        carriers = poses[..., self._slot, :]
+        hubs = carriers[..., :3] + quat_rotate(carriers[..., 3:], np.broadcast_to(self._hubs, carriers[..., :3].shape))
+        return hubs, quat_rotate(carriers[..., 3:], np.broadcast_to(self._axes, carriers[..., :3].shape))
+
     # ------------------------------------------------------------------------------------------------------ parameters
 
     def _read_settings(self) -> None:
@@ -189,7 +197,8 @@ class Rotors:
             )
         poses = np.array(self._pose)
         self._hubs, self._axes = poses[:, :3], quat_rotate(poses[:, 3:], axis / np.linalg.norm(axis))
-        speeds = self._of_all(cfg.rps, "rps")
+        start = None if cfg.init_state is None else cfg.init_state.rps
+        speeds = self._of_all(cfg.rps, "rps") if start is None else self._of_all(start, "init_state.rps")
         self.default_speeds = wp.array(
             np.tile(speeds, (self.count, 1)), dtype=self.model.dtype, device=self.model.device
         )
@@ -231,15 +240,26 @@ class Rotors:
     def _put(self, parameter: str, instances: np.ndarray | None = None) -> None:
         """Hands a parameter to the kernels, as far as it does not need the time step or masses."""
         record = PARAMETERS[parameter][0]
-        if parameter == "rotor_drag" and (self._values[parameter] > 0.0).any():
+        values = self._values[parameter]
+        if parameter == "rotor_drag" and (values > 0.0).any():
             self.air |= ROTOR_DRAG
+        if parameter == "rotor_inertia" and (values > 0.0).any():
+            self.air |= MOMENTUM
         if record is None:
             return
-        values = self._values[parameter]
         if parameter == "rotor_drag":
             values = values * self._fast
+        if parameter == "rotor_inertia":
+            self._put_momenta()
+            return
         rows = values if instances is None else np.broadcast_to(values, (self.count, values.shape[1]))[instances]
         self.flight.parameters.put(self._at(getattr(records, record)), rows, instances)
+
+    def _put_momenta(self) -> None:
+        """Angular momenta of rotors with 1 rev/s, in axes of their links [kg m^2/s]."""
+        size = 2.0 * np.pi * self._values["rotor_inertia"] * self.spins * self._fast
+        at = (self._at(records.SPIN)[:, None] + np.arange(3)).ravel()
+        self.flight.parameters.put(at, (size[..., None] * self._axes).reshape(len(size), -1))
 
     def _at(self, record: int) -> np.ndarray:
         return VEHICLE + ROTOR * np.arange(len(self.names)) + record
@@ -405,6 +425,7 @@ class Rotors:
                 scheme = self.cfg.actuators[group].integration
                 result[:, indices] = shares(scheme, dt, values[:, indices], f"group '{group}': integration")
             self.flight.parameters.put(self._at(record), result)
+        self._put_vehicle(records.STEPS, np.array([1.0 / dt]))
         self.flight.parameters.put(self._at(records.CHANGE), np.minimum(self._values["max_thrust_rate"] * dt, NEVER))
         self._dt = dt
 

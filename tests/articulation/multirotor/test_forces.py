@@ -171,6 +171,60 @@ def test_rotors_drag_in_their_planes(rng):
         assert np.allclose(found[i], np.concatenate([r @ wrench[:3], r @ wrench[3:]]), rtol=1e-4, atol=2e-4)
 
 
+def spinning(rng, dt: float):
+    """Tumbling vehicles with heavy rotors that have thrusts of no effect, and their angular momentum without rotors and of rotors."""
+    cfg = ThrusterCfg(
+        "rotor_.*",
+        (-20.0, 20.0),
+        1.0e-3,
+        time_constant_up=0.1,
+        time_constant_down=0.2,
+        efficiency=0.0,
+        rotor_inertia=2e-4,
+    )
+    one, settings = frame_vehicle(rng, cfg=cfg, rps=0.0)
+    drone = in_worlds(one, settings, 5, dt)
+    place(drone, rng, speed=2.0)
+    moments, axes = drone.rotors.masses.moments[0], drone.rotors._axes
+
+    def momenta() -> tuple[np.ndarray, np.ndarray]:
+        q, v = (x.numpy().astype(float) for x in (drone.sim.state.body_q, drone.sim.state.body_qd))
+        r = quat_to_matrix(q[:, 3:])
+        n = drone.data.thruster_state.numpy().astype(float)
+        rotors = 2.0 * np.pi * 2e-4 * np.einsum("nij,kj,nk,k->ni", r, axes, n, drone.rotors.spins)
+        return np.einsum("nij,jk,nlk,nl->ni", r, moments, r, v[:, 3:]), rotors
+
+    return drone, momenta
+
+
+def test_the_torque_of_a_rotor_is_the_rate_of_its_angular_momentum(rng):
+    """- w x h - dh/dt in the axes of the body, which a step takes at its beginning with the speeds at its end."""
+    drone, momenta = spinning(rng, 0.004)
+    drone.set_thrust_target(rng.uniform(-15.0, 15.0, (5, 4)))
+    for _ in range(3):
+        before = momenta()[1]
+        w = drone.sim.state.body_qd.numpy()[:, 3:].astype(float)
+        found = forces(drone)
+        now = momenta()[1]
+        assert np.allclose(found[:, :3], 0.0)
+        assert np.allclose(found[:, 3:], -np.cross(w, now) - (now - before) / 0.004, rtol=1e-4, atol=1e-5)
+        drone.sim.step()
+
+
+def test_rotors_and_body_keep_their_angular_momentum(rng):
+    """While rotors speed up and turn back, in the axes of the world."""
+    drone, momenta = spinning(rng, 2.5e-4)
+    start, gained = sum(momenta()), 0.0
+    for goal in (15.0, -10.0):
+        drone.set_thrust_target(goal * rng.uniform(0.5, 1.0, (5, 4)))
+        fly(drone, 400)
+        body, rotors = momenta()
+        gained = max(gained, np.abs(rotors).max())
+        # of first order in the time step
+        assert np.allclose(body + rotors, start, atol=2e-3 * np.abs(start).max())
+    assert gained > 0.05 * np.abs(start).max()
+
+
 def test_thrust_grows_near_the_ground(rng):
     """By Cheeseman and Bennett, at the height of each hub above the ground."""
 

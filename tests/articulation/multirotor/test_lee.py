@@ -427,11 +427,12 @@ def test_the_largest_tilt_needs_a_thrust_along_one_axis():
 @pytest.mark.slow
 @pytest.mark.parametrize("vehicle", ["iris", "hexarotor"])
 def test_specialised_code_gives_the_bits_of_the_general_kernel(rng, vehicle):
-    """In flight with drag, rotor drag and ground effect, parameters that are edited, and worlds that differ."""
+    """In flight with drag, rotor drag, ground effect and rotor inertia, parameters that are edited, and worlds that differ."""
 
     def air(settings):
         settings.drag, settings.ground_effect = BodyDrag(0.1, 0.05, 0.01, 0.01), GroundEffect(-1.0)
         settings.actuators["rotors"].rotor_drag = 1e-4
+        settings.actuators["rotors"].rotor_inertia = 4e-5
 
     ends, seed = [], rng.integers(2**31)
     for evaluator in ("general", "specialised"):

@@ -1,0 +1,51 @@
+"""Data of assets as arrays of NumPy or tensors of torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+
+class NumpyViews:
+    """The same attributes as arrays of NumPy, in place on a CPU: ``data.numpy.joint_pos``. On a GPU they are copies.
+
+    Args:
+        data: the data of an asset.
+    """
+
+    def __init__(self, data):
+        self._data = data
+
+    def __getattr__(self, name: str):
+        value = getattr(self._data, name)
+        return value.numpy() if isinstance(value, wp.array) else value
+
+    def __dir__(self):
+        return [name for name in dir(self._data) if not name.startswith("_")]
+
+    def _known(self, name: str, value) -> wp.array:
+        target = getattr(self._data, name)
+        if not isinstance(target, wp.array):
+            raise AttributeError(f"{name!r} is no array of the data, so that it cannot be set to {value!r}")
+        return target
+
+    def __setattr__(self, name: str, value) -> None:
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+        else:
+            target = self._known(name, value)
+            target.assign(np.broadcast_to(value, target.shape))
+
+
+class TorchViews(NumpyViews):
+    """The same attributes as tensors of torch, in place: ``data.torch.joint_pos``."""
+
+    def __getattr__(self, name: str):
+        value = getattr(self._data, name)
+        return wp.to_torch(value, requires_grad=False) if isinstance(value, wp.array) else value
+
+    def __setattr__(self, name: str, value) -> None:
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+        else:
+            wp.to_torch(self._known(name, value), requires_grad=False)[...] = value

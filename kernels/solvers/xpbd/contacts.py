@@ -18,9 +18,10 @@ from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, INVERSE_MAS
 
 # Numbers of a contact, each in a row of its chunk: points about the centres of mass in link axes, normal, sum of margins, material ...
 POINT_A, POINT_B, NORMAL_AT, MARGINS, MU_AT, REBOUND, BIAS, GIVE, LEAK = 0, 3, 6, 9, 10, 11, 12, 13, 14
-# ... impulses along the normal and both tangents; arms, gap and approach of a sub-step, inverse responses
-IMPULSES, ARM_A, ARM_B, GAP, APPROACH, MASSES = 15, 18, 21, 24, 25, 26
-CONTACT_NUMBERS = 29
+# ... impulses along the normal and both tangents; arms, gap and approach of a sub-step, inverse responses; and, if forces are reported,
+# sums over the sub-steps of a step of the impulses on the second body, and of their moments about the centre of mass of the first one
+IMPULSES, ARM_A, ARM_B, GAP, APPROACH, MASSES, SUMS = 15, 18, 21, 24, 25, 26, 29
+CONTACT_NUMBERS = 35
 
 
 def contact_program(m: types.SimpleNamespace) -> dict:
@@ -31,7 +32,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
     class Touching:
         """Contacts of a chunk: their numbers, and the slots of their bodies.
 
-        at, room: the first number of the chunk, and the distance of rows.
+        at, room: the first number of the chunk, and the distance of rows; report: whether impulses of sub-steps are added up.
         """
 
         numbers: wp.array[real]
@@ -41,6 +42,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         room: int
         first: int
         dummy: int
+        report: int
 
     @m.func
     def of_contact(K: wp.ref[Touching], i: int, k: int) -> lane:
@@ -94,6 +96,13 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         contact_put(K, MASSES, k, valid, row_response(n, ra, rb, ia, ib, mass))
         contact_put(K, MASSES + 1, k, valid, row_response(m.tangent(n), ra, rb, ia, ib, mass))
         contact_put(K, MASSES + 2, k, valid, row_response(m.second_tangent(n), ra, rb, ia, ib, mass))
+
+    @m.func
+    def add_vec_of_contact(K: wp.ref[Touching], i: int, k: int, valid: int, a: Vec3):
+        b = m.add3(vec_of_contact(K, i, k), a)
+        contact_put(K, i, k, valid, b.x)
+        contact_put(K, i + 1, k, valid, b.y)
+        contact_put(K, i + 2, k, valid, b.z)
 
     @m.func
     def push_pair(B: wp.array[real], A: m.BodyRef, C: m.BodyRef, ra: Vec3, rb: Vec3, p: Vec3, h: lane, ahead: int):
@@ -161,6 +170,11 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         new2 = m.mul(new2, shrink)
         contact_put(K, IMPULSES + 1, k, valid, new1)
         contact_put(K, IMPULSES + 2, k, valid, new2)
+        if relax != 0 and K.report != 0:
+            # no pass of this sub-step follows
+            whole = m.fma3(t1, new1, m.fma3(t2, new2, m.scale3(n, normal)))
+            add_vec_of_contact(K, SUMS, k, valid, whole)
+            add_vec_of_contact(K, SUMS + 3, k, valid, m.cross(ra, whole))
         p = m.scale3(n, m.sub(normal, old))
         p = m.fma3(t1, m.sub(new1, old1), m.fma3(t2, m.sub(new2, old2), p))
         push_pair(B, A, C, ra, rb, p, m.fill(h), ahead)

@@ -135,9 +135,7 @@ def line_program(m: types.SimpleNamespace) -> dict:
             x = point_on(X, B, a, pair_vec(X, p, PAIR_START), at, stride)
             y = point_on(X, B, c, pair_vec(X, p, PAIR_END), at, stride)
             center = point_on(X, B, around, pair_vec(X, p, PAIR_CENTER), at, stride)
-            own = m.rows(
-                pair_vec(X, p, PAIR_AXES), pair_vec(X, p, PAIR_AXES + 3), pair_vec(X, p, PAIR_AXES + 6)
-            )
+            own = m.rows(pair_vec(X, p, PAIR_AXES), pair_vec(X, p, PAIR_AXES + 3), pair_vec(X, p, PAIR_AXES + 6))
             turn = m.quat_to_matrix(m.body_turn(B, line_body(X, around, at, stride), QUAT))
             side = m.zero3()
             sided = int(0)
@@ -188,9 +186,7 @@ def line_program(m: types.SimpleNamespace) -> dict:
                 r = row
             else:
                 x = m.mul(scale, m.get(X.work, scratch + i, 0))
-            d = m.vec(
-                of_place(X, p, ROWS + 3 * r), of_place(X, p, ROWS + 3 * r + 1), of_place(X, p, ROWS + 3 * r + 2)
-            )
+            d = m.vec(of_place(X, p, ROWS + 3 * r), of_place(X, p, ROWS + 3 * r + 1), of_place(X, p, ROWS + 3 * r + 2))
             if (r >= 3 - linear and r < locked) or r >= locked + linear:
                 turn = m.fma3(d, x, turn)
             else:

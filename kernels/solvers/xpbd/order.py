@@ -78,11 +78,27 @@ def order_struct(real):
 
 
 @cache
+def tangent_function(real):
+    """The function ``tangent_of``, for scalars: a tangent of a unit normal."""
+    vec3 = wp.types.vector(3, real)
+
+    @wp.func
+    def tangent_of(n: vec3) -> vec3:
+        sign = real(1.0)
+        if n[2] < real(0.0):
+            sign = real(-1.0)
+        f = -real(1.0) / (sign + n[2])
+        return vec3(real(1.0) + sign * n[0] * n[0] * f, sign * n[0] * n[1] * f, -sign * n[0])
+
+    return tangent_of
+
+
+@cache
 def order_kernels(real):
     """The struct of lists, the kernels that give contacts to chunks and that forget forces, and three functions over the contacts of a
     chunk."""
     vec3, wrench6 = wp.types.vector(3, real), wp.types.vector(6, real)
-    Listed = order_struct(real)
+    Listed, tangent_of = order_struct(real), tangent_function(real)
 
     @wp.func
     def moving_body(N: wp.ref[Listed], i: int) -> int:
@@ -222,14 +238,6 @@ def order_kernels(real):
             N.kept_takers[k] = 0
 
     @wp.func
-    def tangent_of(n: vec3) -> vec3:
-        sign = real(1.0)
-        if n[2] < real(0.0):
-            sign = real(-1.0)
-        f = -real(1.0) / (sign + n[2])
-        return vec3(real(1.0) + sign * n[0] * n[0] * f, sign * n[0] * n[1] * f, -sign * n[0])
-
-    @wp.func
     def take_contacts(
         N: wp.ref[Listed], c: int, first_slot: int, slots: int, dummy: int, at: int, room: int, h: real, numbers: wp.array[real],
         body_a: wp.array[int], body_b: wp.array[int],
@@ -315,8 +323,8 @@ def order_kernels(real):
                 N.wrench[N.ordered[k]] = w
 
     @wp.kernel(module="unique", enable_backward=False)
-    def forget(N: Listed, mask: wp.array[bool]):
-        """Sets the kept forces of chosen worlds to zero."""
+    def forget(N: Listed, mask: wp.array[bool], turn: wp.array[vec3]):
+        """Sets the kept forces and torques of chosen worlds to zero."""
         k = wp.tid()
         if k >= N.kept_start[N.kept_start.shape[0] - 1]:
             return
@@ -325,5 +333,7 @@ def order_kernels(real):
             body = N.shape_body[N.kept_shape0[k]]
         if mask[N.body_world[body]]:
             N.kept_force[k] = vec3(real(0.0), real(0.0), real(0.0))
+            if k < turn.shape[0]:
+                turn[k] = vec3(real(0.0), real(0.0), real(0.0))
 
     return Listed, share_out, forget, colour_contacts, take_contacts, keep_contacts

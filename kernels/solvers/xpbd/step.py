@@ -18,7 +18,13 @@ from newton_like.kernels.solvers.xpbd.access import access_program
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     INVERSE_MASS, POS, PUSH, QUAT, SPIN, TORQUE, VEL, body_program,
 )  # fmt: skip
-from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS, contact_program
+from newton_like.kernels.solvers.xpbd.contact_laws import (
+    EXTRA_NUMBERS,
+    contact_law_program,
+    law_functions,
+    no_law_program,
+)
+from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS, contact_program, touching_program
 from newton_like.kernels.solvers.xpbd.joint_solve import joint_solve_program
 from newton_like.kernels.solvers.xpbd.joints import GIVEN, IMPULSE, joint_program
 from newton_like.kernels.solvers.xpbd.lines import LINE_IMPULSE, WORK_AT, line_program
@@ -28,22 +34,23 @@ from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
 )  # fmt: skip
 from newton_like.kernels.spatial import spatial_algebra
 
-_LAYERS = (spatial_algebra, access_program, body_program, joint_program, joint_solve_program, contact_program)
+_LAYERS = (spatial_algebra, access_program, body_program, joint_program, joint_solve_program, touching_program)
 
 
 @cache
-def maximal_math(width: int, real, lines: str = "") -> types.SimpleNamespace:
+def maximal_math(width: int, real, lines: str = "", laws: bool = False) -> types.SimpleNamespace:
     """The namespace of the programs of this folder, for one lane width and scalar type.
 
     Args:
         width: number of lanes.
         real: scalar type.
         lines: "": without lines; "lines": with lines, "wraps": with lines that wrap around shapes.
+        laws: whether contacts have laws, see `newton_like.kernels.solvers.xpbd.contact_laws`.
     """
     m = lane_math(width, real)
-    if lines:
-        m = maximal_math(width, real)
-    for layer in {"": _LAYERS, "lines": (line_program,), "wraps": (wrapping_program, line_program)}[lines]:
+    of_lines = {"": (), "lines": (line_program,), "wraps": (wrapping_program, line_program)}[lines]
+    of_contacts = (contact_law_program if laws else no_law_program, contact_program)
+    for layer in (*_LAYERS, *of_contacts, *of_lines):
         made = layer(m)
         made.pop("m", None)
         m = types.SimpleNamespace(**{**vars(m), **made})
@@ -87,17 +94,18 @@ def _line_functions(m: types.SimpleNamespace, lines: bool):
 
 
 @cache
-def xpbd_kernel(width: int, real, lines: str = ""):
-    """The kernel over chunks, and the structs of its arguments: ``(kernel, Bodies, Joints, Listed, Settings, Lines)``.
+def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
+    """The kernel over chunks, and the structs of its arguments: ``(kernel, Bodies, Joints, Listed, Settings, Lines, Laws)``.
 
     Args:
         width: number of lanes.
         real: scalar type.
-        lines: which lines there are, see :func:`maximal_math`.
+        lines, laws: see :func:`maximal_math`.
     """
-    m = maximal_math(width, real, lines)
+    m = maximal_math(width, real, lines, laws)
     Lines, sweep_lines = _line_functions(m, bool(lines))
     Listed, _, _, colour_contacts, take_contacts, keep_contacts = order_kernels(real)
+    Laws, take_laws, keep_laws = law_functions(m, Listed, laws)
     vec3, twist6 = wp.types.vector(3, real), wp.types.vector(6, real)
     transform, quat = wp.types.transformation(real), wp.types.quaternion(real)
     Joints, Touching = m.Joints, m.Touching
@@ -241,7 +249,7 @@ def xpbd_kernel(width: int, real, lines: str = ""):
             while k < end:
                 valid = wp.min(most, end - k)
                 if stage == 0:
-                    m.contact_prepare(K, k, valid, B, at, stride)
+                    m.contact_prepare(K, k, valid, B, at, stride, h, o.push_speed)
                 if stage == 1:
                     m.contact_start(K, k, valid, B, at, stride, h, ahead)
                 if stage >= 2:
@@ -261,6 +269,7 @@ def xpbd_kernel(width: int, real, lines: str = ""):
         J: Joints,
         X: Lines,
         N: Listed,
+        R: Laws,
         body_a: wp.array[int],
         body_b: wp.array[int],
         numbers: wp.array[real],
@@ -292,7 +301,12 @@ def xpbd_kernel(width: int, real, lines: str = ""):
             K.room = N.start[c + 1] - N.start[c] + width
             K.dummy = G.chunks[c, DUMMY]
             K.report = N.report
+            K.extra_at = EXTRA_NUMBERS * (N.start[c] + c * width)
+            K.extra = R.extra
+            K.law = R.law
+            K.laws = R.laws
             take_contacts(N, c, first_slot, stride, K.dummy, K.at, K.room, h, numbers, body_a, body_b)
+            take_laws(N, R, K, c, h, numbers)
         whole = m.fill(h)
         half = m.fill(real(0.5) * h)
         for i in range(blocks):
@@ -333,8 +347,9 @@ def xpbd_kernel(width: int, real, lines: str = ""):
         store_bodies(G, at, stride, first_slot, stride, o.spin_share)
         if o.contacts != 0:
             keep_contacts(N, c, K.at, K.room, h, o.dt, numbers)
+            keep_laws(N, R, K, c, h)
 
-    return step, Bodies, Joints, Listed, Settings, Lines
+    return step, Bodies, Joints, Listed, Settings, Lines, Laws
 
 
 @cache

@@ -115,12 +115,19 @@ def _check_relations(model) -> None:
         )
     if has_contact_settings(model):
         settings = settings_of(model)
-        for name in ("contact_rules", "limit_rules"):
-            i = _first(np.asarray(settings.get(name, np.zeros(0))) != 0)
-            if i is not None:
-                raise ValueError(
-                    f"mujoco:{name} of index {i} states softness or friction of MuJoCo, which {SOLVER} does not do; {_ELSE}"
-                )
+        i = _first(np.asarray(settings.get("limit_rules", np.zeros(0))) != 0)
+        if i is not None:
+            raise ValueError(
+                f"mujoco:limit_rules of degree of freedom {i} states softness of a limit (mujoco:solreflimit, mujoco:solimplimit), which {SOLVER}"
+                f" does not do; {_ELSE}"
+            )
+        i = _first((settings["pair_geom1"] >= 0) & (settings["pair_geom2"] >= 0))
+        if i is not None:
+            one, two = (model.shape_label[int(settings[f"pair_geom{k}"][i])] for k in (1, 2))
+            raise ValueError(
+                f"the pair of shapes '{one}' and '{two}' has settings of its own (mujoco:pair), which {SOLVER} does not do; {_ELSE}: give the"
+                " settings to the shapes"
+            )
     if "mujoco:gravcomp" in model.custom_attributes and (model.mujoco.gravcomp.numpy() != 0.0).any():
         raise ValueError(f"mujoco:gravcomp takes weight from bodies, which {SOLVER} does not do; {_ELSE}")
 
@@ -142,15 +149,6 @@ def _check_tendons(model) -> None:
             raise ValueError(f"tendon '{tendon.label}' (index {n}) has {told}, which {SOLVER} does not do; {_ELSE}")
 
 
-def _check_shapes(model) -> None:
-    for name in ("mu_torsional", "mu_rolling"):
-        i = _first((getattr(model, f"shape_material_{name}").numpy() > 0.0) & (model.shape_flags.numpy() != 0))
-        if i is not None:
-            raise ValueError(
-                f"shape '{model.shape_label[i]}' (index {i}) has {name} above 0, which {SOLVER} does not do; {_ELSE}: set it to 0"
-            )
-
-
 def check_features(model) -> None:
     """Raises ValueError, with the name of the entity, for features that the solver does not have."""
     _check_bodies(model)
@@ -158,7 +156,6 @@ def check_features(model) -> None:
     _check_armature(model)
     _check_relations(model)
     _check_tendons(model)
-    _check_shapes(model)
 
 
 def warn_open_joints(model, body_q, stacklevel: int) -> None:

@@ -138,7 +138,9 @@ class LinesOf:
         if rows is None:
             return
         for i, (one, two, target, powers) in enumerate(
-            zip(rows["joint1"].tolist(), rows["joint2"].tolist(), rows["target"].tolist(), rows["polycoef"], strict=True)
+            zip(
+                rows["joint1"].tolist(), rows["joint2"].tolist(), rows["target"].tolist(), rows["polycoef"], strict=True
+            )
         ):
             if target < 0:
                 what = f"equality constraint {i}"

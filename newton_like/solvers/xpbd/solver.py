@@ -14,6 +14,7 @@ from newton_like.collision.pipeline import check_contacts, collide
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     BODY_INERTIA, BODY_INVERSE, BODY_NUMBERS, DYNAMIC, INVERSE_MASS, QUAT,
 )  # fmt: skip
+from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
 from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS
 from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
 from newton_like.kernels.solvers.xpbd.order import COLOURS, order_kernels
@@ -28,6 +29,7 @@ from newton_like.programs.device import lane_width
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone.settings import Fixed, Setting
 from newton_like.solvers.xpbd.features import check_features, warn_open_joints
+from newton_like.solvers.xpbd.laws import contact_laws_of
 from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
 from newton_like.solvers.xpbd.report import Reported, report_contacts
 from newton_like.solvers.xpbd.tables import Blocks, Slots, make_blocks, make_slots, worlds_of_bodies
@@ -182,8 +184,9 @@ class SolverXPBD(SolverBase):
         lines = LinesOf(model)
         blocks = make_blocks(model, slots, width, lines.joints)
         kinds = ("wraps" if lines.wraps else "lines") if lines.lines else ""
-        self._m, self._slots = maximal_math(width, model.dtype, kinds), slots
-        self._kernel, *structs = xpbd_kernel(width, model.dtype, kinds)
+        laws = contact_laws_of(model)
+        self._m, self._slots = maximal_math(width, model.dtype, kinds, laws is not None), slots
+        self._kernel, *structs = xpbd_kernel(width, model.dtype, kinds, laws is not None)
         self._structs, self._threads = tuple(structs), threads
         moves = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
         mass = np.where(moves, model.body_mass.numpy().astype(np.float64), np.inf)
@@ -202,6 +205,13 @@ class SolverXPBD(SolverBase):
             numbers=self._lanes(lanes), work=self._lanes(np.zeros((count * JOINT_WORK, width))),
         )  # fmt: skip
         self._lines = self._line_arrays(lines, slots, blocks)
+        self._laws = {}
+        if laws is not None:
+            self._laws = dict(
+                laws=self._array(laws.table.ravel(), model.dtype), classes=len(laws.table), class_of=self._array(laws.class_of),
+                torsional=model.shape_material_mu_torsional, rolling=model.shape_material_mu_rolling,
+                weight=self._array(laws.weight, model.dtype),
+            )  # fmt: skip
         self._moves = moves
         self._lists = self._last_length = None
         self._joint_world = self._array(blocks.world)
@@ -304,6 +314,7 @@ class SolverXPBD(SolverBase):
                 shape1=whole(places),
                 point=whole(places, vec3),
                 force=whole(places, vec3),
+                turn=whole(places if self._laws else 0, vec3),
             )
             for _ in range(2)
         ]
@@ -311,7 +322,18 @@ class SolverXPBD(SolverBase):
             for name, array in old.items():
                 wp.copy(banks[1][name], array, count=array.size)
         numbers = whole(CONTACT_NUMBERS * (room + chunks * self.width), model.dtype)
-        self._lists = dict(room=room, fixed=fixed, banks=banks, now=0, a=whole(room), b=whole(room), numbers=numbers)
+        extra = whole(EXTRA_NUMBERS * (room + chunks * self.width) if self._laws else 0, model.dtype)
+        self._lists = dict(
+            extra=extra,
+            law=whole(room),
+            room=room,
+            fixed=fixed,
+            banks=banks,
+            now=0,
+            a=whole(room),
+            b=whole(room),
+            numbers=numbers,
+        )
         self._recorded.clear()
         return self._lists
 
@@ -342,7 +364,9 @@ class SolverXPBD(SolverBase):
             return None
         lists = self._list_arrays(contacts.rigid_contact_max)
         if "wrench" not in lists:
-            lists["wrench"] = wp.zeros(lists["room"], dtype=warp_types(self.model.dtype).spatial_vector, device=self.device)
+            lists["wrench"] = wp.zeros(
+                lists["room"], dtype=warp_types(self.model.dtype).spatial_vector, device=self.device
+            )
             self._recorded.clear()
         return lists["wrench"]
 
@@ -366,7 +390,7 @@ class SolverXPBD(SolverBase):
             kept[n] for n in ("start", "shape0", "shape1", "force")
         )
         forget = order_kernels(self.model.dtype)[2]
-        wp.launch(forget, dim=kept["force"].size, inputs=[N, mask], device=self.device)
+        wp.launch(forget, dim=kept["force"].size, inputs=[N, mask, kept["turn"]], device=self.device)
 
     # ------------------------------------------------------------------------------------------------ step
 
@@ -529,9 +553,11 @@ class SolverXPBD(SolverBase):
 
     @compiling
     def _record(self, arrays, contacts, N, dt: float):
-        model, (Bodies, Joints, Listed, _, Lines) = self.model, self._structs
+        model, (Bodies, Joints, Listed, _, Lines, Laws) = self.model, self._structs
         kinds = warp_types(model.dtype)
-        _, body_q, body_qd, body_f, next_q, next_qd, target_q, target_qd, joint_f, joint_act, *of_tendons, angles = arrays
+        _, body_q, body_qd, body_f, next_q, next_qd, target_q, target_qd, joint_f, joint_act, *of_tendons, angles = (
+            arrays
+        )
         G, J = Bodies(), Joints()
         for name, array in self._bodies.items():
             setattr(G, name, array)
@@ -555,11 +581,18 @@ class SolverXPBD(SolverBase):
             setattr(X, name, array)
         for name, array in zip(("force", "target_q", "target_qd"), of_tendons or [empty] * 3, strict=True):
             setattr(X, name, flat(array, model.dtype) if of_tendons else array)
+        R = Laws()
+        if self._laws and contacts is not None:
+            for name, value in self._laws.items():
+                setattr(R, name, value)
+            banks = lists["banks"][lists["now"]], lists["banks"][1 - lists["now"]]
+            R.extra, R.law, R.now, R.kept = lists["extra"], lists["law"], *(bank["turn"] for bank in banks)
         inputs = [
             G,
             J,
             X,
             Listed() if N is None else N,
+            R,
             lists["a"],
             lists["b"],
             lists["numbers"],
@@ -571,4 +604,4 @@ class SolverXPBD(SolverBase):
 
         shares = cut(len(self._slots.chunks), self._threads)
         commands = [Command(record(first, count)) for first, count in shares]
-        return [commands] * min(self._threads, max(1, len(shares))), (arrays, contacts, inputs, G, J, X)
+        return [commands] * min(self._threads, max(1, len(shares))), (arrays, contacts, inputs, G, J, X, R)

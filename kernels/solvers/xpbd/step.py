@@ -32,6 +32,7 @@ from newton_like.kernels.solvers.xpbd.lines import LINE_IMPULSE, WORK_AT, line_p
 from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
     BODY_AT, COLOURS, DUMMY, FIRST_BLOCK, FIRST_SLOT, LAST_BLOCK, SLOTS, order_kernels,
 )  # fmt: skip
+from newton_like.kernels.solvers.xpbd.round import round_function
 from newton_like.kernels.spatial import spatial_algebra
 
 _LAYERS = (spatial_algebra, access_program, body_program, joint_program, joint_solve_program, touching_program)
@@ -105,6 +106,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
     m = maximal_math(width, real, lines, laws)
     Lines, sweep_lines = _line_functions(m, bool(lines))
     Listed, _, _, colour_contacts, take_contacts, keep_contacts = order_kernels(real)
+    round_contacts = round_function(real)
     Laws, take_laws, keep_laws = law_functions(m, Listed, laws)
     vec3, twist6 = wp.types.vector(3, real), wp.types.vector(6, real)
     transform, quat = wp.types.transformation(real), wp.types.quaternion(real)
@@ -306,6 +308,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
             K.law = R.law
             K.laws = R.laws
             take_contacts(N, c, first_slot, stride, K.dummy, K.at, K.room, h, numbers, body_a, body_b)
+            round_contacts(N, c, K.at, K.room, B, at, stride, numbers, body_a, body_b)
             take_laws(N, R, K, c, h, numbers)
         whole = m.fill(h)
         half = m.fill(real(0.5) * h)

@@ -91,20 +91,6 @@ def _check_free_joints(model) -> None:
             )
 
 
-def _check_armature(model) -> None:
-    """Joints with three axes that follow each other have no armature."""
-    dims = model.joint_dof_dim.numpy()
-    owner = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
-    plain = ~look_up(model.joint_type.numpy(), "has_quaternion") if model.joint_count else np.zeros(0, dtype=bool)
-    i = _first((model.joint_armature.numpy() > 0.0) & (dims[owner, 1] > 2) & plain[owner])
-    if i is not None:
-        k = owner[i]
-        raise ValueError(
-            f"joint '{model.joint_label[k]}' (index {k}) turns about three axes in turn and has an armature, which {SOLVER} does not do;"
-            f" {_ELSE}: set joint_armature to 0, or use a ball joint"
-        )
-
-
 def _check_relations(model) -> None:
     rows = equalities_of(model)
     i = None if rows is None else _first(rows["rules"] != 0)
@@ -153,7 +139,6 @@ def check_features(model) -> None:
     """Raises ValueError, with the name of the entity, for features that the solver does not have."""
     _check_bodies(model)
     _check_free_joints(model)
-    _check_armature(model)
     _check_relations(model)
     _check_tendons(model)
 

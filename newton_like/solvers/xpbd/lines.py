@@ -203,6 +203,15 @@ class LineBlocks:
     pair_numbers: np.ndarray
     work: int
 
+    def arrays(self, array, lanes) -> dict:
+        """The arrays of the struct ``Lines``, made by two functions: of integers, and of lanes."""
+        width = self.numbers.shape[2]
+        return dict(
+            of_chunk=array(self.of_chunk), blocks=array(self.table), pairs=array(self.pairs), slot=array(self.slot.ravel()),
+            place=array(self.place.ravel()), tendon=array(self.tendon.ravel()), numbers=lanes(self.numbers.reshape(-1, width)),
+            pair_numbers=lanes(self.pair_numbers.reshape(-1, width)), work=lanes(np.zeros((self.work, width))),
+        )  # fmt: skip
+
 
 def _colours(lines: list[Line], moves: np.ndarray) -> list[int]:
     """One more than the largest colour of earlier lines with a body in common that forces move."""

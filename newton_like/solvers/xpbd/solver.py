@@ -32,7 +32,8 @@ from newton_like.solvers.xpbd.features import check_features, warn_open_joints
 from newton_like.solvers.xpbd.laws import contact_laws_of
 from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
 from newton_like.solvers.xpbd.report import Reported, report_contacts
-from newton_like.solvers.xpbd.tables import Blocks, Slots, make_blocks, make_slots, worlds_of_bodies
+from newton_like.solvers.xpbd.round import round_arrays
+from newton_like.solvers.xpbd.tables import make_blocks, make_slots, worlds_of_bodies
 from newton_like.threads import Command, compiling, cut, run_shared, worker_count
 from newton_like.types import BodyFlags, warp_types
 
@@ -204,14 +205,15 @@ class SolverXPBD(SolverBase):
             rotors=int((model.joint_armature.numpy() > 0.0).any()), acting=int(blocks.acting), measured=int(len(lines.joints) > 0),
             numbers=self._lanes(lanes), work=self._lanes(np.zeros((count * JOINT_WORK, width))),
         )  # fmt: skip
-        self._lines = self._line_arrays(lines, slots, blocks)
-        self._laws = {}
-        if laws is not None:
-            self._laws = dict(
-                laws=self._array(laws.table.ravel(), model.dtype), classes=len(laws.table), class_of=self._array(laws.class_of),
-                torsional=model.shape_material_mu_torsional, rolling=model.shape_material_mu_rolling,
-                weight=self._array(laws.weight, model.dtype),
-            )  # fmt: skip
+        self._lines, self._line_world = {}, None
+        if lines.lines:
+            found = make_line_blocks(model, lines, slots, blocks, width)
+            work = self._joints["work"]
+            self._lines = {
+                **found.arrays(self._array, self._lanes), "joints": self._as_numbers(work, (work.size * width,)),
+            }  # fmt: skip
+            self._line_world = self._array(found.world)
+        self._laws = {} if laws is None else laws.arrays(model, self._array)
         self._moves = moves
         self._lists = self._last_length = None
         self._joint_world = self._array(blocks.world)
@@ -224,21 +226,6 @@ class SolverXPBD(SolverBase):
             if k and not look_up(types[j : j + 1], "has_quaternion")[0]
         ]
         self._turning = self._array(np.concatenate([*turning, np.zeros(0, dtype=int)]))
-
-    def _line_arrays(self, lines: LinesOf, slots: Slots, blocks: Blocks) -> dict:
-        """The arrays of the struct of lines."""
-        if not lines.lines:
-            return {}
-        found = make_line_blocks(self.model, lines, slots, blocks, self.width)
-        work = self._joints["work"]
-        self._line_world = self._array(found.world)
-        return dict(
-            of_chunk=self._array(found.of_chunk), blocks=self._array(found.table), pairs=self._array(found.pairs),
-            slot=self._array(found.slot.ravel()), place=self._array(found.place.ravel()), tendon=self._array(found.tendon.ravel()),
-            numbers=self._lanes(found.numbers.reshape(-1, self.width)), pair_numbers=self._lanes(found.pair_numbers.reshape(-1, self.width)),
-            work=self._lanes(np.zeros((found.work, self.width))),
-            joints=self._as_numbers(work, (work.size * self.width,)),
-        )  # fmt: skip
 
     def _as_numbers(self, lanes: wp.array, shape: tuple) -> wp.array:
         """The numbers of lanes, in an array of this shape."""
@@ -297,7 +284,7 @@ class SolverXPBD(SolverBase):
 
         fixed = dict(
             shape_body=model.shape_body, mu=model.shape_material_mu, restitution=model.shape_material_restitution,
-            time_constant=model.shape_material_time_constant, damping_ratio=model.shape_material_damping_ratio,
+            **round_arrays(model, self._array), time_constant=model.shape_material_time_constant, damping_ratio=model.shape_material_damping_ratio,
             body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._array(self._moves),
             body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             chosen=whole(room), ordered=whole(room), colour=whole(room),

@@ -51,7 +51,7 @@ def test_joints_move_as_in_generalized_coordinates(kind, rng):
     ids=lambda dof: next(iter(dof)),
 )
 @pytest.mark.filterwarnings("ignore:.*nearly vanishes.*")
-@pytest.mark.parametrize("kind", ["revolute", "prismatic", "d611"])
+@pytest.mark.parametrize("kind", ["revolute", "prismatic", "d611", "d603"])
 def test_forces_of_joints_act_as_in_generalized_coordinates(kind, dof, rng):
     """Impulses along degrees of freedom converge with the iterations; armatures, which are as large as the links, need the most."""
     model = random_chain(rng, kind, floating=True, **dof).finalize("cpu", dtype=wp.float64)

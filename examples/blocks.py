@@ -206,8 +206,8 @@ def run(
         check: raises AssertionError if the test fails.
         row: worlds that a video shows side by side.
         look: options of the video.
-        solvers: names of solvers that the option ``--solver`` takes, the first one by default; `build` gets the name as a fifth argument. Empty:
-            there is no such option.
+        solvers: names of solvers that the option ``--solver`` takes, the first one by default; `build` gets the name as a fifth
+            argument. Empty: there is no such option.
     """
     options = common.parser(description, world_count=world_count, num_frames=num_frames)
     options.add_argument("--test", action="store_true", help=f"fail unless {tested}")

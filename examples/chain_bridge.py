@@ -1,7 +1,7 @@
 """Crates fall on a bridge of planks that hangs between two banks, in maximal coordinates: ``python -m examples.chain_bridge``.
 
-Planks are joined by hinges, in a chain that is closed by a hinge on the other bank. ``SolverXPBD`` solves joints and contacts side by side: the time
-of a step grows linearly with the number of planks and crates.
+Planks are joined by hinges, in a chain that is closed by a hinge on the other bank. ``SolverXPBD`` solves joints and contacts side by side:
+the time of a step grows linearly with the number of planks and crates.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def test_solvers_are_known_by_name_and_by_class():
     model = pendulum(1).finalize("cpu")
     for wanted in ("xpbd", "XPBD", SolverXPBD):
         assert choose_solver(model, wanted).solver is SolverXPBD
-    with pytest.raises(ValueError, match="'xpdb'.*'xpbd'"):
+    with pytest.raises(ValueError, match=r"'xpdb'.*'xpbd'"):
         choose_solver(model, "xpdb")
     with pytest.raises(TypeError, match="not 3"):
         choose_solver(model, 3)

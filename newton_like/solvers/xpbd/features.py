@@ -72,8 +72,8 @@ def _check_free_joints(model) -> None:
         if i is not None:
             k = owner[i]
             raise ValueError(
-                f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name}, which {SOLVER} applies at the centre of mass"
-                f" only: place the anchor of the child there; {_ELSE} it elsewhere"
+                f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name}, which {SOLVER} applies at the centre of"
+                f" mass only: place the anchor of the child there; {_ELSE} it elsewhere"
             )
     numbers = {
         name: getattr(model, f"joint_{name}").numpy() > 0.0 for name in ("damping", "stiffness", "friction", "armature")
@@ -96,23 +96,23 @@ def _check_relations(model) -> None:
     i = None if rows is None else _first(rows["rules"] != 0)
     if i is not None:
         raise ValueError(
-            f"equality constraint {i} states softness of MuJoCo (mujoco:eq_solref, mujoco:eq_solimp), which {SOLVER} does not do; {_ELSE}: set"
-            " mujoco:eq_rules to 0 for a rigid one"
+            f"equality constraint {i} states softness of MuJoCo (mujoco:eq_solref, mujoco:eq_solimp), which {SOLVER} does not do; {_ELSE}:"
+            " set mujoco:eq_rules to 0 for a rigid one"
         )
     if has_contact_settings(model):
         settings = settings_of(model)
         i = _first(np.asarray(settings.get("limit_rules", np.zeros(0))) != 0)
         if i is not None:
             raise ValueError(
-                f"mujoco:limit_rules of degree of freedom {i} states softness of a limit (mujoco:solreflimit, mujoco:solimplimit), which {SOLVER}"
-                f" does not do; {_ELSE}"
+                f"mujoco:limit_rules of degree of freedom {i} states softness of a limit (mujoco:solreflimit, mujoco:solimplimit), which"
+                f" {SOLVER} does not do; {_ELSE}"
             )
         i = _first((settings["pair_geom1"] >= 0) & (settings["pair_geom2"] >= 0))
         if i is not None:
             one, two = (model.shape_label[int(settings[f"pair_geom{k}"][i])] for k in (1, 2))
             raise ValueError(
-                f"the pair of shapes '{one}' and '{two}' has settings of its own (mujoco:pair), which {SOLVER} does not do; {_ELSE}: give the"
-                " settings to the shapes"
+                f"the pair of shapes '{one}' and '{two}' has settings of its own (mujoco:pair), which {SOLVER} does not do; {_ELSE}: give"
+                " the settings to the shapes"
             )
     if "mujoco:gravcomp" in model.custom_attributes and (model.mujoco.gravcomp.numpy() != 0.0).any():
         raise ValueError(f"mujoco:gravcomp takes weight from bodies, which {SOLVER} does not do; {_ELSE}")

@@ -284,7 +284,8 @@ class SolverXPBD(SolverBase):
 
         fixed = dict(
             shape_body=model.shape_body, mu=model.shape_material_mu, restitution=model.shape_material_restitution,
-            **round_arrays(model, self._array), time_constant=model.shape_material_time_constant, damping_ratio=model.shape_material_damping_ratio,
+            **round_arrays(model, self._array), time_constant=model.shape_material_time_constant,
+            damping_ratio=model.shape_material_damping_ratio,
             body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._array(self._moves),
             body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             chosen=whole(room), ordered=whole(room), colour=whole(room),
@@ -435,7 +436,8 @@ class SolverXPBD(SolverBase):
             check_row(model, getattr(control, name), f"control.{name}", size)
             for name, size in (
                 ("joint_target_q", model.joint_coord_count), ("joint_target_qd", model.joint_dof_count), ("joint_f", model.joint_dof_count),
-                ("joint_act", model.joint_dof_count), *((name, model.tendon_count) for name in _OF_TENDONS if self._lines and model.tendons),
+                ("joint_act", model.joint_dof_count),
+                *((name, model.tendon_count) for name in _OF_TENDONS if self._lines and model.tendons),
             )
         ]  # fmt: skip
         if active_tape() is not None and any(a.requires_grad for a in (*before, *after, *commands)):

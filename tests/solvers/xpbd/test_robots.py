@@ -25,7 +25,7 @@ def test_joints_of_a_humanoid_stay_closed(rng):
 
 @pytest.mark.slow
 def test_states_go_from_one_solver_to_the_other(rng):
-    """eval_fk after one solver and eval_ik after the other: each goes on where the other stopped, and the energy of a swinging arm stays."""
+    """Each goes on where the other stopped: an arm that swings by both in turn moves as by one."""
     builder = nl.ModelBuilder()
     builder.add_urdf(assets.path("arm.urdf"))
     model = builder.finalize("cpu")

@@ -65,6 +65,8 @@ class Blocks:
         self.frame_time = self.substeps * dt
         self.state, self.control = model.state(), model.control()
         self.solver = self.make_solver()
+        # poses of bodies follow from joint coordinates
+        self.reset()
         self.advance()
         self.reset()
         self.poses: list[np.ndarray] = []

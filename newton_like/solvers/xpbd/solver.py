@@ -37,6 +37,8 @@ from newton_like.solvers.xpbd.tables import make_blocks, make_slots, worlds_of_b
 from newton_like.threads import Command, compiling, cut, run_shared, worker_count
 from newton_like.types import BodyFlags, warp_types
 
+NEVER = 1.0e30
+"""A speed that no impact has [m/s]."""
 _OF_TENDONS = ("tendon_f", "tendon_target_q", "tendon_target_qd")
 _RECORDED = 16
 KEPT = 0.8
@@ -135,7 +137,8 @@ class SolverXPBD(SolverBase):
     restitution_speed = Setting(_positive)
     max_depenetration_speed = Setting(_positive)
     angular_damping = Setting(_rate)
-    enable_restitution, update_joints, unsupported_contacts = Fixed(), Fixed(), Fixed()
+    enable_restitution = Setting(as_flag)
+    update_joints, unsupported_contacts = Fixed(), Fixed()
     width, threads = Fixed(), Fixed()
 
     def __init__(
@@ -162,7 +165,7 @@ class SolverXPBD(SolverBase):
         self.iterations, self.substeps = iterations, substeps
         self.restitution_speed, self.max_depenetration_speed = restitution_speed, max_depenetration_speed
         self.angular_damping = angular_damping
-        self.enable_restitution = as_flag(enable_restitution, "enable_restitution")
+        self.enable_restitution = enable_restitution
         self.update_joints = as_flag(update_joints, "update_joints")
         self.unsupported_contacts = unsupported_contacts
         self.width, self.threads = lane_width(model.device, model.dtype, width), threads
@@ -293,8 +296,6 @@ class SolverXPBD(SolverBase):
             taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(places), kept_takers=whole(places),
             kept_head=whole(len(self._slots.body)),
         )  # fmt: skip
-        if not self.enable_restitution:
-            fixed["restitution"] = wp.zeros_like(model.shape_material_restitution)
         banks = [
             dict(
                 start=whole(chunks + 1),
@@ -382,18 +383,23 @@ class SolverXPBD(SolverBase):
 
     # ------------------------------------------------------------------------------------------------ step
 
+    @property
+    def _rebound_speed(self) -> float:
+        """The speed of an impact from which on it rebounds [m/s]."""
+        return self.restitution_speed if self.enable_restitution else NEVER
+
     def _options(self, dt: float, touching: bool):
         o = self._structs[3]()
         o.dt, o.substeps, o.iterations, o.contacts = dt, self.substeps, self.iterations, int(touching)
         o.kept_share = KEPT if self.iterations > 1 else 0.0
-        o.push_speed, o.rebound_speed = self.max_depenetration_speed, self.restitution_speed
+        o.push_speed, o.rebound_speed = self.max_depenetration_speed, self._rebound_speed
         o.spin_share = math.exp(-self.angular_damping * dt)
         o.impulse_scale = dt / self.substeps / (self._last_length or dt / self.substeps)
         return o
 
     def _key(self, dt: float, touching: bool) -> tuple:
         return (
-            dt, touching, self.substeps, self.iterations, self.max_depenetration_speed, self.restitution_speed, self.angular_damping,
+            dt, touching, self.substeps, self.iterations, self.max_depenetration_speed, self._rebound_speed, self.angular_damping,
             self._last_length,
         )  # fmt: skip
 

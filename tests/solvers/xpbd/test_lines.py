@@ -10,6 +10,9 @@ from newton_like.solvers import SolverFeatherstone
 from tests.solvers.xpbd.scenes import after, momentum, started, with_all_programs, xpbd
 from tests.support.random_trees import random_inertia
 
+pytestmark = pytest.mark.slow
+"""These tests share a kernel with lines and laws of contacts, which takes as long to compile as all others of this folder."""
+
 
 def fingers(rng, floating: bool = False) -> tuple[nl.ModelBuilder, list[int]]:
     """Three links on hinges in a plane."""

@@ -121,8 +121,8 @@ def moved(model, solver, q, qd, seconds: float, dt: float) -> np.ndarray:
 
 # Bounds [m]: of the distance between SolverXPBD at 1/240 s and MuJoCo, and between SolverFeatherstone and MuJoCo; the share of the error
 # against SolverFeatherstone at a small time step that is left at half the time step (a quarter: second order, half: first order); and an
-# error that is not looked at any more. MuJoCo closes the four-bar softly, and the engines find contacts at other times of a step. Found: 0.01
-# to 0.2 mm; 0.1 mm for the quadruped, whose error against SolverFeatherstone stays there, as contacts are found at other times.
+# error that is not looked at any more. MuJoCo closes the four-bar softly, and the engines find contacts at other times of a step. Found:
+# 0.2 mm and 0.1 mm for the quadruped, whose error against SolverFeatherstone stays there.
 SCENES = {
     pendulum: (1e-4, 1e-4, 0.35, 1e-6),
     double_pendulum: (5e-4, 5e-4, 0.35, 1e-6),

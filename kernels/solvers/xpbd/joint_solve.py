@@ -9,9 +9,10 @@ from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, LENGTH, DOF_NUMBERS,
-    DOFS_AT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LINEAR, LINEAR_FRAME,
-    LINEAR_SIGN, LOSS, LOWER, MOST, MOST_SPEED, PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE,
-    RECOVERY, REST, REST_TURN, RIGHT, ROWS, SPEED, STICK, STIFFNESS, TURNS, UPPER,
+    DOFS_AT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LINEAR,
+    LINEAR_FRAME, LINEAR_SIGN, LOSS, LOWER, MOST, MOST_SPEED,
+    PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE,
+    POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROWS, SPEED, STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 
 
@@ -24,7 +25,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         """Joints in blocks, and what drives them.
 
         blocks: see `newton_like.kernels.solvers.xpbd.joints`; parent, child, dof, coordinate: slots and indices of each joint; rotors:
-        whether some joint has an armature; acting: whether something acts along degrees of freedom.
+        whether some joint has an armature; acting: whether something acts along degrees of freedom; measured: whether lines read
+        positions of joints.
         """
 
         blocks: wp.array2d[int]
@@ -41,6 +43,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         joint_act: wp.array[real]
         rotors: int
         acting: int
+        measured: int
 
     @m.func
     def of_joint(J: wp.ref[Joints], b: int, i: int) -> lane:
@@ -78,11 +81,36 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         return m.dot_plus(m.cross(spin, d), m.sub3(wb, wa), m.dot(d, swing))
 
     @m.func
+    def rates_before(x: Vec3, z: Vec3, wa: Vec3, wb: Vec3, swing: Vec3, sa: lane, dt: lane) -> Vec3:
+        """The rates of three angles a time dt ago, of free motion: x is fixed in the parent, z in the child; their dual basis as in
+        `joint_rows`."""
+        x0 = m.fnma3(m.cross(wa, x), dt, x)
+        z0 = m.fnma3(m.cross(wb, z), dt, z)
+        u = m.fnma3(swing, dt, m.sub3(wb, wa))
+        y0 = m.unit3(m.cross(z0, x0))
+        volume = m.dot(x0, m.cross(y0, z0))
+        small = m.fill(real(1.0e-3))
+        volume = m.rcp(m.where_lt(volume, small, small, volume))
+        first = m.mul(m.dot(m.cross(y0, z0), u), volume)
+        last = m.mul(m.dot(m.cross(x0, y0), u), m.mul(volume, sa))
+        return m.vec(first, m.dot(y0, u), last)
+
+    @m.func
     def nearest_turn(angle: lane, reference: lane) -> lane:
         """The angle plus the full turns that bring it nearest to the reference."""
         turn = m.fill(real(6.283185307179586))
         share = m.mul(m.sub(reference, angle), m.fill(real(0.15915494309189535)))
         return m.fma(turn, m.floor(m.add(share, m.fill(real(0.5)))), angle)
+
+    @m.func
+    def last_angle(J: wp.ref[Joints], at: int, i: int, dof: int, cs: ints) -> lane:
+        """The angle of the sub-step before; or joint_q, if that has changed since it was read last."""
+        given = m.fetch(J.joint_q, dof, -1, cs)
+        seen = m.get(J.work, at + GIVEN + i, 0)
+        m.put(J.work, at + GIVEN + i, 0, given)
+        change = m.sub(given, seen)
+        angle = m.get(J.work, at + POSITION + dof, 0)
+        return m.where_lt(m.fill(real(0.0)), m.mul(change, change), given, angle)
 
     @m.func
     def put_acts(
@@ -110,6 +138,9 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         armature = m.get(P, c + ARMATURE, 0)
         clip = m.get(P, c + CLIP, 0)
         force = m.fetch(J.joint_f, dof, -1, ids)
+        if J.blocks[b, KIND] == TURNS and J.blocks[b, LINEAR] > 0:
+            # forces of joints that leave a body free act as external wrenches
+            force = zero
         drive = m.fma(m.get(P, c + KV, 0), m.fetch(J.target_qd, dof, -1, ids), m.fetch(J.joint_act, dof, -1, ids))
         drive = m.fma(ke, lack, m.fma(clip, force, drive))
         passive = m.fnma(stiffness, strain, m.fnma(clip, force, force))
@@ -129,6 +160,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         speed = m.get(P, c + SPEED, 0)
         m.put(J.work, at + LEAST_SPEED, 0, m.smaller(speed, m.larger(least, m.neg(speed))))
         m.put(J.work, at + MOST_SPEED, 0, m.larger(m.neg(speed), m.smaller(most, speed)))
+        if J.measured != 0:
+            m.put(J.work, b * JOINT_WORK + POSITION + dof, 0, q)
         if J.acting == 0:
             # only joint forces act, which need no start
             m.put(J.work, b * JOINT_WORK + IMPULSE + dof, 0, zero)
@@ -206,10 +239,10 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             if kind == TURNS:
                 goal = m.quat_normalize(
                     m.quat(
-                        m.fetch(J.target_q, 0, -1, cs),
-                        m.fetch(J.target_q, 1, -1, cs),
-                        m.fetch(J.target_q, 2, -1, cs),
-                        m.fetch(J.target_q, 3, -1, cs),
+                        m.fetch(J.target_q, linear, -1, cs),
+                        m.fetch(J.target_q, linear + 1, -1, cs),
+                        m.fetch(J.target_q, linear + 2, -1, cs),
+                        m.fetch(J.target_q, linear + 3, -1, cs),
                     )
                 )
                 back = m.quat_conjugate(q)
@@ -230,7 +263,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                         angle = turns.y
                     if i == 2:
                         angle = turns.z
-                    angle = nearest_turn(angle, m.fetch(J.joint_q, linear + i, -1, cs))
+                    angle = nearest_turn(angle, last_angle(J, at, i, linear + i, cs))
+                    m.put(J.work, at + POSITION + linear + i, 0, angle)
                     lack = m.sub(m.fetch(J.target_q, linear + i, -1, cs), angle)
                     strain = m.sub(angle, of_joint(J, b, DOFS_AT + DOF_NUMBERS * (linear + i) + REST))
                     if i == 0:
@@ -245,13 +279,24 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                         turns.z = angle
                         lacks.z = lack
                         strains.z = strain
+            past = m.zero3()
+            if J.rotors != 0 and angular == 3:
+                z = m.apply(turn, m.column(r, 2))
+                past = rates_before(m.column(turn, 0), z, wa, wb, m.sub3(swing_b, swing_a), sa, dt)
             for i in range(angular):
                 row = locked + linear + i
                 u = row_speed(J, at, row, True, va, wa, vb, wb)
+                # axes of a ball joint are fixed in the parent; the second axis of a joint is fixed in the child
                 spin = wa
-                if i == 1:
+                if i == 1 and kind != TURNS:
                     spin = wb
                 u = m.fnma(dt, turn_rate(J, at, row, spin, wa, wb, m.sub3(swing_b, swing_a)), u)
+                if angular == 3 and kind != TURNS:
+                    u = past.x
+                    if i == 1:
+                        u = past.y
+                    if i == 2:
+                        u = past.z
                 angle = turns.x
                 lack = lacks.x
                 strain = strains.x

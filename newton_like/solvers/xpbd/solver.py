@@ -14,23 +14,33 @@ from newton_like.collision.pipeline import check_contacts, collide
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     BODY_INERTIA, BODY_INVERSE, BODY_NUMBERS, DYNAMIC, INVERSE_MASS, QUAT,
 )  # fmt: skip
+from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
 from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS
 from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
 from newton_like.kernels.solvers.xpbd.order import COLOURS, order_kernels
-from newton_like.kernels.solvers.xpbd.step import forget_kernel, maximal_math, turn_kernel, xpbd_kernel
+from newton_like.kernels.solvers.xpbd.step import forget_kernels, maximal_math, turn_kernel, xpbd_kernel
 from newton_like.kinematics import eval_ik
 from newton_like.model.arguments import arrays_of_state, check_made_by, check_row
+from newton_like.model.contacts import FORCE
 from newton_like.model.joint_types import look_up
 from newton_like.model.model import contact_room
-from newton_like.options import ANY, OneOf, check_option
+from newton_like.options import check_option
 from newton_like.programs.device import lane_width
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone.settings import Fixed, Setting
 from newton_like.solvers.xpbd.features import check_features, warn_open_joints
+from newton_like.solvers.xpbd.laws import contact_laws_of
+from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
+from newton_like.solvers.xpbd.newton_options import NEWTON
+from newton_like.solvers.xpbd.report import Reported, report_contacts
+from newton_like.solvers.xpbd.round import round_arrays
 from newton_like.solvers.xpbd.tables import make_blocks, make_slots, worlds_of_bodies
 from newton_like.threads import Command, compiling, cut, run_shared, worker_count
 from newton_like.types import BodyFlags, warp_types
 
+NEVER = 1.0e30
+"""A speed that no impact has [m/s]."""
+_OF_TENDONS = ("tendon_f", "tendon_target_q", "tendon_target_qd")
 _RECORDED = 16
 KEPT = 0.8
 """Share of the impulses of degrees of freedom that a sub-step starts from; with a single iteration larger shares are unstable."""
@@ -38,23 +48,6 @@ _OWN = (
     "iterations", "substeps", "restitution_speed", "max_depenetration_speed", "angular_damping", "enable_restitution", "update_joints",
     "unsupported_contacts", "width", "threads",
 )  # fmt: skip
-_SUBSTEPS = "impulses are not relaxed; substeps and iterations set the accuracy"
-_NEWTON = {
-    "soft_body_relaxation": (ANY, ""),
-    "soft_contact_relaxation": (ANY, ""),
-    "joint_linear_relaxation": (OneOf((0.7, 1.0)), _SUBSTEPS),
-    "joint_angular_relaxation": (OneOf((0.4, 1.0)), _SUBSTEPS),
-    "rigid_contact_relaxation": (OneOf((0.8, 1.0)), _SUBSTEPS),
-    "joint_linear_compliance": (0.0, "joints are rigid; give a D6 joint springs"),
-    "joint_angular_compliance": (0.0, "joints are rigid; give a D6 joint springs"),
-    "rigid_contact_restitution_iterations": (ANY, ""),
-    "rigid_contact_con_weighting": (ANY, ""),
-    "tendon_max_sweeps": (ANY, ""),
-    "tendon_settle_tol": (ANY, ""),
-    "tendon_activation_tol": (ANY, ""),
-    "deterministic": (ANY, ""),
-}
-"""Options of Newton 1.8 that do not exist here: values without effect, and advice instead of other values."""
 
 
 def _positive(value, name: str) -> float:
@@ -88,9 +81,11 @@ class SolverXPBD(SolverBase):
     :func:`newton_like.eval_ik`, with angles that count turns; those of loop joints keep their values.
 
     All joint types are supported, in trees and in loops, between any two bodies of a world: anchors, limits of position and velocity,
-    drives (implicit, with effort limits), springs, damping, dry friction, armature and ``joint_f``. Internal impulses keep linear and
-    angular momentum up to rounding and up to the gaps of joints. A kinematic body keeps the velocity ``body_qd`` of ``state_in``, and its
-    pose is integrated from it.
+    drives (implicit, with effort limits), springs, damping, dry friction, armature and ``joint_f``. Mimic joints, polynomials between
+    joints, and fixed and spatial tendons act as rows over several bodies. Contacts have sliding, torsional and rolling friction,
+    restitution, and the softness of their materials or that of MuJoCo; :meth:`update_contacts` gives their forces. Internal impulses keep
+    linear and angular momentum up to rounding and up to the gaps of joints. A kinematic body keeps the velocity ``body_qd`` of
+    ``state_in``, and its pose is integrated from it.
 
     The results of a world are bitwise identical in every run, for any number of worlds, any index of the world and any number of threads.
 
@@ -104,9 +99,9 @@ class SolverXPBD(SolverBase):
             [m/s or rad/s].
         angular_damping: decay rate [1/s] of the angular velocities of bodies.
         enable_restitution: whether contacts rebound by the restitution of their materials.
-        update_joints: whether steps write the joint coordinates of ``state_out``. Drives and limits of position take angles from poses of
-            bodies, at the full turn nearest to ``joint_q`` of ``state_in``: if it is not updated and lags by more than half a turn, the
-            angles jump by a full turn. Loop joints are never updated.
+        update_joints: whether steps write the joint coordinates of ``state_out``; loop joints are never updated. Drives and limits of
+            position take angles from poses of bodies. They count turns from sub-step to sub-step, and are at the full turn nearest to
+            ``joint_q`` of ``state_in`` where that has changed since the last step.
         unsupported_contacts: ``"error"`` or ``"ignore"``: see :meth:`newton_like.Model.collide`, for steps that find contacts.
         width: lanes of a kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.threads.worker_count`.
@@ -114,13 +109,11 @@ class SolverXPBD(SolverBase):
 
     Raises:
         TypeError: `model` is not a model, an argument is unknown or of another type.
-        ValueError: an argument is out of range; or the model has features that this solver does not support: bodies without mass or
-            inertia, bodies without a joint, bodies that belong to all of several worlds, mimic joints, equality constraints, tendons,
-            actuators, torsional and rolling friction, MuJoCo's softness of contacts, axes of a joint that are not perpendicular, and drives
-            and passive forces of joints that leave a body free.
+        ValueError: an argument is out of range; or the model has a feature that this solver does not support, which the message names;
+            see the table in ``docs/maximal.md``.
     """
 
-    supports = frozenset({"kinematic bodies", "loop joints", "disabled joints"})
+    supports = frozenset({"kinematic bodies", "loop joints", "disabled joints", "tendons"})
     _reduced = False
 
     iterations = Setting(as_count)
@@ -128,7 +121,8 @@ class SolverXPBD(SolverBase):
     restitution_speed = Setting(_positive)
     max_depenetration_speed = Setting(_positive)
     angular_damping = Setting(_rate)
-    enable_restitution, update_joints, unsupported_contacts = Fixed(), Fixed(), Fixed()
+    enable_restitution = Setting(as_flag)
+    update_joints, unsupported_contacts = Fixed(), Fixed()
     width, threads = Fixed(), Fixed()
 
     def __init__(
@@ -148,18 +142,19 @@ class SolverXPBD(SolverBase):
         **newton_options,
     ):
         for name, value in newton_options.items():
-            check_option("SolverXPBD", name, value, _NEWTON, _OWN)
+            check_option("SolverXPBD", name, value, NEWTON, _OWN)
         self._recorded: dict = {}
         super().__init__(model)
         check_features(model)
         self.iterations, self.substeps = iterations, substeps
         self.restitution_speed, self.max_depenetration_speed = restitution_speed, max_depenetration_speed
         self.angular_damping = angular_damping
-        self.enable_restitution = as_flag(enable_restitution, "enable_restitution")
+        self.enable_restitution = enable_restitution
         self.update_joints = as_flag(update_joints, "update_joints")
         self.unsupported_contacts = unsupported_contacts
         self.width, self.threads = lane_width(model.device, model.dtype, width), threads
         self._found = self._lists = self._before = None
+        self._reported: Reported | None = None
         self._warned = False
         self._build()
         self._complete = type(self) is SolverXPBD
@@ -172,12 +167,16 @@ class SolverXPBD(SolverBase):
     def _build(self) -> None:
         """Makes the tables of the model."""
         model, width = self.model, self.width
-        threads = worker_count(self.threads) if model.device.is_cpu else 1
+        lines = LinesOf(model)
+        # steps of models with lines differed from run to run with several threads, for a reason that is not known
+        threads = worker_count(self.threads) if model.device.is_cpu and not lines.lines else 1
         slots = make_slots(model, width, threads, BODY_NUMBERS)
-        blocks = make_blocks(model, slots, width)
-        self._m, self._slots = maximal_math(width, model.dtype), slots
-        self._kernel, Bodies, Joints, Listed, Settings = xpbd_kernel(width, model.dtype)
-        self._structs, self._threads = (Bodies, Joints, Listed, Settings), threads
+        blocks = make_blocks(model, slots, width, lines.joints)
+        kinds = ("wraps" if lines.wraps else "lines") if lines.lines else ""
+        laws = contact_laws_of(model)
+        self._m, self._slots = maximal_math(width, model.dtype, kinds, laws is not None), slots
+        self._kernel, *structs = xpbd_kernel(width, model.dtype, kinds, laws is not None)
+        self._structs, self._threads = tuple(structs), threads
         moves = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
         mass = np.where(moves, model.body_mass.numpy().astype(np.float64), np.inf)
         self._bodies = dict(
@@ -191,9 +190,18 @@ class SolverXPBD(SolverBase):
         self._joints = dict(
             blocks=self._array(blocks.table), parent=self._array(blocks.parent), child=self._array(blocks.child),
             dof=self._array(blocks.dof), coordinate=self._array(blocks.coordinate),
-            rotors=int((model.joint_armature.numpy() > 0.0).any()), acting=int(blocks.acting),
+            rotors=int((model.joint_armature.numpy() > 0.0).any()), acting=int(blocks.acting), measured=int(len(lines.joints) > 0),
             numbers=self._lanes(lanes), work=self._lanes(np.zeros((count * JOINT_WORK, width))),
         )  # fmt: skip
+        self._lines, self._line_world = {}, None
+        if lines.lines:
+            found = make_line_blocks(model, lines, slots, blocks, width)
+            work = self._joints["work"]
+            self._lines = {
+                **found.arrays(self._array, self._lanes), "joints": self._as_numbers(work, (work.size * width,)),
+            }  # fmt: skip
+            self._line_world = self._array(found.world)
+        self._laws = {} if laws is None else laws.arrays(model, self._array)
         self._moves = moves
         self._lists = self._last_length = None
         self._joint_world = self._array(blocks.world)
@@ -206,6 +214,10 @@ class SolverXPBD(SolverBase):
             if k and not look_up(types[j : j + 1], "has_quaternion")[0]
         ]
         self._turning = self._array(np.concatenate([*turning, np.zeros(0, dtype=int)]))
+
+    def _as_numbers(self, lanes: wp.array, shape: tuple) -> wp.array:
+        """The numbers of lanes, in an array of this shape."""
+        return wp.array(ptr=lanes.ptr, dtype=self.model.dtype, shape=shape, device=self.device, copy=False)
 
     def _lanes(self, numbers: np.ndarray) -> wp.array:
         """Lanes in a row, as the two-dimensional arrays that programs read."""
@@ -260,7 +272,8 @@ class SolverXPBD(SolverBase):
 
         fixed = dict(
             shape_body=model.shape_body, mu=model.shape_material_mu, restitution=model.shape_material_restitution,
-            time_constant=model.shape_material_time_constant, damping_ratio=model.shape_material_damping_ratio,
+            **round_arrays(model, self._array), time_constant=model.shape_material_time_constant,
+            damping_ratio=model.shape_material_damping_ratio,
             body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._array(self._moves),
             body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             chosen=whole(room), ordered=whole(room), colour=whole(room),
@@ -268,8 +281,6 @@ class SolverXPBD(SolverBase):
             taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(places), kept_takers=whole(places),
             kept_head=whole(len(self._slots.body)),
         )  # fmt: skip
-        if not self.enable_restitution:
-            fixed["restitution"] = wp.zeros_like(model.shape_material_restitution)
         banks = [
             dict(
                 start=whole(chunks + 1),
@@ -277,6 +288,7 @@ class SolverXPBD(SolverBase):
                 shape1=whole(places),
                 point=whole(places, vec3),
                 force=whole(places, vec3),
+                turn=whole(places if self._laws else 0, vec3),
             )
             for _ in range(2)
         ]
@@ -284,7 +296,18 @@ class SolverXPBD(SolverBase):
             for name, array in old.items():
                 wp.copy(banks[1][name], array, count=array.size)
         numbers = whole(CONTACT_NUMBERS * (room + chunks * self.width), model.dtype)
-        self._lists = dict(room=room, fixed=fixed, banks=banks, now=0, a=whole(room), b=whole(room), numbers=numbers)
+        extra = whole(EXTRA_NUMBERS * (room + chunks * self.width) if self._laws else 0, model.dtype)
+        self._lists = dict(
+            extra=extra,
+            law=whole(room),
+            room=room,
+            fixed=fixed,
+            banks=banks,
+            now=0,
+            a=whole(room),
+            b=whole(room),
+            numbers=numbers,
+        )
         self._recorded.clear()
         return self._lists
 
@@ -304,16 +327,34 @@ class SolverXPBD(SolverBase):
         for name in ("shape0", "shape1", "point", "force"):
             setattr(N, f"now_{name}", now[name])
             setattr(N, f"kept_{name}", kept[name])
+        wrench = self._wrench(contacts)
+        if wrench is not None:
+            N.report, N.wrench = 1, wrench
         return N
+
+    def _wrench(self, contacts) -> wp.array | None:
+        """The wrenches of the contacts of a list, if they are asked for."""
+        if contacts is None or FORCE not in self.model.contact_attributes:
+            return None
+        lists = self._list_arrays(contacts.rigid_contact_max)
+        if "wrench" not in lists:
+            lists["wrench"] = wp.zeros(
+                lists["room"], dtype=warp_types(self.model.dtype).spatial_vector, device=self.device
+            )
+            self._recorded.clear()
+        return lists["wrench"]
 
     def _forget(self, mask: wp.array) -> None:
         check_recorded(self.device, "SolverXPBD.reset")
+        joints, lines = forget_kernels(self.model.dtype)
         if self._joint_world.size:
-            work = self._joints["work"]
             shape = (self._joint_world.shape[0], JOINT_WORK, self.width)
-            work = wp.array(ptr=work.ptr, dtype=self.model.dtype, shape=shape, device=self.device, copy=False)
-            inputs = [self._joint_world, mask, work]
-            wp.launch(forget_kernel(self.model.dtype), dim=self._joint_world.shape, inputs=inputs, device=self.device)
+            inputs = [self._joint_world, mask, self._as_numbers(self._joints["work"], shape)]
+            wp.launch(joints, dim=self._joint_world.shape, inputs=inputs, device=self.device)
+        if self._lines:
+            work = self._lines["work"]
+            inputs = [self._lines["blocks"], self._line_world, mask, self._as_numbers(work, (work.size, self.width))]
+            wp.launch(lines, dim=self._line_world.shape, inputs=inputs, device=self.device)
         if self._lists is None:
             return
         N = self._structs[2]()
@@ -323,22 +364,27 @@ class SolverXPBD(SolverBase):
             kept[n] for n in ("start", "shape0", "shape1", "force")
         )
         forget = order_kernels(self.model.dtype)[2]
-        wp.launch(forget, dim=kept["force"].size, inputs=[N, mask], device=self.device)
+        wp.launch(forget, dim=kept["force"].size, inputs=[N, mask, kept["turn"]], device=self.device)
 
     # ------------------------------------------------------------------------------------------------ step
+
+    @property
+    def _rebound_speed(self) -> float:
+        """The speed of an impact from which on it rebounds [m/s]."""
+        return self.restitution_speed if self.enable_restitution else NEVER
 
     def _options(self, dt: float, touching: bool):
         o = self._structs[3]()
         o.dt, o.substeps, o.iterations, o.contacts = dt, self.substeps, self.iterations, int(touching)
         o.kept_share = KEPT if self.iterations > 1 else 0.0
-        o.push_speed, o.rebound_speed = self.max_depenetration_speed, self.restitution_speed
+        o.push_speed, o.rebound_speed = self.max_depenetration_speed, self._rebound_speed
         o.spin_share = math.exp(-self.angular_damping * dt)
         o.impulse_scale = dt / self.substeps / (self._last_length or dt / self.substeps)
         return o
 
     def _key(self, dt: float, touching: bool) -> tuple:
         return (
-            dt, touching, self.substeps, self.iterations, self.max_depenetration_speed, self.restitution_speed, self.angular_damping,
+            dt, touching, self.substeps, self.iterations, self.max_depenetration_speed, self._rebound_speed, self.angular_damping,
             self._last_length,
         )  # fmt: skip
 
@@ -382,6 +428,7 @@ class SolverXPBD(SolverBase):
             for name, size in (
                 ("joint_target_q", model.joint_coord_count), ("joint_target_qd", model.joint_dof_count), ("joint_f", model.joint_dof_count),
                 ("joint_act", model.joint_dof_count),
+                *((name, model.tendon_count) for name in _OF_TENDONS if self._lines and model.tendons),
             )
         ]  # fmt: skip
         if active_tape() is not None and any(a.requires_grad for a in (*before, *after, *commands)):
@@ -393,6 +440,7 @@ class SolverXPBD(SolverBase):
         if self._last_length is None and not self._warned:
             self._warned = True
             warn_open_joints(model, before[1].numpy(), stacklevel=3)
+        handed = contacts is not None
         contacts = self._contacts(state_in, contacts)
         angles = before[0]
         if self.update_joints and model.joint_coord_count:
@@ -405,6 +453,7 @@ class SolverXPBD(SolverBase):
                 wp.copy(state_out.joint_q, state_in.joint_q)
         arrays = (*before, state_in.body_f, *after[2:], *commands, angles)
         self._run(arrays, contacts, float(dt))
+        self._reported = Reported(contacts, handed, self._wrench(contacts))
         if self.update_joints and model.articulation_count:
             eval_ik(model, state_out, state_out.joint_q, state_out.joint_qd)
             if self._turning.size:
@@ -412,15 +461,27 @@ class SolverXPBD(SolverBase):
                 wp.launch(turn_kernel(model.dtype), dim=self._turning.size, inputs=inputs, device=model.device)
 
     def update_contacts(self, contacts, state=None) -> None:
-        """Not supported: contact forces of this solver are not written into lists.
+        """Writes the contacts of the last step into a list, with their forces.
+
+        The solver finds contacts at the start of a step, so that points and normals are those of ``state_in`` of the step. The wrench of a
+        contact is its mean over the step: the sum of its impulses in all sub-steps, divided by ``dt``. Contacts of shapes that come close
+        but do not touch have zero force. The order is that of ``model.collide``. Where there is no room for all, the last ones are dropped,
+        and ``contacts.dropped`` tells how many.
+
+        If the last step got a list of contacts, `contacts` must be this list, unchanged. Its contacts stay, and ``contacts.force`` gets
+        their forces.
+
+        Args:
+            contacts: the list, from ``model.contacts()``. ``contacts.force`` is written if it exists.
+            state: not used; all numbers are kept from the step.
 
         Raises:
-            NotImplementedError: always.
+            TypeError: ``contacts`` are not a list of contacts.
+            ValueError: ``model.request_contact_attributes("force")`` was not called before the last step, or before the list was made that
+                the last step got; the last step got another list; ``contacts`` belong to another model.
         """
-        raise NotImplementedError(
-            "SolverXPBD.update_contacts: this solver does not report contact forces; use SolverFeatherstone for them, or call"
-            " model.collide(state, contacts) for places and normals of contacts"
-        )
+        check_contacts(self.model, contacts)
+        report_contacts(self._reported, contacts)
 
     def _contacts(self, state, contacts):
         """The list of contacts of this step; None: there are none."""
@@ -445,6 +506,9 @@ class SolverXPBD(SolverBase):
         N = None
         if contacts is not None:
             N = self._listed(contacts)
+            if N.report:
+                # contacts between bodies that no force moves have none
+                N.wrench.zero_()
             wp.launch(order_kernels(model.dtype)[1], dim=1, inputs=[N], device=model.device)
         lists = self._lists if contacts is not None else None
         key = (
@@ -469,9 +533,11 @@ class SolverXPBD(SolverBase):
 
     @compiling
     def _record(self, arrays, contacts, N, dt: float):
-        model, (Bodies, Joints, Listed, _) = self.model, self._structs
+        model, (Bodies, Joints, Listed, _, Lines, Laws) = self.model, self._structs
         kinds = warp_types(model.dtype)
-        _, body_q, body_qd, body_f, next_q, next_qd, target_q, target_qd, joint_f, joint_act, angles = arrays
+        _, body_q, body_qd, body_f, next_q, next_qd, target_q, target_qd, joint_f, joint_act, *of_tendons, angles = (
+            arrays
+        )
         G, J = Bodies(), Joints()
         for name, array in self._bodies.items():
             setattr(G, name, array)
@@ -490,10 +556,23 @@ class SolverXPBD(SolverBase):
         empty = wp.zeros(1, dtype=model.dtype, device=model.device)
         none = wp.zeros(1, dtype=wp.int32, device=model.device)
         lists = self._lists if contacts is not None else dict(a=none, b=none, numbers=empty)
+        X = Lines()
+        for name, array in self._lines.items():
+            setattr(X, name, array)
+        for name, array in zip(("force", "target_q", "target_qd"), of_tendons or [empty] * 3, strict=True):
+            setattr(X, name, flat(array, model.dtype) if of_tendons else array)
+        R = Laws()
+        if self._laws and contacts is not None:
+            for name, value in self._laws.items():
+                setattr(R, name, value)
+            banks = lists["banks"][lists["now"]], lists["banks"][1 - lists["now"]]
+            R.extra, R.law, R.now, R.kept = lists["extra"], lists["law"], *(bank["turn"] for bank in banks)
         inputs = [
             G,
             J,
+            X,
             Listed() if N is None else N,
+            R,
             lists["a"],
             lists["b"],
             lists["numbers"],
@@ -505,4 +584,4 @@ class SolverXPBD(SolverBase):
 
         shares = cut(len(self._slots.chunks), self._threads)
         commands = [Command(record(first, count)) for first, count in shares]
-        return [commands] * min(self._threads, max(1, len(shares))), (arrays, contacts, inputs, G, J)
+        return [commands] * min(self._threads, max(1, len(shares))), (arrays, contacts, inputs, G, J, X, R)

@@ -24,7 +24,7 @@ from newton_like.kernels.collision.crowds.blocks import (
     narrow_kernel,
     pair_row,
 )
-from newton_like.kernels.collision.crowds.boxes import LEVELS, NODE, PLANE, box_kernels, crowd_struct, row_kernels
+from newton_like.kernels.collision.crowds.boxes import KEPT, LEVELS, NODE, PLANE, box_kernels, crowd_struct, row_kernels
 from newton_like.kernels.collision.pairs.records import points_of
 from newton_like.kernels.collision.plane import HULL, POINTS
 from newton_like.kernels.collision.surfaces.records import FIELD, TRIANGLES
@@ -185,7 +185,9 @@ class Crowds:
         self._fixed.update(
             level_at=self._array(level_at), order=wp.full(8 * len(lowest), -1, dtype=wp.int32, device=self._device),
             nodes=wp.zeros(NODE * at, dtype=model.dtype, device=self._device),
-            low=wp.zeros(len(item), dtype=vec3, device=self._device), high=wp.zeros(len(item), dtype=vec3, device=self._device),
+            turn=wp.zeros(len(item), dtype=warp_types(model.dtype).quat, device=self._device),
+            near=wp.zeros(KEPT * self._rows, dtype=wp.int32, device=self._device),
+            **{name: wp.zeros(len(item), dtype=vec3, device=self._device) for name in ("low", "high", "middle", "half", "extent")},
             hull_low=self._array(low, vec3), hull_high=self._array(high, vec3), filters=self._array(shapes.filter_codes, wp.int64),
         )  # fmt: skip
         self._key = wp.zeros(2 * len(item), dtype=wp.int64, device=self._device)
@@ -306,7 +308,7 @@ class Crowds:
         if sort:
             run["place"]()
             wp.utils.radix_sort_pairs(self._key, self._item, self._items)
-        for name in ("fill", "grow", "count"):
+        for name in ("fill", "grow", "search"):
             run[name]()
         wp.utils.array_scan(self._counts, self._starts, inclusive=False)
         if self._device.is_cpu or not capturing:
@@ -354,7 +356,7 @@ class Crowds:
             setattr(B, name, array)
         B.total = self._starts[self._rows :]
         bound, place, fill, grow = box_kernels(real)
-        count, write = row_kernels(real)
+        search, write = row_kernels(real)
         sort, arrange = arrange_kernels(real, width)
         tally, listed = list_kernels(real, width)
         out = [
@@ -363,14 +365,13 @@ class Crowds:
         ]  # fmt: skip
         found = as_numbers(self._found, real, width) if width > 1 else self._found
         found = flat(found, real)
-        owner, partner = B.owner, B.partner
         commands = {
             "bound": self._shared_out(bound, self._items, [C]),
             "place": self._whole(place, self._trees, [C, self._key, self._item]),
             "fill": self._shared_out(fill, self._lowest, [C, self._item]),
             "grow": self._whole(grow, self._trees, [C]),
-            "count": self._shared_out(count, self._rows, [C, self._counts, owner, partner]),
-            "write": self._shared_out(write, self._rows, [C, self._starts, owner, partner]),
+            "search": self._shared_out(search, self._rows, [C, self._counts]),
+            "write": self._shared_out(write, self._rows, [C, self._starts, B.owner, B.partner]),
             "sort": self._shared_out(sort, self._room, [C, B]),
             "arrange": self._whole(arrange, 1, [B]),
             "narrow": self._narrow(C, B),

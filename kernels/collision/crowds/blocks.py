@@ -121,6 +121,7 @@ def arrange_kernels(real, width: int):
         """Gives pairs to blocks, group by group, in their order."""
         n = wp.min(B.total[0], B.owner.shape[0])
         groups = B.groups.shape[0]
+        lanes = int(width)
         for g in range(groups):
             B.next[g] = 0
         for p in range(n):
@@ -138,7 +139,7 @@ def arrange_kernels(real, width: int):
                 candidate += B.groups[g, POINTS_OF]
             # lanes without a pair are in the last block
             if many > 0 and block + many <= B.group_of_block.shape[0]:
-                for k in range(width):
+                for k in range(lanes):
                     B.lanes[(block + many - 1) * width + k] = -1
             block += many
         B.blocks[0] = block
@@ -289,6 +290,8 @@ def narrow_kernel(m, surfaces: bool):
         each = (n + shares - 1) // shares
         start = (first + wp.tid()) * each
         dt = m.fill(real(LOOKAHEAD))
+        # Warp unrolls loops over constants
+        lanes = int(width)
         for b in range(start, wp.min(start + each, n)):
             g = B.group_of_block[b]
             kind = B.groups[g, KIND_ONE]
@@ -297,7 +300,7 @@ def narrow_kernel(m, surfaces: bool):
             T.pair_table = B.pair_table[g]
             T.collider_kind = B.kinds[g]
             T.hull_count = B.hulls[g]
-            for k in range(width):
+            for k in range(lanes):
                 p = B.lanes[b * width + k]
                 if p < 0:
                     p = B.lanes[b * width]

@@ -4,8 +4,8 @@ Each crowd has a tree of boxes over its shapes, in the order of a curve that fil
 to all worlds have one of their own. A node holds eight boxes. The tree is implicit: node i of a level holds nodes or shapes 8 i to 8 i + 7
 of the level below. Its order decides how long the search takes, and not what it finds.
 
-A row is a shape on a body. It lists its partners: planes and height fields, then fixed shapes and the shapes on other bodies that have a
-higher index, in the order of their indices. So the order of pairs does not depend on the search, nor on other worlds.
+A row is a shape on a body. It lists its partners: planes, fixed shapes, and the shapes on other bodies that have a higher index, in the order of
+their indices. So the order of pairs does not depend on the search, nor on other worlds.
 """
 
 from functools import cache
@@ -13,7 +13,7 @@ from functools import cache
 import warp as wp
 from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.collision.collect import LOOKAHEAD
-from newton_like.kernels.collision.plane import BOX, CAPSULE, ELLIPSOID, HULL, SPHERE
+from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, SPHERE
 from newton_like.kernels.collision.surfaces.records import FIELD, TRIANGLES
 from newton_like.kernels.simd import compiler_flags
 
@@ -25,6 +25,9 @@ LEVELS = 9
 
 NODE = 48
 """Numbers of a node: of its eight boxes the lower corners, x of all, then y, then z, and the same of the upper corners."""
+
+KEPT = 24
+"""Partners of a row that are kept between counting and writing; rows with more are searched again."""
 
 _CELLS = 65535.0
 """Cells of the curve along each axis, less one."""
@@ -45,7 +48,7 @@ def crowd_module(real, width: int = 1):
 def crowd_struct(real):
     """The struct of all crowds of a model."""
     vec3 = wp.types.vector(3, real)
-    transform, twist6 = wp.types.transformation(real), wp.types.vector(6, real)
+    transform, twist6, quat = wp.types.transformation(real), wp.types.vector(6, real), wp.types.quaternion(real)
 
     @wp.struct
     class Crowd:
@@ -62,9 +65,16 @@ def crowd_struct(real):
         # items in the order of the curve, eight for each node of the lowest level, -1 for none; and all nodes
         order: wp.array[int]
         nodes: wp.array[real]
-        # boxes of items
+        # boxes of items along the axes of the world; and in axes of their own about a core: the middle, the orientation, half sides; then
+        # the distance of the surface from the core, the radius of a ball about the middle, and how far from the surface contacts may be
         low: wp.array[vec3]
         high: wp.array[vec3]
+        middle: wp.array[vec3]
+        turn: wp.array[quat]
+        half: wp.array[vec3]
+        extent: wp.array[vec3]
+        # of rows, KEPT partners at most as the search finds them
+        near: wp.array[int]
         # of rows: the item; of trees: their planes and height fields
         row: wp.array[int]
         floor: wp.array[int]
@@ -107,20 +117,20 @@ def box_kernels(real):
     vec3, transform = wp.types.vector(3, real), wp.types.transformation(real)
 
     @wp.func
-    def half_sides(C: wp.ref[Crowd], s: int, kind: int) -> vec3:
-        size = C.shape_scale[s]
+    def half_sides(size: vec3, kind: int) -> vec3:
+        """Half the sides of the box about the core of a shape."""
         half = vec3(size[0], size[0], size[1])
         if kind == SPHERE:
-            half = vec3(size[0], size[0], size[0])
+            half = vec3(real(0.0), real(0.0), real(0.0))
         if kind == CAPSULE:
-            half = vec3(size[0], size[0], size[0] + size[1])
+            half = vec3(real(0.0), real(0.0), size[1])
         if kind == BOX or kind == ELLIPSOID:
             half = size
         return half
 
     @wp.kernel(module=crowd_module(real), enable_backward=False)
     def bound(first: int, shares: int, C: Crowd):
-        """low, high <- boxes about what a shape can touch in two steps."""
+        """The boxes of items, with what a shape can touch in two steps."""
         n = C.shape.shape[0]
         each = (n + shares - 1) // shares
         start = (first + wp.tid()) * each
@@ -128,19 +138,30 @@ def box_kernels(real):
             s = C.shape[i]
             k = C.shape_body[s]
             kind = C.kind[s]
+            size = C.shape_scale[s]
             pose = C.shape_transform[s]
             middle = vec3(real(0.0), real(0.0), real(0.0))
-            half = vec3(real(0.0), real(0.0), real(0.0))
+            half = half_sides(size, kind)
+            outside = real(0.0)
+            ball = wp.length(half)
+            if kind == SPHERE or kind == CAPSULE:
+                outside = size[0]
+                ball = ball + outside
+            if kind == CYLINDER or kind == CONE:
+                ball = wp.sqrt(size[0] * size[0] + size[1] * size[1])
+            if kind == ELLIPSOID:
+                ball = wp.max(size)
             if kind == HULL or kind == TRIANGLES:
                 one = C.hull_low[s]
                 two = C.hull_high[s]
                 if kind == TRIANGLES:
-                    one = wp.cw_mul(one, C.shape_scale[s])
-                    two = wp.cw_mul(two, C.shape_scale[s])
+                    one = wp.cw_mul(one, size)
+                    two = wp.cw_mul(two, size)
                 middle = (one + two) * real(0.5)
                 half = wp.abs(two - one) * real(0.5)
-            else:
-                half = half_sides(C, s, kind)
+                ball = wp.length(half)
+                if kind == HULL:
+                    ball = wp.min(ball, C.shape_radius[s] + wp.length(middle))
             reach = C.shape_margin[s] + C.shape_gap[s]
             if k >= 0:
                 body = C.body_q[k]
@@ -152,18 +173,25 @@ def box_kernels(real):
                 u = vec3(twist[0], twist[1], twist[2]) + wp.cross(w, arm - wp.quat_rotate(turn, C.body_com[k]))
                 ahead = real(2.0 * LOOKAHEAD)
                 spin = wp.length(w)
-                speed = wp.length(u) + spin * (wp.length(half) + wp.length(middle))
+                speed = wp.length(u) + spin * (ball + wp.length(middle))
                 # contact points lie within this distance of the shape
                 reach = reach + ahead * speed * (real(1.0) + ahead * spin)
-            axes = wp.quat_to_matrix(wp.normalize(wp.transform_get_rotation(pose)))
+            own = wp.normalize(wp.transform_get_rotation(pose))
+            axes = wp.quat_to_matrix(own)
             x = wp.transform_get_translation(pose) + axes * middle
+            # a little more for rounding
+            more = real(1.0e-5) * (ball + wp.length(x))
+            reach = reach + more
             span = vec3(real(0.0), real(0.0), real(0.0))
             for j in range(3):
-                size = wp.abs(axes[j, 0]) * half[0] + wp.abs(axes[j, 1]) * half[1] + wp.abs(axes[j, 2]) * half[2]
-                # a little more for rounding
-                span[j] = size + reach + real(1.0e-5) * (size + wp.abs(x[j]))
+                wide = wp.abs(axes[j, 0]) * half[0] + wp.abs(axes[j, 1]) * half[1] + wp.abs(axes[j, 2]) * half[2]
+                span[j] = wp.min(wide + outside, ball) + reach
             C.low[i] = x - span
             C.high[i] = x + span
+            C.middle[i] = x
+            C.turn[i] = own
+            C.half[i] = half
+            C.extent[i] = vec3(outside, ball, reach)
 
     @wp.func
     def spread(x: wp.int64) -> wp.int64:
@@ -212,12 +240,14 @@ def box_kernels(real):
     def fill(first: int, shares: int, C: Crowd, item: wp.array[int]):
         """The lowest level of all trees, from items in the order of the curve."""
         n = C.tree_of_node.shape[0]
+        # Warp unrolls loops over constants
+        eight = int(8)
         each = (n + shares - 1) // shares
         start = (first + wp.tid()) * each
         for g in range(start, wp.min(start + each, n)):
             t = C.tree_of_node[g]
             at = C.first[t] + 8 * (g - C.level_at[t, 0])
-            for k in range(8):
+            for k in range(eight):
                 low = vec3(real(_FAR), real(_FAR), real(_FAR))
                 high = -low
                 i = int(-1)
@@ -234,18 +264,19 @@ def box_kernels(real):
     def grow(C: Crowd):
         """The other levels of a tree."""
         t = wp.tid()
+        eight = int(8)
         below = (C.first[t + 1] - C.first[t] + 7) // 8
         for level in range(1, C.levels[t]):
             here = (below + 7) // 8
             for g in range(here):
                 at = NODE * (C.level_at[t, level] + g)
-                for k in range(8):
+                for k in range(eight):
                     child = NODE * (C.level_at[t, level - 1] + 8 * g + k)
                     for j in range(3):
                         low = real(_FAR)
                         high = real(-_FAR)
                         if 8 * g + k < below:
-                            for c in range(8):
+                            for c in range(eight):
                                 # boxes without a place are left out
                                 x = C.nodes[child + 8 * j + c]
                                 y = C.nodes[child + 24 + 8 * j + c]
@@ -262,10 +293,10 @@ def box_kernels(real):
 
 @cache
 def row_kernels(real):
-    """Kernels ``(count, write)`` over shares of rows: the number of partners of each row, and the pairs."""
+    """Kernels ``(search, write)`` over shares of rows, which count the partners of each row, and write the pairs."""
     Crowd = crowd_struct(real)
     vec3 = wp.types.vector(3, real)
-    stack = wp.types.vector(LEVELS, int)
+    stack, mat33 = wp.types.vector(LEVELS, int), wp.types.matrix((3, 3), real)
     name = {wp.float32: "float", wp.float64: "double"}[real]
 
     @wp.func_native(
@@ -300,6 +331,43 @@ def row_kernels(real):
         return True
 
     @wp.func
+    def beyond(x: vec3, half: vec3) -> real:
+        """The distance of a point from a box about the origin."""
+        y = wp.abs(x) - half
+        y = vec3(wp.max(y[0], real(0.0)), wp.max(y[1], real(0.0)), wp.max(y[2], real(0.0)))
+        return wp.length(y)
+
+    @wp.func
+    def apart(d: vec3, half: vec3, other: vec3, R: mat33, reach: real) -> bool:
+        """Whether a face of the first box separates two boxes by more than `reach`; d: from middle to middle in the axes of the first box;
+        R: from the axes of the second one to these."""
+        for j in range(3):
+            wide = wp.abs(R[j, 0]) * other[0] + wp.abs(R[j, 1]) * other[1] + wp.abs(R[j, 2]) * other[2]
+            if wp.abs(d[j]) > half[j] + wide + reach:
+                return True
+        return False
+
+    @wp.func
+    def close(C: wp.ref[Crowd], i: int, j: int) -> bool:
+        """Whether the oriented boxes of two items are close to each other. Boxes that only edges separate pass, as in
+        `kernels.collision.pairs.boxes`."""
+        one = C.extent[i]
+        two = C.extent[j]
+        reach = one[0] + two[0] + one[2] + two[2]
+        d = C.middle[j] - C.middle[i]
+        p = C.turn[i]
+        q = C.turn[j]
+        x = wp.quat_rotate_inv(p, d)
+        y = wp.quat_rotate_inv(q, d)
+        a = C.half[i]
+        b = C.half[j]
+        # the ball of either one and the box of the other
+        if beyond(x, a) > two[1] + reach - two[0] or beyond(y, b) > one[1] + reach - one[0]:
+            return False
+        R = wp.quat_to_matrix(wp.quat_inverse(p) * q)
+        return not (apart(x, a, b, R, reach) or apart(y, b, a, wp.transpose(R), reach))
+
+    @wp.func
     def near_floor(C: wp.ref[Crowd], o: int, low: vec3, high: vec3) -> bool:
         """Whether a box reaches a plane. Height fields are near everywhere: their programs look at this."""
         if C.kind[o] == FIELD:
@@ -311,28 +379,21 @@ def row_kernels(real):
         x = (low + high) * real(0.5) - wp.transform_get_translation(pose)
         return wp.dot(n, x) <= wp.dot(wp.abs(n), high - low) * real(0.5) + C.shape_margin[o] + C.shape_gap[o]
 
-    @wp.func
-    def note(C: wp.ref[Crowd], s: int, o: int, at: int, owner: wp.array[int], partner: wp.array[int]):
-        if at < partner.shape[0]:
-            owner[at] = s
-            partner[at] = o
-
-    @wp.func
-    def visit(C: wp.ref[Crowd], r: int, at: int, writes: int, owner: wp.array[int], partner: wp.array[int]) -> int:
-        """The number of partners of a row. With `writes`, they go to `partner` from `at` on."""
+    @wp.func(inline=False)
+    def partners_of(C: wp.ref[Crowd], r: int, at: int, end: int, out: wp.array[int]) -> int:
+        """Counts the partners of a row. The first ones go to places `at` to `end` of `out`."""
         i = C.row[r]
         s = C.shape[i]
         own = C.tree[i]
         low = C.low[i]
         high = C.high[i]
-        n = int(0)
+        n = int(at)
         for f in range(C.first_floor[own], C.first_floor[own + 1]):
             o = C.floor[f]
             if may_touch(C, s, o) and near_floor(C, o, low, high):
-                if writes != 0:
-                    note(C, s, o, at + n, owner, partner)
+                if n < end:
+                    out[n] = o
                 n += 1
-        floors = int(n)
         for turn in range(2):
             t = int(own)
             if turn == 1:
@@ -357,34 +418,55 @@ def row_kernels(real):
                             node[level] = e
                             left[level] = touched(C, C.level_at[t, level] + e, low, high)
                         else:
-                            o = C.shape[C.order[8 * C.level_at[t, 0] + e]]
+                            j = C.order[8 * C.level_at[t, 0] + e]
+                            o = C.shape[j]
                             if o > s or C.shape_body[o] < 0:
                                 if may_touch(C, s, o):
-                                    if writes != 0:
-                                        p = at + n
-                                        if p < partner.shape[0]:
-                                            while p > at + floors and C.rank[partner[p - 1]] > C.rank[o]:
-                                                partner[p] = partner[p - 1]
-                                                p -= 1
-                                            partner[p] = o
-                                            owner[at + n] = s
-                                    n += 1
-        return n
+                                    if close(C, i, j):
+                                        if n < end:
+                                            out[n] = o
+                                        n += 1
+        return n - at
 
     @wp.kernel(module=crowd_module(real), enable_backward=False)
-    def count(first: int, shares: int, C: Crowd, counts: wp.array[int], owner: wp.array[int], partner: wp.array[int]):
+    def search(first: int, shares: int, C: Crowd, counts: wp.array[int]):
+        """counts <- the numbers of partners of rows."""
         n = C.row.shape[0]
         each = (n + shares - 1) // shares
         start = (first + wp.tid()) * each
         for r in range(start, wp.min(start + each, n)):
-            counts[r] = visit(C, r, 0, 0, owner, partner)
+            counts[r] = partners_of(C, r, KEPT * r, KEPT * (r + 1), C.near)
 
     @wp.kernel(module=crowd_module(real), enable_backward=False)
-    def write(first: int, shares: int, C: Crowd, starts: wp.array[int], owner: wp.array[int], partner: wp.array[int]):
+    def write(
+        first: int,
+        shares: int,
+        C: Crowd,
+        starts: wp.array[int],
+        # out:
+        owner: wp.array[int],
+        partner: wp.array[int],
+    ):
+        """The pairs of each row, in the order of ranks."""
         n = C.row.shape[0]
+        room = partner.shape[0]
         each = (n + shares - 1) // shares
         start = (first + wp.tid()) * each
         for r in range(start, wp.min(start + each, n)):
-            visit(C, r, starts[r], 1, owner, partner)
+            at = starts[r]
+            end = wp.min(starts[r + 1], room)
+            if starts[r + 1] - at > KEPT:
+                partners_of(C, r, at, end, partner)
+            else:
+                for k in range(at, end):
+                    partner[k] = C.near[KEPT * r + k - at]
+            for k in range(at, end):
+                owner[k] = C.shape[C.row[r]]
+                o = partner[k]
+                p = int(k)
+                while p > at and C.rank[partner[wp.max(p - 1, at)]] > C.rank[o]:
+                    partner[p] = partner[p - 1]
+                    p -= 1
+                partner[p] = o
 
-    return count, write
+    return search, write

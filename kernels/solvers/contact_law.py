@@ -30,9 +30,30 @@ from newton_like.kernels.tree import (
 )
 
 
+def impedance_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``impedance_curve``."""
+    real = m.real
+
+    @m.func
+    def impedance_curve(x: m.lane, low: m.lane, high: m.lane, middle: m.lane, power: m.lane) -> m.lane:
+        """d, which grows from its least value at x = 0 to its largest one at 1 by two power functions that meet at the midpoint."""
+        one = m.fill(real(1.0))
+        tiny = m.fill(real(1.0e-12))
+        # distances of x and of the midpoint from 0 if x is below the midpoint, else from 1
+        near = m.where_lt(x, middle, x, m.sub(one, x))
+        span = m.where_lt(x, middle, middle, m.sub(one, middle))
+        share = m.log(m.div(m.larger(near, tiny), span))
+        share = m.mul(span, m.exp(m.mul(power, share)))
+        y = m.where_lt(x, middle, share, m.sub(one, share))
+        return m.fma(y, m.sub(high, low), low)
+
+    return dict(impedance_curve=impedance_curve)
+
+
 def contact_law_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``inverse_weight``, ``law_material`` and ``law_row``."""
     real = m.real
+    impedance_curve = impedance_program(m)["impedance_curve"]
 
     @m.func
     def inverse_weight(t, k: int, y: int, n: m.Vec3, u1: m.Vec3, u2: m.Vec3, T, L, mem) -> m.lane:
@@ -58,19 +79,6 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at + MU, t, m.where_lt(half, rule, mu, m.get(mem, at + MU, t)))
         m.put(mem, at + MU_TORSIONAL, t, m.where_lt(half, rule, torsional, m.get(mem, at + MU_TORSIONAL, t)))
         m.put(mem, at + MU_ROLLING, t, m.where_lt(half, rule, rolling, m.get(mem, at + MU_ROLLING, t)))
-
-    @m.func
-    def impedance_curve(x: m.lane, low: m.lane, high: m.lane, middle: m.lane, power: m.lane) -> m.lane:
-        """d, which grows from its least value at x = 0 to its largest one at 1 by two power functions that meet at the midpoint."""
-        one = m.fill(real(1.0))
-        tiny = m.fill(real(1.0e-12))
-        # distances of x and of the midpoint from 0 if x is below the midpoint, else from 1
-        near = m.where_lt(x, middle, x, m.sub(one, x))
-        span = m.where_lt(x, middle, middle, m.sub(one, middle))
-        share = m.log(m.div(m.larger(near, tiny), span))
-        share = m.mul(span, m.exp(m.mul(power, share)))
-        y = m.where_lt(x, middle, share, m.sub(one, share))
-        return m.fma(y, m.sub(high, low), low)
 
     @m.func
     def law_impedance(b, law: int, depth: m.lane, P) -> m.lane:

@@ -62,11 +62,7 @@ def add_laws(model, tables: ContactTables) -> ContactTables:
     two = np.concatenate([tables.planes, tables.pair_shapes[:, arrays["pair_two"]]], axis=1)
     if not one.size:
         return tables
-    turning = np.stack(
-        [getattr(model, f"shape_material_mu_{name}").numpy().astype(np.float64) for name in ("torsional", "rolling")],
-        axis=1,
-    )
-    flat = _combined(settings, pairs, turning, one.ravel(), two.ravel())
+    flat = _combined(settings, pairs, _turning(model), one.ravel(), two.ravel())
     table = flat.reshape(*one.shape, LAW_TABLE)
     if not (table[..., LAW_BY_RULE].any() or table[..., LAW_SOFT].any()):
         return tables
@@ -77,6 +73,50 @@ def add_laws(model, tables: ContactTables) -> ContactTables:
     if table[..., LAW_MU + 1 : LAW_MU + 3].any():
         tables.numbers["contact_rows"] = 6
     return tables
+
+
+def class_laws(model) -> tuple[np.ndarray, np.ndarray]:
+    """Laws of contacts by classes of shapes that state the same settings.
+
+    Returns:
+        The class of each shape, ``[shape_count]``, and the laws of the contacts of two classes, ``[classes, classes, LAW_TABLE]``.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+    settings = settings_of(model) if has_contact_settings(model) else {}
+    if not np.asarray(settings.get("contact_rules", ())).any():
+        table = np.zeros((1, 1, LAW_TABLE))
+        table[..., LAW_IMPEDANCE : LAW_IMPEDANCE_MOST + 1] = table[..., LAW_MIDPOINT, None] = 0.5
+        table[..., LAW_POWER] = 1.0
+        return np.zeros(model.shape_count, dtype=int), table
+    _check(model, settings)
+    turning = _turning(model)
+    names = (
+        "contact_rules",
+        "condim",
+        "geom_priority",
+        "geom_solmix",
+        "solref",
+        "geom_solimp",
+        "geom_turning_friction",
+    )
+    columns = [settings[name].reshape(model.shape_count, -1).astype(np.float64) for name in names]
+    _, first, class_of = np.unique(
+        np.concatenate([*columns, turning], axis=1), axis=0, return_index=True, return_inverse=True
+    )
+    one, two = (x.ravel() for x in np.meshgrid(first, first, indexing="ij"))
+    none = np.zeros(0, dtype=np.int64)
+    table = _combined(settings, (none, none), turning, one, two)
+    return class_of.ravel(), table.reshape(len(first), len(first), LAW_TABLE)
+
+
+def _turning(model) -> np.ndarray:
+    """Torsional and rolling friction of shapes, ``[shape_count, 2]``."""
+    return np.stack(
+        [getattr(model, f"shape_material_mu_{name}").numpy().astype(np.float64) for name in ("torsional", "rolling")],
+        axis=1,
+    )
 
 
 def add_limit_laws(model, batch, tables: ContactTables) -> ContactTables:

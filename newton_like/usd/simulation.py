@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import warnings
@@ -19,8 +20,10 @@ from newton_like.importers.usd.opening.files import open_stage
 from newton_like.importers.usd.values.units import placement
 from newton_like.kinematics import eval_fk
 from newton_like.model.builder.builder import ModelBuilder
-from newton_like.solvers.featherstone.solver import SolverFeatherstone
+from newton_like.solvers.choice import SOLVERS, SolverChoice, choose_solver
 from newton_like.types import Axis
+
+log = logging.getLogger("newton_like.usd")
 
 LONGEST_STEP = 1.0 / 240.0
 """Longest step of the solver [s] if the user gives no number of substeps."""
@@ -57,6 +60,7 @@ class Simulation:
         layer: the ``Sdf.Layer`` with the motion.
         report: the result of :func:`newton_like.importers.usd.add_usd`, with paths and indices.
         model, state, control, solver: objects of the simulation. The control may be changed at any time.
+        choice: the :class:`newton_like.solvers.SolverChoice`: which solver, and why. It is also logged (logger ``newton_like.usd``).
         time: simulated time [s].
         frame_dt: time between samples [s].
     """
@@ -71,7 +75,8 @@ class Simulation:
         start_time_code: float | None = None,
         dtype=wp.float32,
         device=None,
-        solver: dict | None = None,
+        solver: dict | str | type | None = None,
+        solver_options: dict | None = None,
         write: bool = True,
         **options,
     ):
@@ -85,7 +90,11 @@ class Simulation:
             start_time_code: time code of the first sample; by default the stage's ``startTimeCode``.
             dtype: scalar type of the model.
             device: Warp device of the model.
-            solver: arguments of :class:`newton_like.solvers.SolverFeatherstone`.
+            solver: ``"auto"``: the solver that fits the model, see :func:`newton_like.solvers.choose_solver`; the name of a solver
+                (``"featherstone"``, ``"xpbd"``) or a class; None: :class:`newton_like.solvers.SolverFeatherstone`; a dictionary: arguments of
+                this solver.
+            solver_options: arguments of the solver. With ``"auto"``, a dictionary of them for each solver by its name,
+                ``{"featherstone": {...}, "xpbd": {...}}``.
             write: whether :meth:`step` writes samples; if false, only :meth:`write` does.
             options: arguments of :func:`newton_like.importers.usd.add_usd`.
 
@@ -112,7 +121,9 @@ class Simulation:
         options.setdefault("time", self._start)
         self.report = add_usd(builder, self.stage, **options)
         self.model = builder.finalize(device=device, dtype=dtype)
-        self.solver = SolverFeatherstone(self.model, **(solver or {}))
+        self.choice, given = _choose(self.model, solver, solver_options)
+        log.info("%s is simulated by %s", self.stage.GetRootLayer().identifier, self.choice)
+        self.solver = self.choice.solver(self.model, **given)
         self.state, self.control = self.model.state(), self.model.control()
         eval_fk(self.model, self.state.joint_q, self.state.joint_qd, self.state)
         self.frame = 0
@@ -384,6 +395,26 @@ class Simulation:
         for layer in self._ranged:
             layer.pseudoRoot.SetInfo("startTimeCode", self._start)
             layer.pseudoRoot.SetInfo("endTimeCode", code)
+
+
+def _choose(model, solver, options: dict | None) -> tuple[SolverChoice, dict]:
+    """The solver of a simulation, and its arguments."""
+    if options is not None and not isinstance(options, dict):
+        raise TypeError(f"solver_options must be a dictionary or None, not {options!r}")
+    if solver is None or isinstance(solver, dict):
+        if solver is not None and options is not None:
+            raise ValueError("give the arguments of the solver in solver or in solver_options, not in both")
+        return choose_solver(model, "featherstone"), {**(solver or {}), **(options or {})}
+    choice = choose_solver(model, solver)
+    given = options or {}
+    if solver != "auto":
+        return choice, given
+    unknown = [name for name in given if name not in SOLVERS]
+    if unknown:
+        raise ValueError(
+            f"solver_options has {unknown[0]!r}; with solver='auto' give arguments by solver: {', '.join(SOLVERS)}"
+        )
+    return choice, next(given.get(name, {}) for name, kind in SOLVERS.items() if kind is choice.solver)
 
 
 def _product(prims, cache) -> np.ndarray:

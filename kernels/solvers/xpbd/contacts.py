@@ -18,20 +18,22 @@ from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, INVERSE_MAS
 
 # Numbers of a contact, each in a row of its chunk: points about the centres of mass in link axes, normal, sum of margins, material ...
 POINT_A, POINT_B, NORMAL_AT, MARGINS, MU_AT, REBOUND, BIAS, GIVE, LEAK = 0, 3, 6, 9, 10, 11, 12, 13, 14
-# ... impulses along the normal and both tangents; arms, gap and approach of a sub-step, inverse responses
-IMPULSES, ARM_A, ARM_B, GAP, APPROACH, MASSES = 15, 18, 21, 24, 25, 26
-CONTACT_NUMBERS = 29
+# ... impulses along the normal and both tangents; arms, gap and approach of a sub-step, inverse responses; and, if forces are reported,
+# sums over the sub-steps of a step of the impulses on the second body, and of their moments about the centre of mass of the first one
+IMPULSES, ARM_A, ARM_B, GAP, APPROACH, MASSES, SUMS = 15, 18, 21, 24, 25, 26, 29
+CONTACT_NUMBERS = 35
 
 
-def contact_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``contact_prepare``, ``contact_start`` and ``contact_solve``, over contacts that share no body that moves."""
+def touching_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: the struct ``Touching``, and functions that read and write numbers of contacts."""
     real, lane, Vec3 = m.real, m.lane, m.Vec3
 
     @wp.struct
     class Touching:
         """Contacts of a chunk: their numbers, and the slots of their bodies.
 
-        at, room: the first number of the chunk, and the distance of rows.
+        at, room: the first number of the chunk, and the distance of rows; report: whether impulses of sub-steps are added up;
+        extra_at, extra, law, laws: numbers of contacts with laws, see `newton_like.kernels.solvers.xpbd.contact_laws`.
         """
 
         numbers: wp.array[real]
@@ -41,6 +43,11 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         room: int
         first: int
         dummy: int
+        report: int
+        extra_at: int
+        extra: wp.array[real]
+        law: wp.array[int]
+        laws: wp.array[real]
 
     @m.func
     def of_contact(K: wp.ref[Touching], i: int, k: int) -> lane:
@@ -55,6 +62,21 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         return m.vec(of_contact(K, i, k), of_contact(K, i + 1, k), of_contact(K, i + 2, k))
 
     @m.func
+    def add_vec_of_contact(K: wp.ref[Touching], i: int, k: int, valid: int, a: Vec3):
+        b = m.add3(vec_of_contact(K, i, k), a)
+        contact_put(K, i, k, valid, b.x)
+        contact_put(K, i + 1, k, valid, b.y)
+        contact_put(K, i + 2, k, valid, b.z)
+
+    return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "Vec3")}
+
+
+def contact_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``contact_prepare``, ``contact_start`` and ``contact_solve``, over contacts that share no body that moves."""
+    real, lane, Vec3, Touching = m.real, m.lane, m.Vec3, m.Touching
+    of_contact, contact_put, vec_of_contact = m.of_contact, m.contact_put, m.vec_of_contact
+
+    @m.func
     def row_response(n: Vec3, ra: Vec3, rb: Vec3, ia: m.Sym3, ib: m.Sym3, mass: lane) -> lane:
         """The inverse of the velocity change of a row by a unit impulse; 0 where nothing moves."""
         ja = m.cross(ra, n)
@@ -64,7 +86,9 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         return m.where_lt(tiny, k, m.rcp(m.larger(k, tiny)), m.fill(real(0.0)))
 
     @m.func
-    def contact_prepare(K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int):
+    def contact_prepare(
+        K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, push_speed: real
+    ):
         """Computes arms, gaps and responses of the contacts k to k + valid - 1."""
         A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
         C = m.body_ref(body_at, stride, -1, m.listed(K.body_b, K.first + k, valid, K.dummy))
@@ -94,6 +118,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         contact_put(K, MASSES, k, valid, row_response(n, ra, rb, ia, ib, mass))
         contact_put(K, MASSES + 1, k, valid, row_response(m.tangent(n), ra, rb, ia, ib, mass))
         contact_put(K, MASSES + 2, k, valid, row_response(m.second_tangent(n), ra, rb, ia, ib, mass))
+        m.law_prepare(K, k, valid, B, A, C, h, push_speed)
 
     @m.func
     def push_pair(B: wp.array[real], A: m.BodyRef, C: m.BodyRef, ra: Vec3, rb: Vec3, p: Vec3, h: lane, ahead: int):
@@ -112,6 +137,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         p = m.fma3(m.tangent(n), of_contact(K, IMPULSES + 1, k), p)
         p = m.fma3(m.second_tangent(n), of_contact(K, IMPULSES + 2, k), p)
         push_pair(B, A, C, vec_of_contact(K, ARM_A, k), vec_of_contact(K, ARM_B, k), p, m.fill(h), ahead)
+        m.law_start(K, k, B, A, C, n, m.fill(h), ahead)
 
     @m.func
     def contact_solve(
@@ -147,6 +173,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
             soft = m.neg(m.fma(of_contact(K, LEAK, k), old, soft))
             rigid = m.mul(m.neg(m.fma(gap, m.fill(real(1.0) / h), speed)), mass)
             change = m.where_lt(zero, gap, rigid, soft)
+        change = m.law_change(K, k, speed, old, mass, change, relax)
         normal = m.larger(zero, m.add(old, change))
         contact_put(K, IMPULSES, k, valid, normal)
         t1 = m.tangent(n)
@@ -161,8 +188,15 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         new2 = m.mul(new2, shrink)
         contact_put(K, IMPULSES + 1, k, valid, new1)
         contact_put(K, IMPULSES + 2, k, valid, new2)
+        if relax != 0 and K.report != 0:
+            # no pass of this sub-step follows
+            whole = m.fma3(t1, new1, m.fma3(t2, new2, m.scale3(n, normal)))
+            m.add_vec_of_contact(K, SUMS, k, valid, whole)
+            m.add_vec_of_contact(K, SUMS + 3, k, valid, m.cross(ra, whole))
         p = m.scale3(n, m.sub(normal, old))
         p = m.fma3(t1, m.sub(new1, old1), m.fma3(t2, m.sub(new2, old2), p))
         push_pair(B, A, C, ra, rb, p, m.fill(h), ahead)
+        m.law_solve(K, k, valid, B, A, C, n, normal, m.fill(h), ahead, relax)
 
-    return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "Vec3")}
+    kept = ("contact_prepare", "contact_start", "contact_solve")
+    return {name: value for name, value in locals().items() if name in kept}

@@ -9,9 +9,9 @@ from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, LENGTH, DOF_NUMBERS,
-    DOFS_AT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LINEAR, LINEAR_FRAME,
+    DOFS_AT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LINEAR, LINEAR_FRAME,
     LINEAR_SIGN, LOSS, LOWER, MOST, MOST_SPEED, PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE,
-    RECOVERY, REST, REST_TURN, RIGHT, ROWS, SPEED, STICK, STIFFNESS, TURNS, UPPER,
+    POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROWS, SPEED, STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 
 
@@ -24,7 +24,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         """Joints in blocks, and what drives them.
 
         blocks: see `newton_like.kernels.solvers.xpbd.joints`; parent, child, dof, coordinate: slots and indices of each joint; rotors:
-        whether some joint has an armature; acting: whether something acts along degrees of freedom.
+        whether some joint has an armature; acting: whether something acts along degrees of freedom; measured: whether lines read
+        positions of joints.
         """
 
         blocks: wp.array2d[int]
@@ -41,6 +42,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         joint_act: wp.array[real]
         rotors: int
         acting: int
+        measured: int
 
     @m.func
     def of_joint(J: wp.ref[Joints], b: int, i: int) -> lane:
@@ -85,6 +87,16 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         return m.fma(turn, m.floor(m.add(share, m.fill(real(0.5)))), angle)
 
     @m.func
+    def last_angle(J: wp.ref[Joints], at: int, i: int, dof: int, cs: ints) -> lane:
+        """The angle of the sub-step before; or joint_q, if that has changed since it was read last."""
+        given = m.fetch(J.joint_q, dof, -1, cs)
+        seen = m.get(J.work, at + GIVEN + i, 0)
+        m.put(J.work, at + GIVEN + i, 0, given)
+        change = m.sub(given, seen)
+        angle = m.get(J.work, at + POSITION + dof, 0)
+        return m.where_lt(m.fill(real(0.0)), m.mul(change, change), given, angle)
+
+    @m.func
     def put_acts(
         J: wp.ref[Joints],
         b: int,
@@ -110,6 +122,9 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         armature = m.get(P, c + ARMATURE, 0)
         clip = m.get(P, c + CLIP, 0)
         force = m.fetch(J.joint_f, dof, -1, ids)
+        if J.blocks[b, KIND] == TURNS and J.blocks[b, LINEAR] > 0:
+            # forces of joints that leave a body free act as external wrenches
+            force = zero
         drive = m.fma(m.get(P, c + KV, 0), m.fetch(J.target_qd, dof, -1, ids), m.fetch(J.joint_act, dof, -1, ids))
         drive = m.fma(ke, lack, m.fma(clip, force, drive))
         passive = m.fnma(stiffness, strain, m.fnma(clip, force, force))
@@ -129,6 +144,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         speed = m.get(P, c + SPEED, 0)
         m.put(J.work, at + LEAST_SPEED, 0, m.smaller(speed, m.larger(least, m.neg(speed))))
         m.put(J.work, at + MOST_SPEED, 0, m.larger(m.neg(speed), m.smaller(most, speed)))
+        if J.measured != 0:
+            m.put(J.work, b * JOINT_WORK + POSITION + dof, 0, q)
         if J.acting == 0:
             # only joint forces act, which need no start
             m.put(J.work, b * JOINT_WORK + IMPULSE + dof, 0, zero)
@@ -206,10 +223,10 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             if kind == TURNS:
                 goal = m.quat_normalize(
                     m.quat(
-                        m.fetch(J.target_q, 0, -1, cs),
-                        m.fetch(J.target_q, 1, -1, cs),
-                        m.fetch(J.target_q, 2, -1, cs),
-                        m.fetch(J.target_q, 3, -1, cs),
+                        m.fetch(J.target_q, linear, -1, cs),
+                        m.fetch(J.target_q, linear + 1, -1, cs),
+                        m.fetch(J.target_q, linear + 2, -1, cs),
+                        m.fetch(J.target_q, linear + 3, -1, cs),
                     )
                 )
                 back = m.quat_conjugate(q)
@@ -230,7 +247,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                         angle = turns.y
                     if i == 2:
                         angle = turns.z
-                    angle = nearest_turn(angle, m.fetch(J.joint_q, linear + i, -1, cs))
+                    angle = nearest_turn(angle, last_angle(J, at, i, linear + i, cs))
+                    m.put(J.work, at + POSITION + linear + i, 0, angle)
                     lack = m.sub(m.fetch(J.target_q, linear + i, -1, cs), angle)
                     strain = m.sub(angle, of_joint(J, b, DOFS_AT + DOF_NUMBERS * (linear + i) + REST))
                     if i == 0:
@@ -248,8 +266,9 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             for i in range(angular):
                 row = locked + linear + i
                 u = row_speed(J, at, row, True, va, wa, vb, wb)
+                # axes of a ball joint are fixed in the parent; the second axis of a joint is fixed in the child
                 spin = wa
-                if i == 1:
+                if i == 1 and kind != TURNS:
                     spin = wb
                 u = m.fnma(dt, turn_rate(J, at, row, spin, wa, wb, m.sub3(swing_b, swing_a)), u)
                 angle = turns.x

@@ -10,7 +10,7 @@ from functools import cache
 import warp as wp
 
 from newton_like.kernels.solvers.xpbd.contacts import (  # isort: skip
-    BIAS, GIVE, IMPULSES, LEAK, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND,
+    BIAS, GIVE, IMPULSES, LEAK, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
 )  # fmt: skip
 
 COLOURS = 64
@@ -23,7 +23,7 @@ CHUNK_COLUMNS = 8
 
 def order_struct(real):
     """The struct of a list of contacts, and what is known of shapes and of the contacts of the step before."""
-    vec3 = wp.types.vector(3, real)
+    vec3, wrench6 = wp.types.vector(3, real), wp.types.vector(6, real)
 
     @wp.struct
     class Listed:
@@ -70,16 +70,35 @@ def order_struct(real):
         now_shape1: wp.array[int]
         now_point: wp.array[vec3]
         now_force: wp.array[vec3]
+        # whether forces are reported; of each contact of the list the wrench on the body of shape 0, about its centre of mass
+        report: int
+        wrench: wp.array[wrench6]
 
     return Listed
+
+
+@cache
+def tangent_function(real):
+    """The function ``tangent_of``, for scalars: a tangent of a unit normal."""
+    vec3 = wp.types.vector(3, real)
+
+    @wp.func
+    def tangent_of(n: vec3) -> vec3:
+        sign = real(1.0)
+        if n[2] < real(0.0):
+            sign = real(-1.0)
+        f = -real(1.0) / (sign + n[2])
+        return vec3(real(1.0) + sign * n[0] * n[0] * f, sign * n[0] * n[1] * f, -sign * n[0])
+
+    return tangent_of
 
 
 @cache
 def order_kernels(real):
     """The struct of lists, the kernels that give contacts to chunks and that forget forces, and three functions over the contacts of a
     chunk."""
-    vec3 = wp.types.vector(3, real)
-    Listed = order_struct(real)
+    vec3, wrench6 = wp.types.vector(3, real), wp.types.vector(6, real)
+    Listed, tangent_of = order_struct(real), tangent_function(real)
 
     @wp.func
     def moving_body(N: wp.ref[Listed], i: int) -> int:
@@ -219,14 +238,6 @@ def order_kernels(real):
             N.kept_takers[k] = 0
 
     @wp.func
-    def tangent_of(n: vec3) -> vec3:
-        sign = real(1.0)
-        if n[2] < real(0.0):
-            sign = real(-1.0)
-        f = -real(1.0) / (sign + n[2])
-        return vec3(real(1.0) + sign * n[0] * n[0] * f, sign * n[0] * n[1] * f, -sign * n[0])
-
-    @wp.func
     def take_contacts(
         N: wp.ref[Listed], c: int, first_slot: int, slots: int, dummy: int, at: int, room: int, h: real, numbers: wp.array[real],
         body_a: wp.array[int], body_b: wp.array[int],
@@ -287,10 +298,14 @@ def order_kernels(real):
             numbers[j + IMPULSES * room] = wp.max(real(0.0), wp.dot(force, n)) * h
             numbers[j + (IMPULSES + 1) * room] = wp.dot(force, t1) * h
             numbers[j + (IMPULSES + 2) * room] = wp.dot(force, t2) * h
+            if N.report != 0:
+                for x in range(6):
+                    numbers[j + (SUMS + x) * room] = real(0.0)
 
     @wp.func
-    def keep_contacts(N: wp.ref[Listed], c: int, at: int, room: int, h: real, numbers: wp.array[real]):
-        """Stores the forces on shape 1 of the contacts of chunk c, in world axes, for the next step."""
+    def keep_contacts(N: wp.ref[Listed], c: int, at: int, room: int, h: real, dt: real, numbers: wp.array[real]):
+        """Stores the forces on shape 1 of the contacts of chunk c, in world axes, for the next step; and, if asked for, the mean wrenches
+        on shape 0 over a step of length dt."""
         for k in range(N.start[c], N.start[c + 1]):
             j = at + k - N.start[c]
             n = vec3(
@@ -301,10 +316,15 @@ def order_kernels(real):
             f = n * numbers[j + IMPULSES * room] + t1 * numbers[j + (IMPULSES + 1) * room]
             f = f + t2 * numbers[j + (IMPULSES + 2) * room]
             N.now_force[k] = f / h
+            if N.report != 0:
+                w = wrench6(real(0.0))
+                for x in range(6):
+                    w[x] = -numbers[j + (SUMS + x) * room] / dt
+                N.wrench[N.ordered[k]] = w
 
     @wp.kernel(module="unique", enable_backward=False)
-    def forget(N: Listed, mask: wp.array[bool]):
-        """Sets the kept forces of chosen worlds to zero."""
+    def forget(N: Listed, mask: wp.array[bool], turn: wp.array[vec3]):
+        """Sets the kept forces and torques of chosen worlds to zero."""
         k = wp.tid()
         if k >= N.kept_start[N.kept_start.shape[0] - 1]:
             return
@@ -313,5 +333,7 @@ def order_kernels(real):
             body = N.shape_body[N.kept_shape0[k]]
         if mask[N.body_world[body]]:
             N.kept_force[k] = vec3(real(0.0), real(0.0), real(0.0))
+            if k < turn.shape[0]:
+                turn[k] = vec3(real(0.0), real(0.0), real(0.0))
 
     return Listed, share_out, forget, colour_contacts, take_contacts, keep_contacts

@@ -10,6 +10,7 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.batched import GENERAL_FLAGS
+from newton_like.kernels.dynamics.wrapping import wrapping_program
 from newton_like.kernels.lanes import lane_math
 from newton_like.kernels.simd import compiler_flags
 from newton_like.kernels.solvers.xpbd.access import access_program
@@ -17,34 +18,94 @@ from newton_like.kernels.solvers.xpbd.access import access_program
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     INVERSE_MASS, POS, PUSH, QUAT, SPIN, TORQUE, VEL, body_program,
 )  # fmt: skip
-from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS, contact_program
+from newton_like.kernels.solvers.xpbd.contact_laws import (
+    EXTRA_NUMBERS,
+    contact_law_program,
+    law_functions,
+    no_law_program,
+)
+from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS, contact_program, touching_program
 from newton_like.kernels.solvers.xpbd.joint_solve import joint_solve_program
-from newton_like.kernels.solvers.xpbd.joints import IMPULSE, joint_program
+from newton_like.kernels.solvers.xpbd.joints import GIVEN, IMPULSE, joint_program
+from newton_like.kernels.solvers.xpbd.lines import LINE_IMPULSE, WORK_AT, line_program
 
 from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
     BODY_AT, COLOURS, DUMMY, FIRST_BLOCK, FIRST_SLOT, LAST_BLOCK, SLOTS, order_kernels,
 )  # fmt: skip
 from newton_like.kernels.spatial import spatial_algebra
 
-_LAYERS = (spatial_algebra, access_program, body_program, joint_program, joint_solve_program, contact_program)
+_LAYERS = (spatial_algebra, access_program, body_program, joint_program, joint_solve_program, touching_program)
 
 
 @cache
-def maximal_math(width: int, real) -> types.SimpleNamespace:
-    """The namespace of the programs of this folder, for one lane width and scalar type."""
+def maximal_math(width: int, real, lines: str = "", laws: bool = False) -> types.SimpleNamespace:
+    """The namespace of the programs of this folder, for one lane width and scalar type.
+
+    Args:
+        width: number of lanes.
+        real: scalar type.
+        lines: "": without lines; "lines": with lines, "wraps": with lines that wrap around shapes.
+        laws: whether contacts have laws, see `newton_like.kernels.solvers.xpbd.contact_laws`.
+    """
     m = lane_math(width, real)
-    for layer in _LAYERS:
+    of_lines = {"": (), "lines": (line_program,), "wraps": (wrapping_program, line_program)}[lines]
+    of_contacts = (contact_law_program if laws else no_law_program, contact_program)
+    for layer in (*_LAYERS, *of_contacts, *of_lines):
         made = layer(m)
         made.pop("m", None)
         m = types.SimpleNamespace(**{**vars(m), **made})
     return m
 
 
+def _line_functions(m: types.SimpleNamespace, lines: bool):
+    """The struct of lines, and functions that pass over the lines of a chunk; without lines they do nothing."""
+    real = m.real
+    if not lines:
+
+        @wp.struct
+        class Lines:
+            force: wp.array[real]
+            target_q: wp.array[real]
+            target_qd: wp.array[real]
+
+        @wp.func
+        def no_sweep(
+            stage: int, X: wp.ref[Lines], c: int, B: wp.array[real], at: int, stride: int, h: real, share: real
+        ):
+            """There are no lines."""
+
+        return Lines, no_sweep
+
+    @wp.func
+    def sweep_lines(
+        stage: int, X: wp.ref[m.Lines], c: int, B: wp.array[real], at: int, stride: int, h: real, share: real
+    ):
+        """Passes over all lines of a chunk: 0 prepares them (`share`: the largest speed of an equation), 1 applies this share of their kept
+        impulses, 2 solves."""
+        for n in range(X.of_chunk[c], X.of_chunk[c + 1]):
+            if stage == 0:
+                m.line_prepare(X, n, B, at, stride, h, share)
+            if stage == 1:
+                m.line_start(X, n, B, at, stride, h, share)
+            if stage == 2:
+                m.line_solve(X, n, B, at, stride, h)
+
+    return m.Lines, sweep_lines
+
+
 @cache
-def xpbd_kernel(width: int, real):
-    """The kernel over chunks, and the structs of its arguments: ``(kernel, Bodies, Joints, Listed, Settings)``."""
-    m = maximal_math(width, real)
+def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
+    """The kernel over chunks, and the structs of its arguments: ``(kernel, Bodies, Joints, Listed, Settings, Lines, Laws)``.
+
+    Args:
+        width: number of lanes.
+        real: scalar type.
+        lines, laws: see :func:`maximal_math`.
+    """
+    m = maximal_math(width, real, lines, laws)
+    Lines, sweep_lines = _line_functions(m, bool(lines))
     Listed, _, _, colour_contacts, take_contacts, keep_contacts = order_kernels(real)
+    Laws, take_laws, keep_laws = law_functions(m, Listed, laws)
     vec3, twist6 = wp.types.vector(3, real), wp.types.vector(6, real)
     transform, quat = wp.types.transformation(real), wp.types.quaternion(real)
     Joints, Touching = m.Joints, m.Touching
@@ -188,7 +249,7 @@ def xpbd_kernel(width: int, real):
             while k < end:
                 valid = wp.min(most, end - k)
                 if stage == 0:
-                    m.contact_prepare(K, k, valid, B, at, stride)
+                    m.contact_prepare(K, k, valid, B, at, stride, h, o.push_speed)
                 if stage == 1:
                     m.contact_start(K, k, valid, B, at, stride, h, ahead)
                 if stage >= 2:
@@ -206,7 +267,9 @@ def xpbd_kernel(width: int, real):
         first: int,
         G: Bodies,
         J: Joints,
+        X: Lines,
         N: Listed,
+        R: Laws,
         body_a: wp.array[int],
         body_b: wp.array[int],
         numbers: wp.array[real],
@@ -237,7 +300,13 @@ def xpbd_kernel(width: int, real):
             K.at = CONTACT_NUMBERS * (N.start[c] + c * width)
             K.room = N.start[c + 1] - N.start[c] + width
             K.dummy = G.chunks[c, DUMMY]
+            K.report = N.report
+            K.extra_at = EXTRA_NUMBERS * (N.start[c] + c * width)
+            K.extra = R.extra
+            K.law = R.law
+            K.laws = R.laws
             take_contacts(N, c, first_slot, stride, K.dummy, K.at, K.room, h, numbers, body_a, body_b)
+            take_laws(N, R, K, c, h, numbers)
         whole = m.fill(h)
         half = m.fill(real(0.5) * h)
         for i in range(blocks):
@@ -247,21 +316,24 @@ def xpbd_kernel(width: int, real):
                 m.body_open(B, m.body_ref(at, stride, i * width, none))
             for b in range(begin, behind):
                 m.joint_prepare(J, b, B, at, stride, h, o.push_speed)
+            sweep_lines(0, X, c, B, at, stride, h, o.push_speed)
             if o.contacts != 0:
                 sweep_contacts(0, N, c, K, B, at, stride, h, ahead, o)
             for i in range(blocks):
                 m.body_kick(B, m.body_ref(at, stride, i * width, none), whole)
+            scale = o.kept_share
+            if sub == 0:
+                scale = scale * o.impulse_scale
             if J.acting != 0:
-                scale = o.kept_share
-                if sub == 0:
-                    scale = scale * o.impulse_scale
                 for b in range(begin, behind):
                     m.joint_start(J, b, B, at, stride, h, scale)
+            sweep_lines(1, X, c, B, at, stride, h, scale)
             if o.contacts != 0:
                 sweep_contacts(1, N, c, K, B, at, stride, h, ahead, o)
             for _sweep in range(o.iterations):
                 for b in range(begin, behind):
                     m.joint_solve(J, b, B, at, stride, h)
+                sweep_lines(2, X, c, B, at, stride, h, o.push_speed)
                 if o.contacts != 0:
                     sweep_contacts(2, N, c, K, B, at, stride, h, ahead, o)
             for i in range(blocks):
@@ -274,14 +346,16 @@ def xpbd_kernel(width: int, real):
                 sweep_contacts(3, N, c, K, B, at, stride, h, ahead, o)
         store_bodies(G, at, stride, first_slot, stride, o.spin_share)
         if o.contacts != 0:
-            keep_contacts(N, c, K.at, K.room, h, numbers)
+            keep_contacts(N, c, K.at, K.room, h, o.dt, numbers)
+            keep_laws(N, R, K, c, h)
 
-    return step, Bodies, Joints, Listed, Settings
+    return step, Bodies, Joints, Listed, Settings, Lines, Laws
 
 
 @cache
-def forget_kernel(real):
-    """Kernel over blocks and lanes: sets the kept impulses of joints in chosen worlds to zero."""
+def forget_kernels(real):
+    """Kernels over blocks and lanes that set the kept impulses of joints and of lines in chosen worlds to zero."""
+    never = 1.0e10
 
     @wp.kernel(module="unique", enable_backward=False)
     def forget_joints(world: wp.array2d[int], mask: wp.array[bool], work: wp.array3d[real]):
@@ -290,8 +364,18 @@ def forget_kernel(real):
             if mask[world[b, k]]:
                 for i in range(6):
                     work[b, IMPULSE + i, k] = real(0.0)
+                for i in range(3):
+                    # angles are taken from joint_q again
+                    work[b, GIVEN + i, k] = real(never)
 
-    return forget_joints
+    @wp.kernel(module="unique", enable_backward=False)
+    def forget_lines(blocks: wp.array2d[int], world: wp.array2d[int], mask: wp.array[bool], work: wp.array2d[real]):
+        n, k = wp.tid()
+        if world[n, k] >= 0:
+            if mask[world[n, k]]:
+                work[blocks[n, WORK_AT] + LINE_IMPULSE, k] = real(0.0)
+
+    return forget_joints, forget_lines
 
 
 @cache

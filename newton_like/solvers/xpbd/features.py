@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from newton_like.geometry.transforms import quat_rotate
-from newton_like.model.contact_settings import has_contact_settings, settings_of
+from newton_like.model.contact_settings import SOLIMP, SOLREF, has_contact_settings, settings_of
 from newton_like.model.equality_settings import equalities_of
 from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.types import BodyFlags, JointTargetMode
@@ -54,70 +54,99 @@ def _check_bodies(model) -> None:
 
 
 def _check_free_joints(model) -> None:
-    """Free joints have no drives, passive forces and limits of velocity."""
-    free = look_up(model.joint_type.numpy(), "floats") if model.joint_count else np.zeros(0, dtype=bool)
+    """What acts along free joints acts at the centre of mass of the child, so that positions must be those of this point."""
+    if not model.joint_count:
+        return
+    types, child = model.joint_type.numpy(), model.joint_child.numpy()
+    free = look_up(types, "floats")
     owner = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
     mode = model.joint_target_mode.numpy()
-    driven = (mode != JointTargetMode.NONE) & (mode != JointTargetMode.EFFORT)
-    driven &= (model.joint_target_ke.numpy() > 0.0) | (model.joint_target_kd.numpy() > 0.0)
+    driven = np.isin(mode, (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY))
+    placed = {
+        "drive of position": driven & (model.joint_target_ke.numpy() > 0.0),
+        "stiffness": model.joint_stiffness.numpy() > 0.0,
+    }
+    away = np.linalg.norm(model.joint_X_c.numpy()[:, :3] - model.body_com.numpy()[child], axis=1) > 1.0e-6
+    for name, acts in placed.items():
+        i = _first(acts & (free & away)[owner])
+        if i is not None:
+            k = owner[i]
+            raise ValueError(
+                f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name}, which {SOLVER} applies at the centre of mass"
+                f" only: place the anchor of the child there; {_ELSE} it elsewhere"
+            )
     numbers = {
         name: getattr(model, f"joint_{name}").numpy() > 0.0 for name in ("damping", "stiffness", "friction", "armature")
     }
     numbers["velocity_limit"] = model.joint_velocity_limit.numpy() < NO_SPEED
-    numbers["drive"] = driven
-    for name, wrong in numbers.items():
-        i = _first(wrong & free[owner])
+    driven = (mode != JointTargetMode.NONE) & (mode != JointTargetMode.EFFORT)
+    numbers["drive"] = driven & ((model.joint_target_ke.numpy() > 0.0) | (model.joint_target_kd.numpy() > 0.0))
+    for name, acts in numbers.items():
+        i = _first(acts & look_up(types, "limits_distance")[owner])
         if i is not None:
             k = owner[i]
             raise ValueError(
-                f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name.replace('_', ' ')}, which"
-                f" {SOLVER} does not apply to such joints; {_ELSE}"
+                f"joint '{model.joint_label[k]}' (index {k}) keeps a distance and has a {name.replace('_', ' ')}, which {SOLVER} does not"
+                f" apply to such joints; {_ELSE}"
             )
 
 
 def _check_armature(model) -> None:
-    """Joints that turn about three axes have no armature."""
+    """Joints with three axes that follow each other have no armature."""
     dims = model.joint_dof_dim.numpy()
     owner = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
-    i = _first((model.joint_armature.numpy() > 0.0) & (dims[owner, 1] > 2))
+    plain = ~look_up(model.joint_type.numpy(), "has_quaternion") if model.joint_count else np.zeros(0, dtype=bool)
+    i = _first((model.joint_armature.numpy() > 0.0) & (dims[owner, 1] > 2) & plain[owner])
     if i is not None:
         k = owner[i]
         raise ValueError(
-            f"joint '{model.joint_label[k]}' (index {k}) turns about three axes and has an armature, which {SOLVER} does not do;"
-            f" {_ELSE}: set joint_armature to 0"
+            f"joint '{model.joint_label[k]}' (index {k}) turns about three axes in turn and has an armature, which {SOLVER} does not do;"
+            f" {_ELSE}: set joint_armature to 0, or use a ball joint"
         )
 
 
 def _check_relations(model) -> None:
-    i = _first(model.joint_mimic_joint.numpy() >= 0)
+    rows = equalities_of(model)
+    i = None if rows is None else _first(rows["rules"] != 0)
     if i is not None:
         raise ValueError(
-            f"joint '{model.joint_label[i]}' (index {i}) mimics another one, which {SOLVER} does not do; {_ELSE}"
-        )
-    rows = equalities_of(model)
-    if rows is not None and any(len(x) for x in rows.values()):
-        raise ValueError(
-            f"the model has equality constraints (mujoco:equality_constraint), which {SOLVER} does not do; {_ELSE}"
+            f"equality constraint {i} states softness of MuJoCo (mujoco:eq_solref, mujoco:eq_solimp), which {SOLVER} does not do; {_ELSE}: set"
+            " mujoco:eq_rules to 0 for a rigid one"
         )
     if has_contact_settings(model):
         settings = settings_of(model)
-        for name in ("contact_rules", "limit_rules"):
-            i = _first(np.asarray(settings.get(name, np.zeros(0))) != 0)
-            if i is not None:
-                raise ValueError(
-                    f"mujoco:{name} of index {i} states softness or friction of MuJoCo, which {SOLVER} does not do; {_ELSE}"
-                )
+        i = _first(np.asarray(settings.get("limit_rules", np.zeros(0))) != 0)
+        if i is not None:
+            raise ValueError(
+                f"mujoco:limit_rules of degree of freedom {i} states softness of a limit (mujoco:solreflimit, mujoco:solimplimit), which {SOLVER}"
+                f" does not do; {_ELSE}"
+            )
+        i = _first((settings["pair_geom1"] >= 0) & (settings["pair_geom2"] >= 0))
+        if i is not None:
+            one, two = (model.shape_label[int(settings[f"pair_geom{k}"][i])] for k in (1, 2))
+            raise ValueError(
+                f"the pair of shapes '{one}' and '{two}' has settings of its own (mujoco:pair), which {SOLVER} does not do; {_ELSE}: give the"
+                " settings to the shapes"
+            )
     if "mujoco:gravcomp" in model.custom_attributes and (model.mujoco.gravcomp.numpy() != 0.0).any():
         raise ValueError(f"mujoco:gravcomp takes weight from bodies, which {SOLVER} does not do; {_ELSE}")
 
 
-def _check_shapes(model) -> None:
-    for name in ("mu_torsional", "mu_rolling"):
-        i = _first((getattr(model, f"shape_material_{name}").numpy() > 0.0) & (model.shape_flags.numpy() != 0))
-        if i is not None:
-            raise ValueError(
-                f"shape '{model.shape_label[i]}' (index {i}) has {name} above 0, which {SOLVER} does not do; {_ELSE}: set it to 0"
-            )
+def _check_tendons(model) -> None:
+    if not model.tendons:
+        return
+    armature = model.tendon_armature.numpy()
+    for n, tendon in enumerate(model.tendons):
+        told = None
+        limited = tendon.limits is not None
+        if armature[n] > 0.0:
+            told = "inertia (armature)"
+        elif limited and (tuple(tendon.solref_limit) != SOLREF or tuple(tendon.solimp_limit) != SOLIMP):
+            told = "limits with a softness of MuJoCo (solref_limit, solimp_limit)"
+        elif limited and tendon.margin > 0.0:
+            told = "limits with a margin"
+        if told is not None:
+            raise ValueError(f"tendon '{tendon.label}' (index {n}) has {told}, which {SOLVER} does not do; {_ELSE}")
 
 
 def check_features(model) -> None:
@@ -126,7 +155,7 @@ def check_features(model) -> None:
     _check_free_joints(model)
     _check_armature(model)
     _check_relations(model)
-    _check_shapes(model)
+    _check_tendons(model)
 
 
 def warn_open_joints(model, body_q, stacklevel: int) -> None:

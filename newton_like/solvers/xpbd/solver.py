@@ -14,12 +14,14 @@ from newton_like.collision.pipeline import check_contacts, collide
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     BODY_INERTIA, BODY_INVERSE, BODY_NUMBERS, DYNAMIC, INVERSE_MASS, QUAT,
 )  # fmt: skip
+from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
 from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS
 from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
 from newton_like.kernels.solvers.xpbd.order import COLOURS, order_kernels
-from newton_like.kernels.solvers.xpbd.step import forget_kernel, maximal_math, turn_kernel, xpbd_kernel
+from newton_like.kernels.solvers.xpbd.step import forget_kernels, maximal_math, turn_kernel, xpbd_kernel
 from newton_like.kinematics import eval_ik
 from newton_like.model.arguments import arrays_of_state, check_made_by, check_row
+from newton_like.model.contacts import FORCE
 from newton_like.model.joint_types import look_up
 from newton_like.model.model import contact_room
 from newton_like.options import ANY, OneOf, check_option
@@ -27,10 +29,14 @@ from newton_like.programs.device import lane_width
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone.settings import Fixed, Setting
 from newton_like.solvers.xpbd.features import check_features, warn_open_joints
-from newton_like.solvers.xpbd.tables import make_blocks, make_slots, worlds_of_bodies
+from newton_like.solvers.xpbd.laws import contact_laws_of
+from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
+from newton_like.solvers.xpbd.report import Reported, report_contacts
+from newton_like.solvers.xpbd.tables import Blocks, Slots, make_blocks, make_slots, worlds_of_bodies
 from newton_like.threads import Command, compiling, cut, run_shared, worker_count
 from newton_like.types import BodyFlags, warp_types
 
+_OF_TENDONS = ("tendon_f", "tendon_target_q", "tendon_target_qd")
 _RECORDED = 16
 KEPT = 0.8
 """Share of the impulses of degrees of freedom that a sub-step starts from; with a single iteration larger shares are unstable."""
@@ -120,7 +126,7 @@ class SolverXPBD(SolverBase):
             and passive forces of joints that leave a body free.
     """
 
-    supports = frozenset({"kinematic bodies", "loop joints", "disabled joints"})
+    supports = frozenset({"kinematic bodies", "loop joints", "disabled joints", "tendons"})
     _reduced = False
 
     iterations = Setting(as_count)
@@ -160,6 +166,7 @@ class SolverXPBD(SolverBase):
         self.unsupported_contacts = unsupported_contacts
         self.width, self.threads = lane_width(model.device, model.dtype, width), threads
         self._found = self._lists = self._before = None
+        self._reported: Reported | None = None
         self._warned = False
         self._build()
         self._complete = type(self) is SolverXPBD
@@ -174,10 +181,13 @@ class SolverXPBD(SolverBase):
         model, width = self.model, self.width
         threads = worker_count(self.threads) if model.device.is_cpu else 1
         slots = make_slots(model, width, threads, BODY_NUMBERS)
-        blocks = make_blocks(model, slots, width)
-        self._m, self._slots = maximal_math(width, model.dtype), slots
-        self._kernel, Bodies, Joints, Listed, Settings = xpbd_kernel(width, model.dtype)
-        self._structs, self._threads = (Bodies, Joints, Listed, Settings), threads
+        lines = LinesOf(model)
+        blocks = make_blocks(model, slots, width, lines.joints)
+        kinds = ("wraps" if lines.wraps else "lines") if lines.lines else ""
+        laws = contact_laws_of(model)
+        self._m, self._slots = maximal_math(width, model.dtype, kinds, laws is not None), slots
+        self._kernel, *structs = xpbd_kernel(width, model.dtype, kinds, laws is not None)
+        self._structs, self._threads = tuple(structs), threads
         moves = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
         mass = np.where(moves, model.body_mass.numpy().astype(np.float64), np.inf)
         self._bodies = dict(
@@ -191,9 +201,17 @@ class SolverXPBD(SolverBase):
         self._joints = dict(
             blocks=self._array(blocks.table), parent=self._array(blocks.parent), child=self._array(blocks.child),
             dof=self._array(blocks.dof), coordinate=self._array(blocks.coordinate),
-            rotors=int((model.joint_armature.numpy() > 0.0).any()), acting=int(blocks.acting),
+            rotors=int((model.joint_armature.numpy() > 0.0).any()), acting=int(blocks.acting), measured=int(len(lines.joints) > 0),
             numbers=self._lanes(lanes), work=self._lanes(np.zeros((count * JOINT_WORK, width))),
         )  # fmt: skip
+        self._lines = self._line_arrays(lines, slots, blocks)
+        self._laws = {}
+        if laws is not None:
+            self._laws = dict(
+                laws=self._array(laws.table.ravel(), model.dtype), classes=len(laws.table), class_of=self._array(laws.class_of),
+                torsional=model.shape_material_mu_torsional, rolling=model.shape_material_mu_rolling,
+                weight=self._array(laws.weight, model.dtype),
+            )  # fmt: skip
         self._moves = moves
         self._lists = self._last_length = None
         self._joint_world = self._array(blocks.world)
@@ -206,6 +224,25 @@ class SolverXPBD(SolverBase):
             if k and not look_up(types[j : j + 1], "has_quaternion")[0]
         ]
         self._turning = self._array(np.concatenate([*turning, np.zeros(0, dtype=int)]))
+
+    def _line_arrays(self, lines: LinesOf, slots: Slots, blocks: Blocks) -> dict:
+        """The arrays of the struct of lines."""
+        if not lines.lines:
+            return {}
+        found = make_line_blocks(self.model, lines, slots, blocks, self.width)
+        work = self._joints["work"]
+        self._line_world = self._array(found.world)
+        return dict(
+            of_chunk=self._array(found.of_chunk), blocks=self._array(found.table), pairs=self._array(found.pairs),
+            slot=self._array(found.slot.ravel()), place=self._array(found.place.ravel()), tendon=self._array(found.tendon.ravel()),
+            numbers=self._lanes(found.numbers.reshape(-1, self.width)), pair_numbers=self._lanes(found.pair_numbers.reshape(-1, self.width)),
+            work=self._lanes(np.zeros((found.work, self.width))),
+            joints=self._as_numbers(work, (work.size * self.width,)),
+        )  # fmt: skip
+
+    def _as_numbers(self, lanes: wp.array, shape: tuple) -> wp.array:
+        """The numbers of lanes, in an array of this shape."""
+        return wp.array(ptr=lanes.ptr, dtype=self.model.dtype, shape=shape, device=self.device, copy=False)
 
     def _lanes(self, numbers: np.ndarray) -> wp.array:
         """Lanes in a row, as the two-dimensional arrays that programs read."""
@@ -277,6 +314,7 @@ class SolverXPBD(SolverBase):
                 shape1=whole(places),
                 point=whole(places, vec3),
                 force=whole(places, vec3),
+                turn=whole(places if self._laws else 0, vec3),
             )
             for _ in range(2)
         ]
@@ -284,7 +322,18 @@ class SolverXPBD(SolverBase):
             for name, array in old.items():
                 wp.copy(banks[1][name], array, count=array.size)
         numbers = whole(CONTACT_NUMBERS * (room + chunks * self.width), model.dtype)
-        self._lists = dict(room=room, fixed=fixed, banks=banks, now=0, a=whole(room), b=whole(room), numbers=numbers)
+        extra = whole(EXTRA_NUMBERS * (room + chunks * self.width) if self._laws else 0, model.dtype)
+        self._lists = dict(
+            extra=extra,
+            law=whole(room),
+            room=room,
+            fixed=fixed,
+            banks=banks,
+            now=0,
+            a=whole(room),
+            b=whole(room),
+            numbers=numbers,
+        )
         self._recorded.clear()
         return self._lists
 
@@ -304,16 +353,34 @@ class SolverXPBD(SolverBase):
         for name in ("shape0", "shape1", "point", "force"):
             setattr(N, f"now_{name}", now[name])
             setattr(N, f"kept_{name}", kept[name])
+        wrench = self._wrench(contacts)
+        if wrench is not None:
+            N.report, N.wrench = 1, wrench
         return N
+
+    def _wrench(self, contacts) -> wp.array | None:
+        """The wrenches of the contacts of a list, if they are asked for."""
+        if contacts is None or FORCE not in self.model.contact_attributes:
+            return None
+        lists = self._list_arrays(contacts.rigid_contact_max)
+        if "wrench" not in lists:
+            lists["wrench"] = wp.zeros(
+                lists["room"], dtype=warp_types(self.model.dtype).spatial_vector, device=self.device
+            )
+            self._recorded.clear()
+        return lists["wrench"]
 
     def _forget(self, mask: wp.array) -> None:
         check_recorded(self.device, "SolverXPBD.reset")
+        joints, lines = forget_kernels(self.model.dtype)
         if self._joint_world.size:
-            work = self._joints["work"]
             shape = (self._joint_world.shape[0], JOINT_WORK, self.width)
-            work = wp.array(ptr=work.ptr, dtype=self.model.dtype, shape=shape, device=self.device, copy=False)
-            inputs = [self._joint_world, mask, work]
-            wp.launch(forget_kernel(self.model.dtype), dim=self._joint_world.shape, inputs=inputs, device=self.device)
+            inputs = [self._joint_world, mask, self._as_numbers(self._joints["work"], shape)]
+            wp.launch(joints, dim=self._joint_world.shape, inputs=inputs, device=self.device)
+        if self._lines:
+            work = self._lines["work"]
+            inputs = [self._lines["blocks"], self._line_world, mask, self._as_numbers(work, (work.size, self.width))]
+            wp.launch(lines, dim=self._line_world.shape, inputs=inputs, device=self.device)
         if self._lists is None:
             return
         N = self._structs[2]()
@@ -323,7 +390,7 @@ class SolverXPBD(SolverBase):
             kept[n] for n in ("start", "shape0", "shape1", "force")
         )
         forget = order_kernels(self.model.dtype)[2]
-        wp.launch(forget, dim=kept["force"].size, inputs=[N, mask], device=self.device)
+        wp.launch(forget, dim=kept["force"].size, inputs=[N, mask, kept["turn"]], device=self.device)
 
     # ------------------------------------------------------------------------------------------------ step
 
@@ -381,7 +448,7 @@ class SolverXPBD(SolverBase):
             check_row(model, getattr(control, name), f"control.{name}", size)
             for name, size in (
                 ("joint_target_q", model.joint_coord_count), ("joint_target_qd", model.joint_dof_count), ("joint_f", model.joint_dof_count),
-                ("joint_act", model.joint_dof_count),
+                ("joint_act", model.joint_dof_count), *((name, model.tendon_count) for name in _OF_TENDONS if self._lines and model.tendons),
             )
         ]  # fmt: skip
         if active_tape() is not None and any(a.requires_grad for a in (*before, *after, *commands)):
@@ -393,6 +460,7 @@ class SolverXPBD(SolverBase):
         if self._last_length is None and not self._warned:
             self._warned = True
             warn_open_joints(model, before[1].numpy(), stacklevel=3)
+        handed = contacts is not None
         contacts = self._contacts(state_in, contacts)
         angles = before[0]
         if self.update_joints and model.joint_coord_count:
@@ -405,6 +473,7 @@ class SolverXPBD(SolverBase):
                 wp.copy(state_out.joint_q, state_in.joint_q)
         arrays = (*before, state_in.body_f, *after[2:], *commands, angles)
         self._run(arrays, contacts, float(dt))
+        self._reported = Reported(contacts, handed, self._wrench(contacts))
         if self.update_joints and model.articulation_count:
             eval_ik(model, state_out, state_out.joint_q, state_out.joint_qd)
             if self._turning.size:
@@ -412,15 +481,27 @@ class SolverXPBD(SolverBase):
                 wp.launch(turn_kernel(model.dtype), dim=self._turning.size, inputs=inputs, device=model.device)
 
     def update_contacts(self, contacts, state=None) -> None:
-        """Not supported: contact forces of this solver are not written into lists.
+        """Writes the contacts of the last step into a list, with their forces.
+
+        The solver finds contacts at the start of a step, so that points and normals are those of ``state_in`` of the step. The wrench of a
+        contact is its mean over the step: the sum of its impulses in all sub-steps, divided by ``dt``. Contacts of shapes that come close
+        but do not touch have zero force. The order is that of ``model.collide``. Where there is no room for all, the last ones are dropped,
+        and ``contacts.dropped`` tells how many.
+
+        If the last step got a list of contacts, `contacts` must be this list, unchanged. Its contacts stay, and ``contacts.force`` gets
+        their forces.
+
+        Args:
+            contacts: the list, from ``model.contacts()``. ``contacts.force`` is written if it exists.
+            state: not used; all numbers are kept from the step.
 
         Raises:
-            NotImplementedError: always.
+            TypeError: ``contacts`` are not a list of contacts.
+            ValueError: ``model.request_contact_attributes("force")`` was not called before the last step, or before the list was made that
+                the last step got; the last step got another list; ``contacts`` belong to another model.
         """
-        raise NotImplementedError(
-            "SolverXPBD.update_contacts: this solver does not report contact forces; use SolverFeatherstone for them, or call"
-            " model.collide(state, contacts) for places and normals of contacts"
-        )
+        check_contacts(self.model, contacts)
+        report_contacts(self._reported, contacts)
 
     def _contacts(self, state, contacts):
         """The list of contacts of this step; None: there are none."""
@@ -445,6 +526,9 @@ class SolverXPBD(SolverBase):
         N = None
         if contacts is not None:
             N = self._listed(contacts)
+            if N.report:
+                # contacts between bodies that no force moves have none
+                N.wrench.zero_()
             wp.launch(order_kernels(model.dtype)[1], dim=1, inputs=[N], device=model.device)
         lists = self._lists if contacts is not None else None
         key = (
@@ -469,9 +553,11 @@ class SolverXPBD(SolverBase):
 
     @compiling
     def _record(self, arrays, contacts, N, dt: float):
-        model, (Bodies, Joints, Listed, _) = self.model, self._structs
+        model, (Bodies, Joints, Listed, _, Lines, Laws) = self.model, self._structs
         kinds = warp_types(model.dtype)
-        _, body_q, body_qd, body_f, next_q, next_qd, target_q, target_qd, joint_f, joint_act, angles = arrays
+        _, body_q, body_qd, body_f, next_q, next_qd, target_q, target_qd, joint_f, joint_act, *of_tendons, angles = (
+            arrays
+        )
         G, J = Bodies(), Joints()
         for name, array in self._bodies.items():
             setattr(G, name, array)
@@ -490,10 +576,23 @@ class SolverXPBD(SolverBase):
         empty = wp.zeros(1, dtype=model.dtype, device=model.device)
         none = wp.zeros(1, dtype=wp.int32, device=model.device)
         lists = self._lists if contacts is not None else dict(a=none, b=none, numbers=empty)
+        X = Lines()
+        for name, array in self._lines.items():
+            setattr(X, name, array)
+        for name, array in zip(("force", "target_q", "target_qd"), of_tendons or [empty] * 3, strict=True):
+            setattr(X, name, flat(array, model.dtype) if of_tendons else array)
+        R = Laws()
+        if self._laws and contacts is not None:
+            for name, value in self._laws.items():
+                setattr(R, name, value)
+            banks = lists["banks"][lists["now"]], lists["banks"][1 - lists["now"]]
+            R.extra, R.law, R.now, R.kept = lists["extra"], lists["law"], *(bank["turn"] for bank in banks)
         inputs = [
             G,
             J,
+            X,
             Listed() if N is None else N,
+            R,
             lists["a"],
             lists["b"],
             lists["numbers"],
@@ -505,4 +604,4 @@ class SolverXPBD(SolverBase):
 
         shares = cut(len(self._slots.chunks), self._threads)
         commands = [Command(record(first, count)) for first, count in shares]
-        return [commands] * min(self._threads, max(1, len(shares))), (arrays, contacts, inputs, G, J)
+        return [commands] * min(self._threads, max(1, len(shares))), (arrays, contacts, inputs, G, J, X, R)

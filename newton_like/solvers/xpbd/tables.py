@@ -14,8 +14,8 @@ from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     LINEAR_FRAME, LINEAR_SIGN, LOSS, LOWER, PARENT_AT, PARENT_FRAME, REST, REST_TURN, SPEED, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.order import CHUNK_COLUMNS
-from newton_like.model.joint_types import JOINT_TYPES
-from newton_like.solvers.xpbd.features import check_axes
+from newton_like.model.joint_types import JOINT_TYPES, look_up
+from newton_like.solvers.xpbd.features import NO_SPEED, check_axes
 from newton_like.types import MAXVAL, BodyFlags, JointTargetMode
 
 BODIES_PER_CHUNK = 128
@@ -153,16 +153,35 @@ def _colours(pairs: np.ndarray) -> np.ndarray:
     return out
 
 
+def floating_joints_that_act(model) -> np.ndarray:
+    """Which joints that leave a body free have drives, passive forces or limits of velocity, ``[joint_count]``."""
+    floats = look_up(model.joint_type.numpy(), "floats") if model.joint_count else np.zeros(0, dtype=bool)
+    owner = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
+    mode = model.joint_target_mode.numpy()
+    driven = (mode != JointTargetMode.NONE) & (mode != JointTargetMode.EFFORT)
+    acts = driven & ((model.joint_target_ke.numpy() > 0.0) | (model.joint_target_kd.numpy() > 0.0))
+    for name in ("damping", "stiffness", "friction", "armature"):
+        acts = acts | (getattr(model, f"joint_{name}").numpy() > 0.0)
+    acts = acts | (model.joint_velocity_limit.numpy() < NO_SPEED)
+    return floats & (np.bincount(owner, acts, minlength=model.joint_count) > 0)
+
+
 def _kind(model, joint: int, row, dims: np.ndarray) -> tuple[int, int, int]:
     if row.limits_distance:
         return LENGTH, 1, 0
-    if row.turns_only:
-        return TURNS, 0, 3
+    if row.has_quaternion:
+        return TURNS, int(dims[joint, 0]), 3
     return AXES, int(dims[joint, 0]), int(dims[joint, 1])
 
 
-def make_blocks(model, slots: Slots, width: int) -> Blocks:
+def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
     """Joints that constrain a body that forces move, ordered by chunks and colours.
+
+    Args:
+        model: the model.
+        slots: its bodies.
+        width: lanes of a block.
+        measured: joints whose coordinates are read, whether or not forces move a body of theirs.
 
     Raises:
         ValueError: axes of a joint are not perpendicular to each other.
@@ -173,6 +192,7 @@ def make_blocks(model, slots: Slots, width: int) -> Blocks:
     world = np.append(worlds_of_bodies(model), 0)
     found, kinds, wrenches = [], [], []
     nearest, farthest = model.joint_min_distance.numpy(), model.joint_max_distance.numpy()
+    acting, read = floating_joints_that_act(model), set(np.asarray(measured, dtype=int).tolist())
     for j in range(model.joint_count):
         row = JOINT_TYPES[int(types[j])]
         a, b = int(parent[j]), int(child[j])
@@ -180,9 +200,10 @@ def make_blocks(model, slots: Slots, width: int) -> Blocks:
             continue
         if row.floats:
             wrenches.append(j)
-            if not row.limits_distance or max(nearest[j], farthest[j]) < 0.0:
+            bounded = row.limits_distance and max(nearest[j], farthest[j]) >= 0.0
+            if not bounded and not acting[j]:
                 continue
-        if moves[a] or moves[b]:
+        if moves[a] or moves[b] or j in read:
             found.append(j)
             kinds.append(_kind(model, j, row, dims))
     found, kinds = np.array(found, dtype=int), np.array(kinds, dtype=int).reshape(-1, 3)
@@ -270,6 +291,9 @@ def _frames(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> Non
     )
     out[rows, PARENT_AT : PARENT_AT + 3] = frame_p[joints, :3] - com[parent[joints]]
     out[rows, CHILD_AT : CHILD_AT + 3] = frame_c[joints, :3] - com[child[joints]]
+    # velocities of joints that leave a body free are those of the centre of mass
+    free = look_up(types[joints], "floats") & ~look_up(types[joints], "limits_distance")
+    out[rows[free], CHILD_AT : CHILD_AT + 3] = 0.0
     known: dict = {}
     for row, j in zip(rows.tolist(), joints.tolist(), strict=True):
         kind = JOINT_TYPES[int(types[j])]
@@ -312,8 +336,9 @@ def _dofs(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> None:
     for row, j in zip(rows.tolist(), joints.tolist(), strict=True):
         kind = JOINT_TYPES[int(types[j])]
         count = 1 if kind.limits_distance else first[j + 1] - first[j]
-        if kind.turns_only:
-            out[row, REST_TURN : REST_TURN + 4] = arrays["rest_q"][coordinate[j] : coordinate[j] + 4]
+        if kind.has_quaternion:
+            turn = coordinate[j] + kind.rotation_at
+            out[row, REST_TURN : REST_TURN + 4] = arrays["rest_q"][turn : turn + 4]
         for i in range(count):
             c, d = DOFS_AT + DOF_NUMBERS * i, first[j] + i
             out[row, c + SPEED], out[row, c + EFFORT] = MAXVAL, MAXVAL
@@ -334,6 +359,7 @@ def _dofs(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> None:
             out[row, c + DAMPING], out[row, c + STIFFNESS] = arrays["damping"][d], arrays["stiffness"][d]
             if not kind.has_quaternion:
                 out[row, c + LOWER], out[row, c + UPPER] = lower[d], upper[d]
+            if not kind.has_quaternion or i < kind.rotation_at:
                 out[row, c + REST] = arrays["rest_q"][coordinate[j] + i]
 
 

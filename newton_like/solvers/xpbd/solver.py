@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -17,7 +18,8 @@ from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
 from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
 from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS
 from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
-from newton_like.kernels.solvers.xpbd.order import COLOURS, order_kernels
+from newton_like.kernels.solvers.xpbd.order import COLOURS, FIRST_SLOT, order_kernels
+from newton_like.kernels.solvers.xpbd.team import SYNC
 from newton_like.kernels.solvers.xpbd.step import forget_kernels, maximal_math, turn_kernel, xpbd_kernel
 from newton_like.kinematics import eval_ik
 from newton_like.model.arguments import arrays_of_state, check_made_by, check_row
@@ -33,6 +35,7 @@ from newton_like.solvers.xpbd.laws import contact_laws_of
 from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
 from newton_like.solvers.xpbd.report import Reported, report_contacts
 from newton_like.solvers.xpbd.tables import Blocks, Slots, make_blocks, make_slots, worlds_of_bodies
+from newton_like.solvers.xpbd.teams import LOCK, joint_stages, pause_function, team_chunks
 from newton_like.threads import Command, compiling, cut, run_shared, worker_count
 from newton_like.types import BodyFlags, warp_types
 
@@ -188,6 +191,15 @@ class SolverXPBD(SolverBase):
         self._m, self._slots = maximal_math(width, model.dtype, kinds, laws is not None), slots
         self._kernel, *structs = xpbd_kernel(width, model.dtype, kinds, laws is not None)
         self._structs, self._threads = tuple(structs), threads
+        ends = np.append(slots.chunks[:, FIRST_SLOT], len(slots.body))
+        large = team_chunks(slots.chunks, slots.body, ends) & (threads > 1)
+        cuts = [0, *(np.flatnonzero(np.diff(large)) + 1).tolist(), len(large)]
+        self._runs = [(a, b, bool(large[a])) for a, b in itertools.pairwise(cuts) if b > a]
+        stages, stage_at = joint_stages(blocks.chunk, blocks.colour, len(large))
+        self._team = dict(
+            stages=self._array(stages if len(stages) else np.zeros((1, 3))), stage_at=self._array(stage_at),
+            sync=self._array(np.zeros(SYNC * len(large))),
+        )  # fmt: skip
         moves = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
         mass = np.where(moves, model.body_mass.numpy().astype(np.float64), np.inf)
         self._bodies = dict(
@@ -543,17 +555,22 @@ class SolverXPBD(SolverBase):
             found = self._recorded[key] = [None, self._record(arrays, contacts, N, dt)]
         if found[0] != settings:
             options = self._options(dt, contacts is not None)
-            for command in found[1][0][0]:
+            for command in itertools.chain(found[1][0], *found[1][1]):
                 command.set_param_by_name("o", options)
             found[0] = settings
-        run_shared(found[1][0])
+        alone, teams, _ = found[1]
+        if alone:
+            run_shared([alone] * min(self._threads, len(alone)))
+        for members in teams:
+            with LOCK:
+                run_shared([members] * len(members))
         self._last_length = dt / self.substeps
         if lists is not None:
             lists["now"] = 1 - lists["now"]
 
     @compiling
     def _record(self, arrays, contacts, N, dt: float):
-        model, (Bodies, Joints, Listed, _, Lines, Laws) = self.model, self._structs
+        model, (Bodies, Joints, Listed, _, Lines, Laws, _) = self.model, self._structs
         kinds = warp_types(model.dtype)
         _, body_q, body_qd, body_f, next_q, next_qd, target_q, target_qd, joint_f, joint_act, *of_tendons, angles = (
             arrays
@@ -599,9 +616,18 @@ class SolverXPBD(SolverBase):
             self._options(dt, contacts is not None),
         ]
 
-        def record(first, count):
-            return wp.launch(self._kernel, dim=count, inputs=[first, *inputs], device=model.device, record_cmd=True)
+        def record(first, count, member=0, members=1):
+            M = self._structs[6]()
+            M.member, M.members, M.pause = member, members, pause_function()
+            for name, array in self._team.items():
+                setattr(M, name, array)
+            values = [first, *inputs[:-1], M, inputs[-1]]
+            return Command(wp.launch(self._kernel, dim=count, inputs=values, device=model.device, record_cmd=True))
 
-        shares = cut(len(self._slots.chunks), self._threads)
-        commands = [Command(record(first, count)) for first, count in shares]
-        return [commands] * min(self._threads, max(1, len(shares))), (arrays, contacts, inputs, G, J, X, R)
+        alone, teams = [], []
+        for first, end, together in self._runs:
+            if together:
+                teams += [[record(c, 1, k, self._threads) for k in range(self._threads)] for c in range(first, end)]
+            else:
+                alone += [record(first + start, count) for start, count in cut(end - first, self._threads)]
+        return alone, teams, (arrays, contacts, inputs, G, J, X, R)

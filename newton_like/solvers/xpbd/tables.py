@@ -111,6 +111,7 @@ class Blocks:
         wrenches: of joints that leave a body free, by chunks: dof, slot of the child, slot of the parent.
         wrench_start: first of these of each chunk.
         world: of each lane, -1 for none, ``[blocks, width]``.
+        chunk, colour: of each block.
     """
 
     table: np.ndarray
@@ -123,6 +124,8 @@ class Blocks:
     wrenches: np.ndarray
     wrench_start: np.ndarray
     world: np.ndarray
+    chunk: np.ndarray
+    colour: np.ndarray
 
     @property
     def acting(self) -> bool:
@@ -228,13 +231,14 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
     order = np.lexsort((world_of, ordinal, *kinds.T[::-1], colour, chunk))
     group = np.stack([chunk, colour, *kinds.T], axis=1)[order]
     cuts = np.flatnonzero(np.any(np.diff(group, axis=0) != 0, axis=1)) + 1 if len(group) else np.zeros(0, dtype=int)
-    lanes, table, block_chunk = [], [], []
+    lanes, table, block_chunk, block_colour = [], [], [], []
     for piece in np.split(order, cuts) if len(order) else ():
         for i in range(0, len(piece), width):
             part = piece[i : i + width]
             lanes.append(np.concatenate([part, np.full(width - len(part), -1)]))
             table.append((*kinds[piece[0]], -1, -1))
             block_chunk.append(chunk[piece[0]])
+            block_colour.append(colour[piece[0]])
     lanes = np.array(lanes, dtype=int).reshape(-1, width)
     joint = np.append(found, -1)[lanes]
     table, block_chunk = np.array(table, dtype=np.int32).reshape(-1, 5), np.array(block_chunk, dtype=int)
@@ -275,7 +279,7 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
     return Blocks(
         table, joint, *(x.astype(np.int32).ravel() for x in (*sides, *starts)), numbers_of(model, joint),
         listed.astype(np.int32), np.searchsorted(wrench_chunk, np.arange(len(slots.chunks) + 1)).astype(np.int32),
-        np.where(joint >= 0, of_world, -1).astype(np.int32),
+        np.where(joint >= 0, of_world, -1).astype(np.int32), block_chunk, np.array(block_colour, dtype=int),
     )  # fmt: skip
 
 

@@ -211,7 +211,7 @@ class Crowds:
         groups, tables, group = [], [], np.full((len(classes), len(classes)), -1)
         for a, (one, first) in enumerate(classes.tolist()):
             for b, (two, second) in enumerate(classes.tolist()):
-                if one > two or one >= FIELD or two == PLANE:
+                if one > two or one >= FIELD or two == PLANE or (one == PLANE and two >= FIELD):
                     continue
                 points = POINTS[two] if one == PLANE else points_of(one, two)
                 hulls = (first if one == HULL else 0, second if two == HULL else 0)
@@ -288,7 +288,7 @@ class Crowds:
 
     # ------------------------------------------------------------------------------------------------ search
 
-    def collide(self, model, body_q: wp.array, body_qd: wp.array, contacts, before: wp.array) -> None:
+    def collide(self, model, body_q: wp.array, body_qd: wp.array, contacts, before: wp.array, moves: wp.array | None = None) -> None:
         """Adds the contacts of crowds to a list.
 
         Args:
@@ -296,14 +296,17 @@ class Crowds:
             body_q, body_qd: poses and velocities of bodies, numbers in a row.
             contacts: the list.
             before: how many contacts are in the list, ``[1]``; the new number goes to ``contacts.rigid_contact_count``.
+            moves: of each shape, zero if it does not move; contacts of two shapes that do not are left out. None: those on bodies that
+                some degree of freedom moves.
         """
+        moves = self._fixed["moves"] if moves is None else moves
         model_arrays = [getattr(model, name) for name in _MODEL.values()]
-        arrays = (body_q, body_qd, before, contacts.rigid_contact_count, contacts.rigid_contact_normal, *model_arrays)
+        arrays = (body_q, body_qd, before, moves, contacts.rigid_contact_count, contacts.rigid_contact_normal, *model_arrays)
         key = tuple(a.ptr for a in arrays)
         capturing = self._device.is_capturing
         sort = capturing or self._calls % _RESORT == 0
         self._calls += 1
-        run = self._run(key, model, body_q, body_qd, contacts, before)
+        run = self._run(key, model, body_q, body_qd, contacts, before, moves)
         run["bound"]()
         if sort:
             run["place"]()
@@ -315,7 +318,7 @@ class Crowds:
             pairs = int(self._starts.numpy()[self._rows])
             if pairs > self._room:
                 self._make_room(pairs + pairs // 4, 0, 0)
-                run = self._run(key, model, body_q, body_qd, contacts, before)
+                run = self._run(key, model, body_q, body_qd, contacts, before, moves)
         run["write"]()
         run["sort"]()
         run["arrange"]()
@@ -323,27 +326,27 @@ class Crowds:
             blocks, candidates = (int(self._totals[name].numpy()[0]) for name in ("blocks", "candidates"))
             if candidates > self._found_room:
                 self._make_room(0, 0, candidates + candidates // 4)
-                run = self._run(key, model, body_q, body_qd, contacts, before)
+                run = self._run(key, model, body_q, body_qd, contacts, before, moves)
         run["narrow"]()
         run["tally"]()
         wp.utils.array_scan(self._number, self._first, inclusive=False)
         run["list"]()
 
-    def _run(self, key: tuple, model, body_q, body_qd, contacts, before) -> dict:
+    def _run(self, key: tuple, model, body_q, body_qd, contacts, before, moves) -> dict:
         found = self._recorded.get(key)
         if found is None:
             if len(self._recorded) >= _RECORDED:
                 self._recorded.clear()
-            found = self._recorded[key] = self._record(model, body_q, body_qd, contacts, before)
+            found = self._recorded[key] = self._record(model, body_q, body_qd, contacts, before, moves)
         return found
 
     @compiling
-    def _record(self, model, body_q, body_qd, contacts, before) -> dict:
+    def _record(self, model, body_q, body_qd, contacts, before, moves) -> dict:
         """The launches of a search, by their names."""
         real, width, kinds = self._dtype, self._width, warp_types(self._dtype)
         C, B = crowd_struct(real)(), block_struct()()
         C.shared = self._shared
-        for name, array in self._fixed.items():
+        for name, array in {**self._fixed, "moves": moves}.items():
             setattr(C, name, array)
         for name, source in _MODEL.items():
             setattr(C, name, getattr(model, source))
@@ -380,7 +383,7 @@ class Crowds:
         }
         runs = {name: (lambda workers=workers: run_shared(workers)) for name, workers in commands.items()}
         # what launches know by their addresses
-        runs["kept"] = (C, B, body_q, body_qd, contacts, before)
+        runs["kept"] = (C, B, body_q, body_qd, contacts, before, moves)
         return runs
 
     def _whole(self, kernel, dim: int, inputs: list) -> list:

@@ -221,7 +221,7 @@ def check_contacts(model, contacts) -> None:
     check_made_by(model, contacts, "contacts", "use contacts made by model.contacts() of the given model")
 
 
-def collide(model, state, contacts, unsupported_contacts: str = "error") -> None:
+def collide(model, state, contacts, unsupported_contacts: str = "error", moves: wp.array | None = None) -> None:
     """Finds the contacts of moving shapes with planes, with other moving shapes, and with fixed convex shapes, meshes and height fields.
 
     Contacts are in the order of clusters, see :mod:`newton_like.programs.template`, and within one those with planes come first. Those of
@@ -236,6 +236,7 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         contacts: where the contacts go, from ``model.contacts()``.
         unsupported_contacts: ``"error"``, or ``"ignore"``: pairs whose contacts are not found are ignored, such as those
             with planes and height fields on moving bodies.
+        moves: of each shape, zero if it does not move, for worlds with many shapes: contacts of two shapes that do not move are left out.
 
     Raises:
         TypeError: ``state`` is not a state, or of another scalar type; ``contacts`` are not a list of contacts.
@@ -285,7 +286,7 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         wp.copy(contacts.rigid_contact_count, starts, src_offset=total, count=1)
     else:
         body_q, body_qd = flat(body_q, model.dtype), flat(body_qd, model.dtype)
-        finder.crowds.collide(model, body_q, body_qd, contacts, starts[total:])
+        finder.crowds.collide(model, body_q, body_qd, contacts, starts[total:], moves)
 
 
 def given_tables(model, batch) -> ContactTables:

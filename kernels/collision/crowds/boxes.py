@@ -4,8 +4,8 @@ Each crowd has a tree of boxes over its shapes, in the order of a curve that fil
 to all worlds have one of their own. A node holds eight boxes. The tree is implicit: node i of a level holds nodes or shapes 8 i to 8 i + 7
 of the level below. Its order decides how long the search takes, and not what it finds.
 
-A row is a shape on a body. It lists its partners: planes, fixed shapes, and the shapes on other bodies that have a higher index, in the order of
-their indices. So the order of pairs does not depend on the search, nor on other worlds.
+A row is a shape on a body that moves. It lists its partners: planes, shapes that do not move, and the shapes on other bodies that have a
+higher index, in the order of their indices. So the order of pairs does not depend on the search, nor on other worlds.
 """
 
 from functools import cache
@@ -79,7 +79,7 @@ def crowd_struct(real):
         row: wp.array[int]
         floor: wp.array[int]
         first_floor: wp.array[int]
-        # of shapes: kind and class; whether a degree of freedom moves them; the box of a hull or mesh in the axes of the shape, without
+        # of shapes: kind and class; whether they move; the box of a hull or mesh in the axes of the shape, without
         # the factors of a mesh
         kind: wp.array[int]
         sort: wp.array[int]
@@ -388,6 +388,9 @@ def row_kernels(real):
         low = C.low[i]
         high = C.high[i]
         n = int(at)
+        if C.moves[s] == 0:
+            # rows of shapes that move have it as a partner
+            return 0
         for f in range(C.first_floor[own], C.first_floor[own + 1]):
             o = C.floor[f]
             if may_touch(C, s, o) and near_floor(C, o, low, high):
@@ -420,7 +423,7 @@ def row_kernels(real):
                         else:
                             j = C.order[8 * C.level_at[t, 0] + e]
                             o = C.shape[j]
-                            if o > s or C.shape_body[o] < 0:
+                            if o > s or C.shape_body[o] < 0 or C.moves[o] == 0:
                                 if may_touch(C, s, o):
                                     if close(C, i, j):
                                         if n < end:

@@ -34,6 +34,7 @@ from newton_like.solvers.xpbd.features import check_features, warn_open_joints
 from newton_like.solvers.xpbd.laws import contact_laws_of
 from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
 from newton_like.solvers.xpbd.report import Reported, report_contacts
+from newton_like.solvers.xpbd.sleep import Sleepers
 from newton_like.solvers.xpbd.tables import Blocks, Slots, make_blocks, make_slots, worlds_of_bodies
 from newton_like.solvers.xpbd.teams import LOCK, joint_stages, pause_function, team_chunks
 from newton_like.threads import Command, compiling, cut, run_shared, worker_count
@@ -44,7 +45,7 @@ _RECORDED = 16
 KEPT = 0.8
 """Share of the impulses of degrees of freedom that a sub-step starts from; with a single iteration larger shares are unstable."""
 _OWN = (
-    "iterations", "substeps", "restitution_speed", "max_depenetration_speed", "angular_damping", "enable_restitution", "update_joints",
+    "iterations", "substeps", "restitution_speed", "max_depenetration_speed", "angular_damping", "enable_restitution", "update_joints", "sleeping",
     "unsupported_contacts", "width", "threads",
 )  # fmt: skip
 _SUBSTEPS = "impulses are not relaxed; substeps and iterations set the accuracy"
@@ -116,6 +117,8 @@ class SolverXPBD(SolverBase):
         update_joints: whether steps write the joint coordinates of ``state_out``. Drives and limits of position take angles from poses of
             bodies, at the full turn nearest to ``joint_q`` of ``state_in``: if it is not updated and lags by more than half a turn, the
             angles jump by a full turn. Loop joints are never updated.
+        sleeping: whether islands of bodies that touch each other, and that no joint holds, are not computed while they are at rest, see
+            :mod:`newton_like.solvers.xpbd.sleep`. Needs a CPU.
         unsupported_contacts: ``"error"`` or ``"ignore"``: see :meth:`newton_like.Model.collide`, for steps that find contacts.
         width: lanes of a kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.threads.worker_count`.
@@ -137,7 +140,7 @@ class SolverXPBD(SolverBase):
     restitution_speed = Setting(_positive)
     max_depenetration_speed = Setting(_positive)
     angular_damping = Setting(_rate)
-    enable_restitution, update_joints, unsupported_contacts = Fixed(), Fixed(), Fixed()
+    enable_restitution, update_joints, unsupported_contacts, sleeping = Fixed(), Fixed(), Fixed(), Fixed()
     width, threads = Fixed(), Fixed()
 
     def __init__(
@@ -151,6 +154,7 @@ class SolverXPBD(SolverBase):
         angular_damping: float = 0.0,
         enable_restitution: bool = True,
         update_joints: bool = True,
+        sleeping: bool = False,
         unsupported_contacts: str = "error",
         width: int | None = None,
         threads: int | None = None,
@@ -166,6 +170,9 @@ class SolverXPBD(SolverBase):
         self.angular_damping = angular_damping
         self.enable_restitution = as_flag(enable_restitution, "enable_restitution")
         self.update_joints = as_flag(update_joints, "update_joints")
+        self.sleeping = as_flag(sleeping, "sleeping")
+        if self.sleeping and not model.device.is_cpu:
+            raise ValueError(f"sleeping=True on {model.device}: islands fall asleep on a CPU only; omit sleeping")
         self.unsupported_contacts = unsupported_contacts
         self.width, self.threads = lane_width(model.device, model.dtype, width), threads
         self._found = self._lists = self._before = None
@@ -226,6 +233,9 @@ class SolverXPBD(SolverBase):
             )  # fmt: skip
         self._moves = moves
         self._lists = self._last_length = None
+        self._body_moves = self._array(moves)
+        of_bodies = self._bodies["numbers"], self._bodies["inverse_mass"], self._body_moves
+        self._sleepers = Sleepers(model, slots, *of_bodies) if self.sleeping else None
         self._joint_world = self._array(blocks.world)
         self._recorded.clear()
         self._contact_room = contact_room(model)
@@ -310,7 +320,7 @@ class SolverXPBD(SolverBase):
         fixed = dict(
             shape_body=model.shape_body, mu=model.shape_material_mu, restitution=model.shape_material_restitution,
             time_constant=model.shape_material_time_constant, damping_ratio=model.shape_material_damping_ratio,
-            body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._array(self._moves),
+            body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._body_moves,
             body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             chosen=whole(room), ordered=whole(room), colour=whole(room),
             colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
@@ -384,6 +394,8 @@ class SolverXPBD(SolverBase):
 
     def _forget(self, mask: wp.array) -> None:
         check_recorded(self.device, "SolverXPBD.reset")
+        if self._sleepers is not None:
+            self._sleepers.wake_worlds(mask.numpy())
         joints, lines = forget_kernels(self.model.dtype)
         if self._joint_world.size:
             shape = (self._joint_world.shape[0], JOINT_WORK, self.width)
@@ -473,7 +485,13 @@ class SolverXPBD(SolverBase):
             self._warned = True
             warn_open_joints(model, before[1].numpy(), stacklevel=3)
         handed = contacts is not None
-        contacts = self._contacts(state_in, contacts)
+        if self._sleepers is None:
+            contacts = self._contacts(state_in, contacts)
+        else:
+            given = contacts
+            contacts = self._sleepers.before_step(
+                *before[1:], state_in.body_f, commands[2:4], lambda: self._contacts(state_in, given)
+            )
         angles = before[0]
         if self.update_joints and model.joint_coord_count:
             if state_in.joint_q.ptr == state_out.joint_q.ptr:
@@ -485,6 +503,8 @@ class SolverXPBD(SolverBase):
                 wp.copy(state_out.joint_q, state_in.joint_q)
         arrays = (*before, state_in.body_f, *after[2:], *commands, angles)
         self._run(arrays, contacts, float(dt))
+        if self._sleepers is not None:
+            self._sleepers.after_step(*after[2:], contacts, float(dt))
         self._reported = Reported(contacts, handed, self._wrench(contacts))
         if self.update_joints and model.articulation_count:
             eval_ik(model, state_out, state_out.joint_q, state_out.joint_qd)
@@ -523,14 +543,15 @@ class SolverXPBD(SolverBase):
             return contacts if contacts.rigid_contact_max else None
         if not self._contact_room:
             return None
+        moves = None if self._sleepers is None else self._sleepers.moves
         if self._found is None:
             self._found = model.contacts()
-        collide(model, state, self._found, self.unsupported_contacts)
+        collide(model, state, self._found, self.unsupported_contacts, moves)
         count = int(self._found.rigid_contact_count.numpy()[0])
         if count > self._found.rigid_contact_max:
             # no contact is dropped
             self._found = model.contacts(rigid_contact_max=2 * count)
-            collide(model, state, self._found, self.unsupported_contacts)
+            collide(model, state, self._found, self.unsupported_contacts, moves)
         return self._found
 
     def _run(self, arrays, contacts, dt: float) -> None:

@@ -65,6 +65,8 @@ class Blocks:
         self.frame_time = self.substeps * dt
         self.state, self.control = model.state(), model.control()
         self.solver = self.make_solver()
+        # poses of bodies follow from joint coordinates
+        self.reset()
         self.advance()
         self.reset()
         self.poses: list[np.ndarray] = []
@@ -181,12 +183,13 @@ def run(
     test_time: float,
     world_count: int,
     num_frames: int,
-    build: Callable[[int, float, str, int], Blocks],
+    build: Callable[..., Blocks],
     report: Callable[[Blocks, str, list[tuple[str, str]]], None],
     plot: Callable[[Blocks, Path], Path],
     check: Callable[[Blocks], None],
     row: int,
     look: dict,
+    solvers: tuple[str, ...] = (),
 ) -> None:
     """Runs an example: reads the options, simulates, prints the summary, and writes and checks what the options ask for.
 
@@ -205,12 +208,18 @@ def run(
         check: raises AssertionError if the test fails.
         row: worlds that a video shows side by side.
         look: options of the video.
+        solvers: names of solvers that the option ``--solver`` takes, the first one by default; `build` gets the name as a fifth
+            argument. Empty: there is no such option.
     """
     options = common.parser(description, world_count=world_count, num_frames=num_frames)
     options.add_argument("--test", action="store_true", help=f"fail unless {tested}")
     options.add_argument(
         "--benchmark", action="store_true", help="measure the throughput of the motion, from the start, five times"
     )
+    if solvers:
+        options.add_argument(
+            "--solver", choices=solvers, default=solvers[0], help=f"the solver (default: {solvers[0]})"
+        )
     args: argparse.Namespace = options.parse_args(arguments)
     if args.benchmark and (args.test or args.viewer != "null"):
         options.error("--benchmark does not record data for --viewer and --test; omit these options")
@@ -221,7 +230,7 @@ def run(
     common.say(
         f"building {common.count_text(args.world_count, 'world')}; kernels are compiled the first time ...", args.quiet
     )
-    blocks = build(args.world_count, args.dt, args.device, args.seed)
+    blocks = build(args.world_count, args.dt, args.device, args.seed, *([args.solver] if solvers else []))
     title = common.count_text(args.world_count, title)
     if args.benchmark:
         benchmark(blocks, title, args.num_frames, args.quiet)

@@ -16,6 +16,7 @@ import newton_like as nl
 from examples import blocks, common
 from examples.blocks import Blocks
 from newton_like import dynamics
+from newton_like.solvers import SolverXPBD
 
 LEGS = 6
 GROUND_RADIUS, PLATFORM_RADIUS, HEIGHT = 0.35, 0.22, 0.5
@@ -34,6 +35,8 @@ SETTLED = 0.5
 """The path grows from rest over this time [s]; the platform is compared with it afterwards."""
 TEST_TIME, TEST_DISTANCE, TEST_ANGLE, TEST_GAP = 2.5, 5.0e-3, 0.02, 1.0e-4
 """The platform follows its path for this time [s] within a distance [m] and an angle [rad], and loops stay closed within a gap [m]."""
+SOLVERS = ("featherstone", "xpbd")
+"""Solvers to choose from: joint coordinates, or a body at a time."""
 ROW = 3
 LOOK = {"spacing": (1.1, 0.0, 0.0), "azimuth": -60.0, "elevation": 20.0, "size": (560, 300)}
 
@@ -125,7 +128,8 @@ class Platforms(Blocks):
         gap: largest gap of the loops after each recorded frame [m].
     """
 
-    def __init__(self, worlds: int, dt: float, device: str, seed: int):
+    def __init__(self, worlds: int, dt: float, device: str, seed: int, solver: str = SOLVERS[0]):
+        self.kind = solver
         begin = time.perf_counter()
         world = platform()
         scene = nl.ModelBuilder()
@@ -139,6 +143,12 @@ class Platforms(Blocks):
         self.gap: list[float] = []
         self.prepare(model, worlds, world.body_count, dt, begin)
 
+    def make_solver(self):
+        """The solver: `SolverFeatherstone` takes a frame in one step, `SolverXPBD` a time step at a time."""
+        if self.kind == "featherstone":
+            return super().make_solver()
+        return SolverXPBD(self.model)
+
     def wanted(self, seconds: float) -> tuple[np.ndarray, Rotation]:
         """Positions of the platforms on their paths, ``[worlds, 3]`` [m], and their orientations."""
         grown = min(seconds / SETTLED, 1.0)
@@ -151,7 +161,12 @@ class Platforms(Blocks):
         targets = self.control.joint_target_q.numpy().copy()
         targets[self.drives] = lengths(*self.wanted(self.time + self.frame_time)) - HOME_LENGTH
         self.control.joint_target_q.assign(targets)
-        super().advance()
+        if self.kind == "featherstone":
+            super().advance()
+            return
+        for _ in range(self.substeps):
+            self.solver.step(self.state, self.state, self.control, dt=self.dt)
+        self.time += self.frame_time
 
     def observe(self) -> None:
         super().observe()
@@ -167,9 +182,9 @@ class Platforms(Blocks):
         return np.array(far), np.array(turned)
 
 
-def build(worlds: int, dt: float, device: str, seed: int) -> Platforms:
+def build(worlds: int, dt: float, device: str, seed: int, solver: str = SOLVERS[0]) -> Platforms:
     """Platforms at rest."""
-    return Platforms(worlds, dt, device, seed)
+    return Platforms(worlds, dt, device, seed, solver)
 
 
 def worst(scene: Platforms) -> tuple[float, float]:
@@ -245,6 +260,7 @@ def main(arguments: list[str] | None = None) -> None:
         check=check,
         row=ROW,
         look=LOOK,
+        solvers=SOLVERS,
     )
 
 

@@ -17,11 +17,11 @@ SOLVERS = {"featherstone": SolverFeatherstone, "xpbd": SolverXPBD}
 """Solvers by name."""
 
 MANY_BODIES = 24
-"""Free bodies of one world that collide, from which on `SolverXPBD` is chosen: the time of a step of `SolverFeatherstone` grows with the square
-of the bodies that may touch each other."""
+"""Free bodies of one world that collide, from which on `SolverXPBD` is chosen: the time of a step of `SolverFeatherstone` grows with the
+square of the number of bodies that may touch each other."""
 LONG_CHAIN = 60
-"""Joints between the world and a body, from which on `SolverXPBD` is chosen: the time of a step of `SolverFeatherstone` grows with the square
-of this number."""
+"""Joints between the world and a body, from which on `SolverXPBD` is chosen: the time of a step of `SolverFeatherstone` grows with the
+square of this number."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class SolverChoice:
 def choose_solver(model, wanted: str | type = "auto") -> SolverChoice:
     """Chooses a solver.
 
-    Rules of ``"auto"``, the first that applies: `SolverFeatherstone` if the model has a feature that `SolverXPBD` refuses; `SolverXPBD` if loop
-    joints connect articulations, if a world has many free bodies that collide, or if a chain of joints is long; else `SolverFeatherstone`,
-    which is exact in its joints.
+    Rules of ``"auto"``, the first that applies: `SolverFeatherstone` if the model has a feature that `SolverXPBD` refuses; `SolverXPBD` if
+    loop joints connect articulations, if a world has many free bodies that collide, or if a chain of joints is long; else
+    `SolverFeatherstone`, which is exact in its joints.
 
     Args:
         model: the model.

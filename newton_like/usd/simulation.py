@@ -91,8 +91,8 @@ class Simulation:
             dtype: scalar type of the model.
             device: Warp device of the model.
             solver: ``"auto"``: the solver that fits the model, see :func:`newton_like.solvers.choose_solver`; the name of a solver
-                (``"featherstone"``, ``"xpbd"``) or a class; None: :class:`newton_like.solvers.SolverFeatherstone`; a dictionary: arguments of
-                this solver.
+                (``"featherstone"``, ``"xpbd"``) or a class; None: :class:`newton_like.solvers.SolverFeatherstone`; a dictionary: arguments
+                of this solver.
             solver_options: arguments of the solver. With ``"auto"``, a dictionary of them for each solver by its name,
                 ``{"featherstone": {...}, "xpbd": {...}}``.
             write: whether :meth:`step` writes samples; if false, only :meth:`write` does.

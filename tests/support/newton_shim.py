@@ -1,7 +1,7 @@
 """Runs unit tests of Newton's wheel on newton_like: ``python -m tests.support.newton_shim test_kinematics ...`` prints their outcomes.
 
 With ``test_rigid_contact:SolverMuJoCo``, the tests of Newton's solver of that name run with ``SolverFeatherstone`` at its default settings,
-those for CUDA devices on the CPU.
+those for CUDA devices on the CPU; with ``test_joint_drive:SolverMuJoCo=SolverXPBD``, they run with ``SolverXPBD``.
 
 The tests import ``newton``. Here that name is a module whose attributes are those of newton_like. Test modules, their helpers and their
 assets are read where the wheel has them; no code of Newton's engine is imported. Names of Newton that newton_like does not have are
@@ -121,6 +121,16 @@ class _StandIn(solvers.SolverFeatherstone):
         self.mj_model = types.SimpleNamespace(ntendon=len(model.tendons) // max(model.world_count, 1))
 
 
+class _MaximalStandIn(solvers.SolverXPBD):
+    """SolverXPBD with the name of another solver, whose options have no effect."""
+
+    def __init__(self, model, **options):
+        super().__init__(model)
+
+
+_STAND_INS = {"SolverFeatherstone": _StandIn, "SolverXPBD": _MaximalStandIn}
+
+
 def test_body_state(model, state, test_name: str, test_fn, indices=None, **options) -> None:
     """Raises ValueError unless the function holds for poses and velocities of some bodies."""
     poses, velocities = state.body_q.numpy(), state.body_qd.numpy()
@@ -168,7 +178,10 @@ def newton_folder() -> str:
 
 
 def install(folder: str, stand_in: str = "") -> None:
-    """Adds the modules that Newton's tests import to ``sys.modules``. SolverFeatherstone is also Newton's solver `stand_in`."""
+    """Adds the modules that Newton's tests import to ``sys.modules``. SolverFeatherstone is also Newton's solver `stand_in`, or, with
+    ``SolverMuJoCo=SolverXPBD``, the solver of the second name is that of the first one."""
+    stand_in, _, own = stand_in.partition("=")
+    kind = _STAND_INS[own or "SolverFeatherstone"]
 
     def asset(name: str) -> str:
         return os.path.join(folder, "examples", "assets", name)
@@ -176,7 +189,7 @@ def install(folder: str, stand_in: str = "") -> None:
     examples = _Shim("newton.examples", get_asset=asset, test_body_state=test_body_state)
     tests = _Shim("newton.tests")
     tests.__path__ = [os.path.join(folder, "tests")]
-    own_solvers = _Shim("newton.solvers", solvers, **({stand_in: _StandIn} if stand_in else {}))
+    own_solvers = _Shim("newton.solvers", solvers, **({stand_in: kind} if stand_in else {}))
     modules = [
         _Shim(
             "newton",

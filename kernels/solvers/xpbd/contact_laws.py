@@ -1,9 +1,9 @@
 """Contacts with more than a normal and two tangents: torsional and rolling friction, and softness as MuJoCo states it.
 
-Torsional friction is an angular impulse about the normal, of at most the coefficient times the normal impulse; rolling friction is one in the
-plane of the contact, likewise. Coefficients are lengths. A contact that is soft by `solref` and `solimp` has the law of
-`newton_like.kernels.solvers.contact_law` over a sub-step: u + R p = (1 - h b) v + h k d r, with the normal velocity v and the depth r before.
-R is a share of the mean inverse masses of the bodies, which are those of the initial configuration, as `body_invweight0` of MuJoCo.
+Torsional friction is an angular impulse about the normal, of at most the coefficient times the normal impulse; rolling friction is one in
+the plane of the contact, likewise. Coefficients are lengths. A contact that is soft by `solref` and `solimp` has the law of
+`newton_like.kernels.solvers.contact_law` over a sub-step: u + R p = (1 - h b) v + h k d r, with the normal velocity v and the depth r
+before. R is a share of the mean inverse masses of the bodies, which are those of the initial configuration, as `body_invweight0` of MuJoCo.
 """
 
 import types
@@ -20,11 +20,11 @@ from newton_like.kernels.tree import (  # isort: skip
 )  # fmt: skip
 
 LAW_COLUMNS = LAW + 4
-"""Numbers of a law: those of `newton_like.kernels.tree`, then the shares that the sliding friction of the first shape, of the second one and the
-larger of both have in that of the contact."""
+"""Numbers of a law: those of `newton_like.kernels.tree`, then the shares that the sliding friction of the first shape, of the second one
+and the larger of both have in that of the contact."""
 
-# Numbers of a contact: coefficients of torsional and rolling friction, one where it is soft, sum of the mean inverse masses; impulses about the
-# normal and both tangents, their inverse responses; R and target of the soft row
+# Numbers of a contact: coefficients of torsional and rolling friction, one where it is soft, sum of the mean inverse masses; impulses about
+# the normal and both tangents, their inverse responses; R and target of the soft row
 TORSIONAL, ROLLING, SOFT, WEIGHT, TURNS_AT, TURN_MASSES, COMPLIANCE, TARGET = 0, 1, 2, 3, 4, 7, 10, 11
 EXTRA_NUMBERS = 12
 
@@ -58,8 +58,8 @@ def no_law_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def law_solve(
-        K: wp.ref[m.Touching], k: int, valid: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3, normal: lane, h: lane, ahead: int,
-        relax: int,
+        K: wp.ref[m.Touching], k: int, valid: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3, normal: lane, h: lane,
+        ahead: int, relax: int,
     ):  # fmt: skip
         """There is no law."""
 
@@ -155,8 +155,8 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def law_solve(
-        K: wp.ref[m.Touching], k: int, valid: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3, normal: lane, h: lane, ahead: int,
-        relax: int,
+        K: wp.ref[m.Touching], k: int, valid: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3, normal: lane, h: lane,
+        ahead: int, relax: int,
     ):  # fmt: skip
         """Updates the angular impulses of contacts with these normal impulses."""
         t1 = m.tangent(n)
@@ -201,8 +201,9 @@ def law_functions(m: types.SimpleNamespace, Listed, laws: bool):
     class Laws:
         """Laws of pairs of classes of shapes, and what is known of shapes and bodies.
 
-        extra, law: numbers of contacts, and the first number of the law of each; laws: ``[classes, classes, LAW_COLUMNS]``; class_of, torsional,
-        rolling: of shapes; weight: mean inverse masses of bodies; kept, now: torques on shape 1 of the step before and of this one.
+        extra, law: numbers of contacts, and the first number of the law of each; laws: ``[classes, classes, LAW_COLUMNS]``; class_of,
+        torsional, rolling: of shapes; weight: mean inverse masses of bodies; kept, now: torques on shape 1 of the step before and of
+        this one.
         """
 
         extra: wp.array[real]

@@ -21,7 +21,9 @@ POINT_A, POINT_B, NORMAL_AT, MARGINS, MU_AT, REBOUND, BIAS, GIVE, LEAK = 0, 3, 6
 # ... impulses along the normal and both tangents; arms, gap and approach of a sub-step, inverse responses; and, if forces are reported,
 # sums over the sub-steps of a step of the impulses on the second body, and of their moments about the centre of mass of the first one
 IMPULSES, ARM_A, ARM_B, GAP, APPROACH, MASSES, SUMS = 15, 18, 21, 24, 25, 26, 29
-CONTACT_NUMBERS = 35
+# ... and radii of round shapes, whose points are on their axes
+RADIUS_A, RADIUS_B = 35, 36
+CONTACT_NUMBERS = 37
 
 
 def touching_program(m: types.SimpleNamespace) -> dict:
@@ -98,10 +100,19 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         apart = m.sub3(m.body_vec(B, C, POS), m.body_vec(B, A, POS))
         between = m.add3(apart, m.sub3(rb, ra))
         gap = m.sub(m.dot(n, between), of_contact(K, MARGINS, k))
-        # impulses act halfway between the points, so that they keep the angular momentum
+        # a round shape is touched below its axis, however it turns
+        radius = of_contact(K, RADIUS_A, k)
+        ra = m.fma3(n, radius, ra)
+        between = m.fnma3(n, m.add(radius, of_contact(K, RADIUS_B, k)), between)
+        rb = m.fnma3(n, of_contact(K, RADIUS_B, k), rb)
+        # impulses act at one point, so that they keep the angular momentum: halfway between the points, but next to a round shape
         half = m.fill(real(0.5))
-        ra = m.fma3(between, half, ra)
-        rb = m.fnma3(between, half, rb)
+        zero = m.fill(real(0.0))
+        side = m.where_lt(zero, of_contact(K, RADIUS_A, k), m.neg(half), zero)
+        side = m.where_lt(zero, of_contact(K, RADIUS_B, k), half, side)
+        along = m.scale3(m.fnma3(n, m.dot(n, between), between), side)
+        ra = m.add3(m.fma3(between, half, ra), along)
+        rb = m.add3(m.fnma3(between, half, rb), along)
         one = m.cross_plus(m.body_vec(B, C, SPIN), rb, m.body_vec(B, C, VEL))
         two = m.cross_plus(m.body_vec(B, A, SPIN), ra, m.body_vec(B, A, VEL))
         contact_put(K, GAP, k, valid, gap)
@@ -151,8 +162,13 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         ra = vec_of_contact(K, ARM_A, k)
         rb = vec_of_contact(K, ARM_B, k)
         if relax != 0:
-            # bodies have moved; one point again
+            # bodies have moved; one point again: that of the first body, or that next to a round shape
+            zero = m.fill(real(0.0))
             rb = m.add3(ra, m.sub3(m.body_vec(B, A, POS), m.body_vec(B, C, POS)))
+            wheel = m.where_lt(zero, of_contact(K, RADIUS_B, k), m.fill(real(1.0)), zero)
+            along = m.scale3(m.sub3(vec_of_contact(K, ARM_B, k), rb), wheel)
+            ra = m.add3(ra, along)
+            rb = m.add3(rb, along)
         one = m.cross_plus(m.body_vec(B, C, SPIN), rb, m.body_vec(B, C, VEL))
         two = m.cross_plus(m.body_vec(B, A, SPIN), ra, m.body_vec(B, A, VEL))
         u = m.sub3(one, two)

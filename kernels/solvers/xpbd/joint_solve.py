@@ -9,8 +9,9 @@ from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, LENGTH, DOF_NUMBERS,
-    DOFS_AT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LINEAR, LINEAR_FRAME,
-    LINEAR_SIGN, LOSS, LOWER, MOST, MOST_SPEED, PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE,
+    DOFS_AT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LINEAR,
+    LINEAR_FRAME, LINEAR_SIGN, LOSS, LOWER, MOST, MOST_SPEED,
+    PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE,
     POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROWS, SPEED, STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 
@@ -78,6 +79,21 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         """The same along a row of rotation, whose direction turns with the angular velocity `spin`."""
         d = m.get3(J.work, at + ROWS + 3 * row, 0)
         return m.dot_plus(m.cross(spin, d), m.sub3(wb, wa), m.dot(d, swing))
+
+    @m.func
+    def rates_before(x: Vec3, z: Vec3, wa: Vec3, wb: Vec3, swing: Vec3, sa: lane, dt: lane) -> Vec3:
+        """The rates of three angles a time dt ago, of free motion: x is fixed in the parent, z in the child; their dual basis as in
+        `joint_rows`."""
+        x0 = m.fnma3(m.cross(wa, x), dt, x)
+        z0 = m.fnma3(m.cross(wb, z), dt, z)
+        u = m.fnma3(swing, dt, m.sub3(wb, wa))
+        y0 = m.unit3(m.cross(z0, x0))
+        volume = m.dot(x0, m.cross(y0, z0))
+        small = m.fill(real(1.0e-3))
+        volume = m.rcp(m.where_lt(volume, small, small, volume))
+        first = m.mul(m.dot(m.cross(y0, z0), u), volume)
+        last = m.mul(m.dot(m.cross(x0, y0), u), m.mul(volume, sa))
+        return m.vec(first, m.dot(y0, u), last)
 
     @m.func
     def nearest_turn(angle: lane, reference: lane) -> lane:
@@ -263,6 +279,10 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                         turns.z = angle
                         lacks.z = lack
                         strains.z = strain
+            past = m.zero3()
+            if J.rotors != 0 and angular == 3:
+                z = m.apply(turn, m.column(r, 2))
+                past = rates_before(m.column(turn, 0), z, wa, wb, m.sub3(swing_b, swing_a), sa, dt)
             for i in range(angular):
                 row = locked + linear + i
                 u = row_speed(J, at, row, True, va, wa, vb, wb)
@@ -271,6 +291,12 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                 if i == 1 and kind != TURNS:
                     spin = wb
                 u = m.fnma(dt, turn_rate(J, at, row, spin, wa, wb, m.sub3(swing_b, swing_a)), u)
+                if angular == 3 and kind != TURNS:
+                    u = past.x
+                    if i == 1:
+                        u = past.y
+                    if i == 2:
+                        u = past.z
                 angle = turns.x
                 lack = lacks.x
                 strain = strains.x

@@ -6,8 +6,8 @@ the points where it is fixed, or where it touches a shape (see `newton_like.kern
 the free row of the joint, together with the impulses of its locked rows that keep the anchors closed: they follow from the factor of the
 joint. So the row moves both bodies about the joint, and its inertia is that which the degree of freedom has between these two bodies.
 
-Along a line act the same forces as along a degree of freedom of a joint, see `newton_like.kernels.solvers.xpbd.joints`. An equation closes its
-error within a sub-step, at no more than the speed at which shapes are separated.
+Along a line act the same forces as along a degree of freedom of a joint, see `newton_like.kernels.solvers.xpbd.joints`. An equation closes
+its error within a sub-step, at no more than the speed at which shapes are separated.
 """
 
 import types
@@ -40,8 +40,8 @@ LINE_OFFSET, LINE_POWERS = 0, 1
 ) = range(5, 15)  # fmt: skip
 LINE_NUMBERS = 15
 
-# Constants of a pair: coefficient or inverse divisor, both sites and the centre of the shape about centres of mass in link axes, axes of the
-# shape, radius, side site.
+# Constants of a pair: coefficient or inverse divisor, both sites and the centre of the shape about centres of mass in link axes, axes of
+# the shape, radius, side site.
 PAIR_SCALE, PAIR_START, PAIR_END, PAIR_CENTER, PAIR_AXES, PAIR_RADIUS, PAIR_SIDE = 0, 1, 4, 7, 10, 19, 20
 PAIR_NUMBERS = 23
 

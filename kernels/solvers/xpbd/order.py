@@ -21,6 +21,7 @@ COLOURS = 64
 CHUNK_COLUMNS = 8
 
 
+@cache
 def order_struct(real):
     """The struct of a list of contacts, and what is known of shapes and of the contacts of the step before."""
     vec3, wrench6 = wp.types.vector(3, real), wp.types.vector(6, real)
@@ -41,6 +42,9 @@ def order_struct(real):
         restitution: wp.array[real]
         time_constant: wp.array[real]
         damping_ratio: wp.array[real]
+        # radius of round shapes, else 0; axes of cylinders in link axes, zero for others
+        round_radius: wp.array[real]
+        round_axis: wp.array[vec3]
         # of bodies: chunk and slot, and whether forces move them; of worlds: the slot of their fixed bodies; of bodies: their world
         body_chunk: wp.array[int]
         body_slot: wp.array[int]

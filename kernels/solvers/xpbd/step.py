@@ -32,6 +32,7 @@ from newton_like.kernels.solvers.xpbd.lines import LINE_IMPULSE, WORK_AT, line_p
 from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
     BODY_AT, COLOURS, DUMMY, FIRST_BLOCK, FIRST_SLOT, LAST_BLOCK, SLOTS, order_kernels,
 )  # fmt: skip
+from newton_like.kernels.solvers.xpbd.round import round_function
 from newton_like.kernels.solvers.xpbd.team import SERIAL, share_start, wait_for_all
 from newton_like.kernels.spatial import spatial_algebra
 
@@ -108,6 +109,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
     Lines, sweep_lines = _line_functions(m, bool(lines))
     Listed, _, _, of_contacts = order_kernels(real)
     colour_contacts, chain_kept, match_contacts, count_takers, take_contacts, keep_contacts = of_contacts
+    round_contacts = round_function(real)
     Laws, take_laws, keep_laws = law_functions(m, Listed, laws)
     vec3, twist6 = wp.types.vector(3, real), wp.types.vector(6, real)
     transform, quat = wp.types.transformation(real), wp.types.quaternion(real)
@@ -389,6 +391,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
                 count_takers(N, c)
             wait_for_all(M.sync, c, M.members, M.pause)
             take_contacts(N, c, start, stop, K.at, K.room, h, numbers, body_a, body_b)
+            round_contacts(N, c, start, stop, K.at, K.room, B, at, stride, numbers, body_a, body_b)
             wait_for_all(M.sync, c, M.members, M.pause)
             if M.member == 0:
                 take_laws(N, R, K, c, h, numbers)

@@ -72,8 +72,8 @@ def _check_free_joints(model) -> None:
         if i is not None:
             k = owner[i]
             raise ValueError(
-                f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name}, which {SOLVER} applies at the centre of mass"
-                f" only: place the anchor of the child there; {_ELSE} it elsewhere"
+                f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name}, which {SOLVER} applies at the centre of"
+                f" mass only: place the anchor of the child there; {_ELSE} it elsewhere"
             )
     numbers = {
         name: getattr(model, f"joint_{name}").numpy() > 0.0 for name in ("damping", "stiffness", "friction", "armature")
@@ -91,42 +91,28 @@ def _check_free_joints(model) -> None:
             )
 
 
-def _check_armature(model) -> None:
-    """Joints with three axes that follow each other have no armature."""
-    dims = model.joint_dof_dim.numpy()
-    owner = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
-    plain = ~look_up(model.joint_type.numpy(), "has_quaternion") if model.joint_count else np.zeros(0, dtype=bool)
-    i = _first((model.joint_armature.numpy() > 0.0) & (dims[owner, 1] > 2) & plain[owner])
-    if i is not None:
-        k = owner[i]
-        raise ValueError(
-            f"joint '{model.joint_label[k]}' (index {k}) turns about three axes in turn and has an armature, which {SOLVER} does not do;"
-            f" {_ELSE}: set joint_armature to 0, or use a ball joint"
-        )
-
-
 def _check_relations(model) -> None:
     rows = equalities_of(model)
     i = None if rows is None else _first(rows["rules"] != 0)
     if i is not None:
         raise ValueError(
-            f"equality constraint {i} states softness of MuJoCo (mujoco:eq_solref, mujoco:eq_solimp), which {SOLVER} does not do; {_ELSE}: set"
-            " mujoco:eq_rules to 0 for a rigid one"
+            f"equality constraint {i} states softness of MuJoCo (mujoco:eq_solref, mujoco:eq_solimp), which {SOLVER} does not do; {_ELSE}:"
+            " set mujoco:eq_rules to 0 for a rigid one"
         )
     if has_contact_settings(model):
         settings = settings_of(model)
         i = _first(np.asarray(settings.get("limit_rules", np.zeros(0))) != 0)
         if i is not None:
             raise ValueError(
-                f"mujoco:limit_rules of degree of freedom {i} states softness of a limit (mujoco:solreflimit, mujoco:solimplimit), which {SOLVER}"
-                f" does not do; {_ELSE}"
+                f"mujoco:limit_rules of degree of freedom {i} states softness of a limit (mujoco:solreflimit, mujoco:solimplimit), which"
+                f" {SOLVER} does not do; {_ELSE}"
             )
         i = _first((settings["pair_geom1"] >= 0) & (settings["pair_geom2"] >= 0))
         if i is not None:
             one, two = (model.shape_label[int(settings[f"pair_geom{k}"][i])] for k in (1, 2))
             raise ValueError(
-                f"the pair of shapes '{one}' and '{two}' has settings of its own (mujoco:pair), which {SOLVER} does not do; {_ELSE}: give the"
-                " settings to the shapes"
+                f"the pair of shapes '{one}' and '{two}' has settings of its own (mujoco:pair), which {SOLVER} does not do; {_ELSE}: give"
+                " the settings to the shapes"
             )
     if "mujoco:gravcomp" in model.custom_attributes and (model.mujoco.gravcomp.numpy() != 0.0).any():
         raise ValueError(f"mujoco:gravcomp takes weight from bodies, which {SOLVER} does not do; {_ELSE}")
@@ -153,7 +139,6 @@ def check_features(model) -> None:
     """Raises ValueError, with the name of the entity, for features that the solver does not have."""
     _check_bodies(model)
     _check_free_joints(model)
-    _check_armature(model)
     _check_relations(model)
     _check_tendons(model)
 

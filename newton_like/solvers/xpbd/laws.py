@@ -31,6 +31,14 @@ class ContactLaws:
     table: np.ndarray
     weight: np.ndarray
 
+    def arrays(self, model, array) -> dict:
+        """The arrays of the struct ``Laws`` that steps do not write; `array` makes them."""
+        return dict(
+            laws=array(self.table.ravel(), model.dtype), classes=len(self.table), class_of=array(self.class_of),
+            torsional=model.shape_material_mu_torsional, rolling=model.shape_material_mu_rolling,
+            weight=array(self.weight, model.dtype),
+        )  # fmt: skip
+
 
 def contact_laws_of(model) -> ContactLaws | None:
     """The laws of contacts of a model; None: contacts have a normal and two tangents, and the softness of materials.

@@ -22,8 +22,9 @@ from newton_like.solvers.xpbd.tables import Blocks, Slots, worlds_of_bodies
 from newton_like.types import BodyFlags
 
 _NUMBERS = {
-    "offset": LINE_OFFSET, "stiffness": LINE_STIFFNESS, "damping": LINE_DAMPING, "rest_lower": LINE_REST_LOWER, "rest_upper": LINE_REST_UPPER,
-    "target_ke": LINE_KE, "target_kd": LINE_KD, "effort_limit": LINE_EFFORT, "friction": LINE_FRICTION, "limit_lower": LINE_LOWER,
+    "offset": LINE_OFFSET, "stiffness": LINE_STIFFNESS, "damping": LINE_DAMPING, "rest_lower": LINE_REST_LOWER,
+    "rest_upper": LINE_REST_UPPER, "target_ke": LINE_KE, "target_kd": LINE_KD, "effort_limit": LINE_EFFORT,
+    "friction": LINE_FRICTION, "limit_lower": LINE_LOWER,
     "limit_upper": LINE_UPPER,
 }  # fmt: skip
 
@@ -100,8 +101,8 @@ class LinesOf:
         off = self.joints[~enabled[self.joints]] if len(self.joints) else self.joints
         if len(off):
             raise ValueError(
-                f"joint '{model.joint_label[off[0]]}' (index {off[0]}) is disabled, and a mimic joint, an equality constraint or a tendon follows"
-                " it, which SolverXPBD does not do: enable it"
+                f"joint '{model.joint_label[off[0]]}' (index {off[0]}) is disabled, and a mimic joint, an equality constraint or a tendon"
+                " follows it, which SolverXPBD does not do: enable it"
             )
 
     def _of(self, bodies) -> int:
@@ -112,8 +113,8 @@ class LinesOf:
         kind = JOINT_TYPES[int(self._types[joint])]
         if kind.has_quaternion or not 0 <= dof < self._first[joint + 1] - self._first[joint]:
             raise ValueError(
-                f"{what}: joint '{self.model.joint_label[joint]}' (index {joint}) has no coordinate {dof} that is a length or an angle; name"
-                " another joint"
+                f"{what}: joint '{self.model.joint_label[joint]}' (index {joint}) has no coordinate {dof} that is a length or an angle;"
+                " name another joint"
             )
         return Pair(ALONG_JOINT, (int(self._parent[joint]), int(self._child[joint]), -2, -2), scale, joint, dof)
 
@@ -203,6 +204,15 @@ class LineBlocks:
     pair_numbers: np.ndarray
     work: int
 
+    def arrays(self, array, lanes) -> dict:
+        """The arrays of the struct ``Lines``, made by two functions: of integers, and of lanes."""
+        width = self.numbers.shape[2]
+        return dict(
+            of_chunk=array(self.of_chunk), blocks=array(self.table), pairs=array(self.pairs), slot=array(self.slot.ravel()),
+            place=array(self.place.ravel()), tendon=array(self.tendon.ravel()), numbers=lanes(self.numbers.reshape(-1, width)),
+            pair_numbers=lanes(self.pair_numbers.reshape(-1, width)), work=lanes(np.zeros((self.work, width))),
+        )  # fmt: skip
+
 
 def _colours(lines: list[Line], moves: np.ndarray) -> list[int]:
     """One more than the largest colour of earlier lines with a body in common that forces move."""
@@ -271,7 +281,8 @@ def make_line_blocks(model, of: LinesOf, slots: Slots, blocks: Blocks, width: in
         return np.array(rows, dtype=np.int32).reshape(-1, columns)
 
     return LineBlocks(
-        chunks.astype(np.int32), ints(table, LINE_COLUMNS), ints(pairs, PAIR_COLUMNS), *(ints(x, width) for x in (slot, place, tendon, world)),
+        chunks.astype(np.int32), ints(table, LINE_COLUMNS), ints(pairs, PAIR_COLUMNS),
+        *(ints(x, width) for x in (slot, place, tendon, world)),
         lanes(numbers, LINE_NUMBERS), lanes(pair_numbers, PAIR_NUMBERS), work,
     )  # fmt: skip
 

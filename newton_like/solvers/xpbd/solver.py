@@ -34,12 +34,19 @@ from newton_like.solvers.xpbd.features import check_features, warn_open_joints
 from newton_like.solvers.xpbd.laws import contact_laws_of
 from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
 from newton_like.solvers.xpbd.report import Reported, report_contacts
+<<<<<<< HEAD
 from newton_like.solvers.xpbd.sleep import Sleepers
 from newton_like.solvers.xpbd.tables import Blocks, Slots, make_blocks, make_slots, worlds_of_bodies
 from newton_like.solvers.xpbd.teams import LOCK, joint_stages, pause_function, team_chunks
+=======
+from newton_like.solvers.xpbd.round import round_arrays
+from newton_like.solvers.xpbd.tables import make_blocks, make_slots, worlds_of_bodies
+>>>>>>> theirs2
 from newton_like.threads import Command, compiling, cut, run_shared, worker_count
 from newton_like.types import BodyFlags, warp_types
 
+NEVER = 1.0e30
+"""A speed that no impact has [m/s]."""
 _OF_TENDONS = ("tendon_f", "tendon_target_q", "tendon_target_qd")
 _RECORDED = 16
 KEPT = 0.8
@@ -140,7 +147,12 @@ class SolverXPBD(SolverBase):
     restitution_speed = Setting(_positive)
     max_depenetration_speed = Setting(_positive)
     angular_damping = Setting(_rate)
+<<<<<<< HEAD
     enable_restitution, update_joints, unsupported_contacts, sleeping = Fixed(), Fixed(), Fixed(), Fixed()
+=======
+    enable_restitution = Setting(as_flag)
+    update_joints, unsupported_contacts = Fixed(), Fixed()
+>>>>>>> theirs2
     width, threads = Fixed(), Fixed()
 
     def __init__(
@@ -168,7 +180,7 @@ class SolverXPBD(SolverBase):
         self.iterations, self.substeps = iterations, substeps
         self.restitution_speed, self.max_depenetration_speed = restitution_speed, max_depenetration_speed
         self.angular_damping = angular_damping
-        self.enable_restitution = as_flag(enable_restitution, "enable_restitution")
+        self.enable_restitution = enable_restitution
         self.update_joints = as_flag(update_joints, "update_joints")
         self.sleeping = as_flag(sleeping, "sleeping")
         if self.sleeping and not model.device.is_cpu:
@@ -223,14 +235,15 @@ class SolverXPBD(SolverBase):
             rotors=int((model.joint_armature.numpy() > 0.0).any()), acting=int(blocks.acting), measured=int(len(lines.joints) > 0),
             numbers=self._lanes(lanes), work=self._lanes(np.zeros((count * JOINT_WORK, width))),
         )  # fmt: skip
-        self._lines = self._line_arrays(lines, slots, blocks)
-        self._laws = {}
-        if laws is not None:
-            self._laws = dict(
-                laws=self._array(laws.table.ravel(), model.dtype), classes=len(laws.table), class_of=self._array(laws.class_of),
-                torsional=model.shape_material_mu_torsional, rolling=model.shape_material_mu_rolling,
-                weight=self._array(laws.weight, model.dtype),
-            )  # fmt: skip
+        self._lines, self._line_world = {}, None
+        if lines.lines:
+            found = make_line_blocks(model, lines, slots, blocks, width)
+            work = self._joints["work"]
+            self._lines = {
+                **found.arrays(self._array, self._lanes), "joints": self._as_numbers(work, (work.size * width,)),
+            }  # fmt: skip
+            self._line_world = self._array(found.world)
+        self._laws = {} if laws is None else laws.arrays(model, self._array)
         self._moves = moves
         self._lists = self._last_length = None
         self._body_moves = self._array(moves)
@@ -246,21 +259,6 @@ class SolverXPBD(SolverBase):
             if k and not look_up(types[j : j + 1], "has_quaternion")[0]
         ]
         self._turning = self._array(np.concatenate([*turning, np.zeros(0, dtype=int)]))
-
-    def _line_arrays(self, lines: LinesOf, slots: Slots, blocks: Blocks) -> dict:
-        """The arrays of the struct of lines."""
-        if not lines.lines:
-            return {}
-        found = make_line_blocks(self.model, lines, slots, blocks, self.width)
-        work = self._joints["work"]
-        self._line_world = self._array(found.world)
-        return dict(
-            of_chunk=self._array(found.of_chunk), blocks=self._array(found.table), pairs=self._array(found.pairs),
-            slot=self._array(found.slot.ravel()), place=self._array(found.place.ravel()), tendon=self._array(found.tendon.ravel()),
-            numbers=self._lanes(found.numbers.reshape(-1, self.width)), pair_numbers=self._lanes(found.pair_numbers.reshape(-1, self.width)),
-            work=self._lanes(np.zeros((found.work, self.width))),
-            joints=self._as_numbers(work, (work.size * self.width,)),
-        )  # fmt: skip
 
     def _as_numbers(self, lanes: wp.array, shape: tuple) -> wp.array:
         """The numbers of lanes, in an array of this shape."""
@@ -319,16 +317,20 @@ class SolverXPBD(SolverBase):
 
         fixed = dict(
             shape_body=model.shape_body, mu=model.shape_material_mu, restitution=model.shape_material_restitution,
+<<<<<<< HEAD
             time_constant=model.shape_material_time_constant, damping_ratio=model.shape_material_damping_ratio,
             body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._body_moves,
+=======
+            **round_arrays(model, self._array), time_constant=model.shape_material_time_constant,
+            damping_ratio=model.shape_material_damping_ratio,
+            body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._array(self._moves),
+>>>>>>> theirs2
             body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             chosen=whole(room), ordered=whole(room), colour=whole(room),
             colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
             taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(places), kept_takers=whole(places),
             kept_head=whole(len(self._slots.body)),
         )  # fmt: skip
-        if not self.enable_restitution:
-            fixed["restitution"] = wp.zeros_like(model.shape_material_restitution)
         banks = [
             dict(
                 start=whole(chunks + 1),
@@ -418,18 +420,23 @@ class SolverXPBD(SolverBase):
 
     # ------------------------------------------------------------------------------------------------ step
 
+    @property
+    def _rebound_speed(self) -> float:
+        """The speed of an impact from which on it rebounds [m/s]."""
+        return self.restitution_speed if self.enable_restitution else NEVER
+
     def _options(self, dt: float, touching: bool):
         o = self._structs[3]()
         o.dt, o.substeps, o.iterations, o.contacts = dt, self.substeps, self.iterations, int(touching)
         o.kept_share = KEPT if self.iterations > 1 else 0.0
-        o.push_speed, o.rebound_speed = self.max_depenetration_speed, self.restitution_speed
+        o.push_speed, o.rebound_speed = self.max_depenetration_speed, self._rebound_speed
         o.spin_share = math.exp(-self.angular_damping * dt)
         o.impulse_scale = dt / self.substeps / (self._last_length or dt / self.substeps)
         return o
 
     def _key(self, dt: float, touching: bool) -> tuple:
         return (
-            dt, touching, self.substeps, self.iterations, self.max_depenetration_speed, self.restitution_speed, self.angular_damping,
+            dt, touching, self.substeps, self.iterations, self.max_depenetration_speed, self._rebound_speed, self.angular_damping,
             self._last_length,
         )  # fmt: skip
 
@@ -472,7 +479,8 @@ class SolverXPBD(SolverBase):
             check_row(model, getattr(control, name), f"control.{name}", size)
             for name, size in (
                 ("joint_target_q", model.joint_coord_count), ("joint_target_qd", model.joint_dof_count), ("joint_f", model.joint_dof_count),
-                ("joint_act", model.joint_dof_count), *((name, model.tendon_count) for name in _OF_TENDONS if self._lines and model.tendons),
+                ("joint_act", model.joint_dof_count),
+                *((name, model.tendon_count) for name in _OF_TENDONS if self._lines and model.tendons),
             )
         ]  # fmt: skip
         if active_tape() is not None and any(a.requires_grad for a in (*before, *after, *commands)):

@@ -7,6 +7,7 @@ import warp as wp
 
 import newton_like as nl
 from newton_like.geometry.transforms import transform_point
+from newton_like.model.tendons import Tendon
 from newton_like.solvers import SolverXPBD
 from newton_like.types import JointType
 from tests.support.random_trees import random_inertia, random_transform
@@ -148,3 +149,18 @@ def random_coordinates(model, rng, turn: float = 0.5) -> np.ndarray:
         else:
             q[start:end] = rng.uniform(-turn, turn, end - start)
     return q
+
+
+def with_all_programs(builder) -> None:
+    """Adds a body on a rail, far away, with a tendon that wraps and a ball with rolling friction: tests whose models have some of these
+    share one kernel."""
+    slider = builder.add_link(mass=1.0, inertia=0.01 * np.eye(3), label="far slider")
+    at = (20.0, 0.0, 5.0, 0.0, 0.0, 0.0, 1.0)
+    rail = builder.add_joint_prismatic(-1, slider, parent_xform=at, axis=(0, 0, 1), damping=1.0, label="far rail")
+    builder.add_articulation([rail], label="far")
+    config = nl.ShapeConfig(density=0.0, has_shape_collision=False)
+    around = builder.add_shape_sphere(-1, xform=(20.0, 0.0, 6.0, 0, 0, 0, 1), radius=0.1, cfg=config)
+    sites = [builder.add_site(-1, xform=(20.5, 0, 6, 0, 0, 0, 1)), builder.add_site(slider)]
+    path = (("site", sites[0]), ("geom", around, -1), ("site", sites[1]))
+    builder.tendons.append(Tendon(label="far line", path=path, stiffness=20.0, damping=1.0, rest_length=(0.0, 1.0)))
+    builder.add_shape_sphere(slider, radius=0.05, cfg=nl.ShapeConfig(density=0.0, mu_rolling=0.001))

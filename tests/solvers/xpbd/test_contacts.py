@@ -61,6 +61,24 @@ def test_a_ball_rebounds_by_its_restitution(restitution, rng):
     assert max(heights) == pytest.approx(restitution**2, abs=2e-2)
 
 
+def test_restitution_may_be_turned_off_and_on(rng):
+    """A ball of restitution 0.8 stays down while rebounds are off."""
+    builder = nl.ModelBuilder()
+    builder.add_ground_plane(cfg=nl.ShapeConfig(restitution=0.8))
+    ball = builder.add_body(xform=(0, 0, 0.3, 0, 0, 0, 1))
+    builder.add_shape_sphere(ball, radius=0.1, cfg=nl.ShapeConfig(restitution=0.8))
+    model = builder.finalize("cpu")
+    solver, highest = xpbd(model, enable_restitution=False), []
+    for enabled in (False, True, False):
+        solver.enable_restitution = enabled
+        state = started(model)
+        solver.reset(state)
+        after(solver, state, np.sqrt(0.4 / GRAVITY) + 0.02, 1 / 240)
+        highest.append(max(after(solver, state, 1 / 240, 1 / 240).body_q.numpy()[0, 2] for _ in range(60)) - 0.1)
+    assert highest[0] < 1e-3 and highest[2] < 1e-3
+    assert highest[1] == pytest.approx(0.8**2 * 0.2, rel=0.15)
+
+
 @pytest.mark.slow
 def test_ten_boxes_stand(rng):
     places = [(0.002 * (-1) ** i, 0.002 * rng.normal(), 0.1 + 0.2 * i) for i in range(10)]

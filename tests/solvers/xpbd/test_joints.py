@@ -51,7 +51,7 @@ def test_joints_move_as_in_generalized_coordinates(kind, rng):
     ids=lambda dof: next(iter(dof)),
 )
 @pytest.mark.filterwarnings("ignore:.*nearly vanishes.*")
-@pytest.mark.parametrize("kind", ["revolute", "prismatic", "d611"])
+@pytest.mark.parametrize("kind", ["revolute", "prismatic", "d611", "d603"])
 def test_forces_of_joints_act_as_in_generalized_coordinates(kind, dof, rng):
     """Impulses along degrees of freedom converge with the iterations; armatures, which are as large as the links, need the most."""
     model = random_chain(rng, kind, floating=True, **dof).finalize("cpu", dtype=wp.float64)
@@ -172,3 +172,29 @@ def test_loop_joints_to_kinematic_bodies_act_either_way(dof, rng):
     assert found[1] == pytest.approx(found[0], abs=1e-5)
     # the joint acts: the body falls less far than freely
     assert -0.5 * 9.81 * 0.25**2 + 0.03 < found[0][2] < 1e-6
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_drives_count_turns_of_joints_whose_coordinates_are_not_updated(loop, rng):
+    """A wheel that is driven to three turns stops there, though joint_q stays 0; after forget, it is at the turn nearest to joint_q."""
+    builder = nl.ModelBuilder(gravity=0.0)
+    goal = 6.0 * np.pi
+    drive = dict(target_ke=20.0, target_kd=4.0, target_q=goal, actuator_mode=nl.JointTargetMode.POSITION)
+    numbers = dict(mass=1.0, inertia=0.1 * np.eye(3))
+    if loop:
+        builder.add_joint_revolute(-1, builder.add_body(**numbers), axis=(0, 0, 1), **drive)
+    else:
+        builder.add_articulation([builder.add_joint_revolute(-1, builder.add_link(**numbers), axis=(0, 0, 1), **drive)])
+    model = builder.finalize("cpu")
+    solver, state, turned = xpbd(model, update_joints=loop), started(model), 0.0
+    coordinate = model.joint_coord_count - 1
+    for _ in range(720):
+        solver.step(state, state)
+        turned += state.body_qd.numpy()[0, 5] / 240
+    # the sum of velocities at the ends of steps is the angle up to an error of first order
+    assert turned == pytest.approx(goal, rel=2e-2)
+    assert state.joint_q.numpy()[coordinate] == 0.0
+    solver.forget()
+    solver.step(state, state)
+    # three turns are ahead again
+    assert state.body_qd.numpy()[0, 5] > 1.0

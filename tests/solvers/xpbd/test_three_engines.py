@@ -74,8 +74,10 @@ def quadruped(rng) -> tuple[str, np.ndarray]:
         hip = '<joint type="hinge" axis="0 1 0" stiffness="60" damping="2" springref="0.6"/>'
         knee = '<joint type="hinge" axis="0 1 0" stiffness="60" damping="2" springref="-1.2"/>'
         foot = f'<geom type="sphere" pos="0 0 -0.2" size="0.03" mass="0.05" {soft}/>'
-        shank = f'<body name="{name}_shank" pos="0 0 -0.2">{knee}<inertial pos="0 0 -0.1" mass="0.3" diaginertia="0.001 0.001 0.0002"/>{foot}</body>'
-        legs += f'<body name="{name}_thigh" pos="{x} {y} 0">{hip}<inertial pos="0 0 -0.1" mass="0.6" diaginertia="0.002 0.002 0.0004"/>{shank}</body>'
+        of_shank = '<inertial pos="0 0 -0.1" mass="0.3" diaginertia="0.001 0.001 0.0002"/>'
+        of_thigh = '<inertial pos="0 0 -0.1" mass="0.6" diaginertia="0.002 0.002 0.0004"/>'
+        shank = f'<body name="{name}_shank" pos="0 0 -0.2">{knee}{of_shank}{foot}</body>'
+        legs += f'<body name="{name}_thigh" pos="{x} {y} 0">{hip}{of_thigh}{shank}</body>'
     floor = f'<geom name="floor" type="plane" size="5 5 0.1" {soft}/>'
     trunk = f'<body name="trunk" pos="0 0 0.43"><freejoint/><inertial pos="0 0 0" mass="5" diaginertia="0.03 0.08 0.1"/>{legs}</body>'
     return text(floor + trunk, options='cone="elliptic"'), rng.uniform(-0.2, 0.2, 14)

@@ -1,0 +1,66 @@
+"""Which solver is chosen for which model."""
+
+import re
+
+import numpy as np
+import pytest
+
+import newton_like as nl
+from newton_like.solvers import SolverFeatherstone, SolverXPBD, choose_solver
+from newton_like.solvers.choice import LONG_CHAIN, MANY_BODIES
+from tests.solvers.xpbd.scenes import pendulum
+
+
+def heap(count: int, worlds: int = 1, hooked: bool = False) -> nl.ModelBuilder:
+    """Balls, and, if hooked, a body without inertia, which only a solver in joint coordinates can move."""
+    world = nl.ModelBuilder()
+    for i in range(count):
+        world.add_shape_sphere(world.add_body(xform=(i, 0, 1, 0, 0, 0, 1)), radius=0.1)
+    if hooked:
+        hook = world.add_link(mass=0.0, label="hook")
+        rod = world.add_link(mass=1.0, inertia=np.eye(3))
+        joints = [
+            world.add_joint_revolute(-1, hook, axis=(1, 0, 0)),
+            world.add_joint_revolute(hook, rod, axis=(0, 1, 0)),
+        ]
+        world.add_articulation(joints)
+    scene = nl.ModelBuilder()
+    scene.add_ground_plane()
+    scene.replicate(world, worlds)
+    return scene
+
+
+def between() -> nl.ModelBuilder:
+    """Two free bodies that a loop joint connects."""
+    scene = nl.ModelBuilder()
+    bodies = [scene.add_body(mass=1.0, inertia=np.eye(3)) for _ in range(2)]
+    scene.add_joint_ball(*bodies, label="link")
+    return scene
+
+
+@pytest.mark.parametrize(
+    ("build", "solver", "told"),
+    [
+        (lambda: pendulum(3), SolverFeatherstone, "exact in its joints"),
+        (lambda: heap(MANY_BODIES - 1, worlds=3), SolverFeatherstone, "exact in its joints"),
+        (lambda: heap(MANY_BODIES, worlds=3), SolverXPBD, f"{MANY_BODIES} free bodies"),
+        (lambda: pendulum(LONG_CHAIN), SolverXPBD, f"{LONG_CHAIN} joints"),
+        (between, SolverXPBD, "'link' connects two articulations"),
+        (lambda: heap(MANY_BODIES, hooked=True), SolverFeatherstone, "'hook'.*has no mass"),
+    ],
+)
+def test_models_get_the_solver_that_fits(build, solver, told):
+    choice = choose_solver(build().finalize("cpu"))
+    assert choice.solver is solver
+    assert re.search(told, choice.reason)
+    assert str(choice).startswith(solver.__name__)
+
+
+def test_solvers_are_known_by_name_and_by_class():
+    model = pendulum(1).finalize("cpu")
+    for wanted in ("xpbd", "XPBD", SolverXPBD):
+        assert choose_solver(model, wanted).solver is SolverXPBD
+    with pytest.raises(ValueError, match=r"'xpdb'.*'xpbd'"):
+        choose_solver(model, "xpdb")
+    with pytest.raises(TypeError, match="not 3"):
+        choose_solver(model, 3)

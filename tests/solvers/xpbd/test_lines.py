@@ -1,0 +1,181 @@
+"""Mimic joints, polynomials between joints and tendons: against the solver in generalized coordinates, and by laws."""
+
+import numpy as np
+import pytest
+
+import newton_like as nl
+from newton_like.model.equality_settings import declare_equality_settings
+from newton_like.model.tendons import Tendon
+from newton_like.solvers import SolverFeatherstone
+from tests.solvers.xpbd.scenes import after, momentum, started, with_all_programs, xpbd
+from tests.support.random_trees import random_inertia
+
+
+def fingers(rng, floating: bool = False) -> tuple[nl.ModelBuilder, list[int]]:
+    """Three links on hinges in a plane."""
+    builder, joints, parent = nl.ModelBuilder(), [], -1
+    if floating:
+        parent = builder.add_link(mass=2.0, inertia=random_inertia(rng, 2.0, 0.4))
+        joints.append(builder.add_joint_free(parent))
+    for i in range(3):
+        mass = rng.uniform(0.4, 1.0)
+        inertia = mass * np.diag([0.01, 0.03, 0.03])
+        link = builder.add_link(mass=mass, com=(0.25, 0, 0), inertia=inertia)
+        at = (0.5 if i else 0.1, 0, 0, 0, 0, 0, 1)
+        joints.append(builder.add_joint_revolute(parent, link, axis=(0, 1, 0), parent_xform=at, damping=0.2))
+        parent = link
+    builder.add_articulation(joints)
+    return builder, joints
+
+
+def mimic(builder, joints, rng):
+    builder.set_joint_mimic(joints[2], joints[1], coeffs=(0.1, 0.7))
+    return lambda q: q[2] - 0.1 - 0.7 * q[1]
+
+
+def polynomial(builder, joints, rng):
+    declare_equality_settings(builder)
+    powers = (0.05, 0.5, -0.4, 0.2, 0.1)
+    builder.add_custom_values(
+        **{
+            "mujoco:equality_constraint_joint1": joints[0], "mujoco:equality_constraint_joint2": joints[1],
+            "mujoco:equality_constraint_polycoef": powers,
+        }
+    )  # fmt: skip
+    return lambda q: q[0] - sum(c * q[1] ** k for k, c in enumerate(powers))
+
+
+def fixed_tendon(builder, joints, rng):
+    parts = tuple((j, 0, float(c)) for j, c in zip(joints, rng.uniform(0.05, 0.1, 3), strict=True))
+    drive = dict(target_ke=400.0, target_kd=20.0, target_q=0.02, effort_limit=30.0)
+    builder.tendons.append(
+        Tendon(
+            label="pull", joints=parts, stiffness=300.0, damping=3.0, rest_length=(-0.01, 0.01), friction=1.0, **drive
+        )
+    )
+
+
+def spatial_tendon(builder, joints, rng):
+    """A line from the world around a cylinder on the first link to the second one."""
+    start = builder.add_site(-1, xform=(0.0, 0.0, 0.2, 0, 0, 0, 1))
+    round_shape = builder.add_shape_cylinder(
+        0, xform=(0.5, 0, 0, 2**-0.5, 0, 0, 2**-0.5), radius=0.06, half_height=0.1,
+        cfg=nl.ShapeConfig(density=0.0, has_shape_collision=False),
+    )  # fmt: skip
+    end = builder.add_site(1, xform=(0.3, 0.0, 0.05, 0, 0, 0, 1))
+    path = (("site", start), ("geom", round_shape, -1), ("site", end))
+    builder.tendons.append(Tendon(label="line", path=path, stiffness=400.0, damping=4.0, rest_length=(0.0, 0.7)))
+
+
+LINES = (mimic, polynomial, fixed_tendon, spatial_tendon)
+
+
+@pytest.mark.parametrize("add", LINES, ids=lambda add: add.__name__)
+def test_lines_act_as_in_generalized_coordinates(add, rng):
+    builder, joints = fingers(rng)
+    relation = add(builder, joints, rng)
+    with_all_programs(builder)
+    model = builder.finalize("cpu")
+    q = np.zeros(model.joint_coord_count)
+    q[1] = 0.3
+    if relation is not None:
+        q[2] = 0.1 + 0.7 * 0.3 if add is mimic else 0.2
+        q[0] = 0.0 if add is mimic else q[0] - relation(q)
+    exact = after(SolverFeatherstone(model, evaluator="general"), started(model, q), 0.3, 1 / 1920).joint_q.numpy()[:3]
+    errors = []
+    for dt in (1 / 120, 1 / 480):
+        found = after(xpbd(model, iterations=4), started(model, q), 0.3, dt).joint_q.numpy()[:3]
+        errors.append(abs(found - exact).max())
+        # the error is closed in every sub-step, but for what the joint has turned by in the last one, of second order
+        assert relation is None or abs(relation(found)) < 1e-4
+    # forces act with an error of first order; the reference has one of 1e-4
+    assert errors[0] < 2e-2
+    assert errors[1] < 0.5 * errors[0] + 4e-4
+
+
+def test_a_limited_tendon_stops(rng):
+    """Two joints fall until the sum of their angles is at the limit, which one of them alone does not reach."""
+    builder, joints = fingers(rng)
+    builder.tendons.append(Tendon(label="stop", joints=((joints[0], 0, 1.0), (joints[1], 0, 1.0)), limits=(-0.5, 0.6)))
+    with_all_programs(builder)
+    model = builder.finalize("cpu")
+    sums = []
+    solver, state = xpbd(model), started(model)
+    for _ in range(120):
+        solver.step(state, state, dt=1 / 240)
+        sums.append(state.joint_q.numpy()[:2].sum())
+    assert max(sums) > 0.599
+    # a limit gives way by what a sub-step moves beyond its linear prediction: (1/1920 s)^2 / 2 at some 100 rad/s^2
+    assert max(sums) < 0.6 + 1e-3
+
+
+def test_lines_keep_momentum(rng):
+    """Equal and opposite: a spring, a drive and friction between links change no momentum in free flight."""
+    builder, joints = fingers(rng, floating=True)
+    fixed_tendon(builder, joints[1:], rng)
+    builder.set_joint_mimic(joints[3], joints[2], coeffs=(0.0, -0.5))
+    with_all_programs(builder)
+    model = builder.finalize("cpu")
+    model.set_gravity((0.0, 0.0, 0.0))
+    qd = np.append(rng.normal(size=6), np.zeros(model.joint_dof_count - 6))
+    state = started(model, joint_qd=qd)
+    before = momentum(model, state)
+    after(xpbd(model), state, 0.5, 1 / 240)
+    now = momentum(model, state)
+    assert abs(state.joint_q.numpy()[7:10]).max() > 0.01
+    size = sum(np.linalg.norm(x) for x in before)
+    # 960 sub-steps round by 6e-8 each: 6e-5 if all errors add
+    assert max(np.linalg.norm(a - b) for a, b in zip(before, now, strict=True)) < 6e-5 * size
+
+
+def test_lines_of_a_world_do_not_depend_on_the_others(rng):
+    builder, joints = fingers(rng)
+    for add in (mimic, fixed_tendon, spatial_tendon):
+        add(builder, joints, rng)
+    with_all_programs(builder)
+    q = rng.uniform(-0.3, 0.3, (11, builder.joint_coord_count))
+    q[:, 2] = 0.1 + 0.7 * q[:, 1]
+    found = []
+    for chosen in (slice(None), slice(7, 8)):
+        scene = nl.ModelBuilder()
+        scene.replicate(builder, len(q[chosen]))
+        model = scene.finalize("cpu")
+        state = after(xpbd(model), started(model, q[chosen].ravel()), 0.2, 1 / 240)
+        found.append(state.body_q.numpy().reshape(len(q[chosen]), -1))
+    assert np.array_equal(found[0][7], found[1][0])
+    assert abs(found[0][0] - found[0][1]).max() > 1e-3
+
+
+def test_reset_forgets_impulses_of_lines(rng):
+    builder, joints = fingers(rng)
+    fixed_tendon(builder, joints, rng)
+    with_all_programs(builder)
+    model = builder.finalize("cpu")
+    solver, state, found = xpbd(model), started(model), []
+    for _ in range(2):
+        solver.reset(state)
+        found.append(after(solver, state, 0.1, 1 / 240).body_q.numpy().copy())
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (dict(armature=0.1), "'pull' .index 0. has inertia"),
+        (dict(limits=(-1.0, 1.0), solref_limit=(0.1, 1.0)), "softness of MuJoCo"),
+        (dict(limits=(-1.0, 1.0), margin=0.1), "limits with a margin"),
+    ],
+)
+def test_tendons_are_refused_by_name(change, told, rng):
+    builder, joints = fingers(rng)
+    builder.tendons.append(Tendon(label="pull", joints=((joints[0], 0, 1.0),), **change))
+    with pytest.raises(ValueError, match=told):
+        xpbd(builder.finalize("cpu"))
+
+
+def test_soft_equalities_are_refused_by_name(rng):
+    builder, joints = fingers(rng)
+    polynomial(builder, joints, rng)
+    builder.custom_attributes["mujoco:eq_rules"].values[0] = 1
+    with pytest.raises(ValueError, match=r"equality constraint 0 states softness"):
+        xpbd(builder.finalize("cpu"))

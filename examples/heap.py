@@ -43,7 +43,9 @@ def polyhedron() -> nl.Mesh:
     corners = np.concatenate([np.roll(corners, k, axis=1) for k in range(3)])
     corners *= SIZE / np.linalg.norm(corners[0])
     near = np.linalg.norm(corners[:, None] - corners[None], axis=2) < 1.1 * SIZE
-    faces = [(i, j, k) for i in range(12) for j in range(i) for k in range(j) if near[i, j] and near[j, k] and near[i, k]]
+    faces = [
+        (i, j, k) for i in range(12) for j in range(i) for k in range(j) if near[i, j] and near[j, k] and near[i, k]
+    ]
     turned = [f if np.linalg.det(corners[list(f)]) > 0.0 else f[::-1] for f in faces]
     return nl.Mesh(corners, np.array(turned).ravel())
 
@@ -86,14 +88,19 @@ def build(worlds: int, dt: float, device: str, seed: int, bodies: int = BODIES) 
     world.default_shape_cfg = cfg
     half, away = 0.5 * HEIGHT, INSIDE + THICK
     for side in (-1.0, 1.0):
-        world.add_shape_box(-1, xform=(side * away, 0, half, 0, 0, 0, 1), hx=THICK, hy=INSIDE + 2 * THICK, hz=half, cfg=cfg)
+        world.add_shape_box(
+            -1, xform=(side * away, 0, half, 0, 0, 0, 1), hx=THICK, hy=INSIDE + 2 * THICK, hz=half, cfg=cfg
+        )
         world.add_shape_box(-1, xform=(0, side * away, half, 0, 0, 0, 1), hx=INSIDE, hy=THICK, hz=half, cfg=cfg)
     mesh = polyhedron()
     for i in range(bodies):
         body = world.add_body(label=f"body_{i}")
         add_shape(world, body, int(rng.integers(6)), SIZE * rng.uniform(0.7, 1.0), mesh, cfg)
     n = np.arange(bodies)
-    place = np.stack([n % SIDE - 0.5 * (SIDE - 1), n // SIDE % SIDE - 0.5 * (SIDE - 1), n // SIDE**2 + 0.6], axis=1) * SPACING
+    place = (
+        np.stack([n % SIDE - 0.5 * (SIDE - 1), n // SIDE % SIDE - 0.5 * (SIDE - 1), n // SIDE**2 + 0.6], axis=1)
+        * SPACING
+    )
     q, qd = np.zeros((worlds, bodies, 7)), np.zeros((worlds, bodies, 6))
     q[..., :3] = place + rng.uniform(-0.01, 0.01, (worlds, bodies, 3))
     turn = rng.normal(size=(worlds, bodies, 4))

@@ -27,7 +27,7 @@ from newton_like.kernels.collision.crowds.blocks import (
 from newton_like.kernels.collision.crowds.boxes import KEPT, LEVELS, NODE, PLANE, box_kernels, crowd_struct, row_kernels
 from newton_like.kernels.collision.pairs.records import points_of
 from newton_like.kernels.collision.plane import HULL, POINTS
-from newton_like.kernels.collision.surfaces.records import FIELD, TRIANGLES
+from newton_like.kernels.collision.surfaces.records import FIELD
 from newton_like.kernels.layout import KINEMATICS, STEP, STEP_ROWS, sizes, stack
 from newton_like.programs.device import interleaved, lane_width
 from newton_like.programs.robot import namespace
@@ -148,7 +148,11 @@ class Crowds:
         alone = len(self.worlds) == 1
         items, floor = [], []
         for w in self.worlds:
-            near = (shapes.world[solid] == w) | (alone & (shapes.world[solid] < 0)) if w >= 0 or alone else np.zeros(len(solid), bool)
+            near = (
+                (shapes.world[solid] == w) | (alone & (shapes.world[solid] < 0))
+                if w >= 0 or alone
+                else np.zeros(len(solid), bool)
+            )
             items.append(np.concatenate([own[shapes.world[own] == w], solid[near]]))
             floor.append(floors[(shapes.world[floors] == w) | (shapes.world[floors] < 0)])
         shared = solid[shapes.world[solid] < 0]
@@ -171,7 +175,9 @@ class Crowds:
         members = np.concatenate([item, *floor])
         low, high = _bounds_of_hulls(model, shapes, members)
         rank = np.empty(model.shape_count, dtype=int)
-        rank[np.lexsort((np.arange(model.shape_count), (shapes.world >= 0) | (shapes.body >= 0)))] = np.arange(model.shape_count)
+        rank[np.lexsort((np.arange(model.shape_count), (shapes.world >= 0) | (shapes.body >= 0)))] = np.arange(
+            model.shape_count
+        )
         vec3 = warp_types(model.dtype).vec3
         row = np.flatnonzero(shapes.body[item] >= 0)
         self._rows, self._items, self._trees, self._lowest = len(row), len(item), len(items), len(lowest)
@@ -288,7 +294,9 @@ class Crowds:
 
     # ------------------------------------------------------------------------------------------------ search
 
-    def collide(self, model, body_q: wp.array, body_qd: wp.array, contacts, before: wp.array, moves: wp.array | None = None) -> None:
+    def collide(
+        self, model, body_q: wp.array, body_qd: wp.array, contacts, before: wp.array, moves: wp.array | None = None
+    ) -> None:
         """Adds the contacts of crowds to a list.
 
         Args:
@@ -301,7 +309,15 @@ class Crowds:
         """
         moves = self._fixed["moves"] if moves is None else moves
         model_arrays = [getattr(model, name) for name in _MODEL.values()]
-        arrays = (body_q, body_qd, before, moves, contacts.rigid_contact_count, contacts.rigid_contact_normal, *model_arrays)
+        arrays = (
+            body_q,
+            body_qd,
+            before,
+            moves,
+            contacts.rigid_contact_count,
+            contacts.rigid_contact_normal,
+            *model_arrays,
+        )
         key = tuple(a.ptr for a in arrays)
         capturing = self._device.is_capturing
         sort = capturing or self._calls % _RESORT == 0
@@ -323,7 +339,7 @@ class Crowds:
         run["sort"]()
         run["arrange"]()
         if self._device.is_cpu:
-            blocks, candidates = (int(self._totals[name].numpy()[0]) for name in ("blocks", "candidates"))
+            candidates = int(self._totals["candidates"].numpy()[0])
             if candidates > self._found_room:
                 self._make_room(0, 0, candidates + candidates // 4)
                 run = self._run(key, model, body_q, body_qd, contacts, before, moves)
@@ -379,7 +395,9 @@ class Crowds:
             "arrange": self._whole(arrange, 1, [B]),
             "narrow": self._narrow(C, B),
             "tally": self._shared_out(tally, self._room, [B, found, self._number[: self._room]]),
-            "list": self._shared_out(listed, self._room, [C, B, found, self._first, before, contacts.rigid_contact_count, *out]),
+            "list": self._shared_out(
+                listed, self._room, [C, B, found, self._first, before, contacts.rigid_contact_count, *out]
+            ),
         }
         runs = {name: (lambda workers=workers: run_shared(workers)) for name, workers in commands.items()}
         # what launches know by their addresses
@@ -395,7 +413,8 @@ class Crowds:
             return self._whole(kernel, size, [0, size, *inputs])
         shares = self._shares
         commands = [
-            Command(wp.launch(kernel, dim=1, inputs=[i, shares, *inputs], device=self._device, record_cmd=True)) for i in range(shares)
+            Command(wp.launch(kernel, dim=1, inputs=[i, shares, *inputs], device=self._device, record_cmd=True))
+            for i in range(shares)
         ]
         return [commands] * self._threads
 
@@ -404,7 +423,18 @@ class Crowds:
         shares, dim = (self._columns, self._columns) if interleaved(self._device) else (self._shares, 1)
 
         def launch(first, worker):
-            inputs = [first, shares, self._columns, C, B, self._T, self._P[worker], self._L, self._memory[worker], self._found]
+            inputs = [
+                first,
+                shares,
+                self._columns,
+                C,
+                B,
+                self._T,
+                self._P[worker],
+                self._L,
+                self._memory[worker],
+                self._found,
+            ]
             return Command(wp.launch(kernel, dim=dim, inputs=inputs, device=self._device, record_cmd=True))
 
         return [[launch(first, worker) for first in range(0, shares, dim)] for worker in range(self._threads)]
@@ -418,7 +448,7 @@ _MODEL = dict(
 """Fields of the kernels' ``Crowd`` that are arrays of a model."""
 
 _ROWS = frozenset((
-    "origin", "quat", "rot", "pos", "twist", "body_q", "body_qd", "gap", "near", "point", "shape_place", "pair_shapes", "manifold", "normal",
-    "pair_work", "surface_work", "corners", "matched", "tree_mass",
+    "origin", "quat", "rot", "pos", "twist", "body_q", "body_qd", "gap", "near", "point", "shape_place", "pair_shapes", "manifold",
+    "normal", "pair_work", "surface_work", "corners", "matched", "tree_mass",
 ))  # fmt: skip
 """The rows of memory that the narrow phase uses."""

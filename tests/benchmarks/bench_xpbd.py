@@ -39,9 +39,8 @@ def show(title: str, times: dict[str, np.ndarray]) -> None:
     """Prints minima and medians."""
     print(title, f"(load {os.getloadavg()[0]:.1f})")
     for name, x in times.items():
-        print(
-            f"  {name:34s} wall {x[:, 0].min():9.2f} {np.median(x[:, 0]):9.2f}   processor {x[:, 1].min():9.2f} {np.median(x[:, 1]):9.2f} ms"
-        )
+        wall, used = (f"{x[:, k].min():9.2f} {np.median(x[:, k]):9.2f}" for k in (0, 1))
+        print(f"  {name:34s} wall {wall}   processor {used} ms")
 
 
 def towers(builder, boxes: int) -> None:
@@ -137,7 +136,9 @@ def bench_flat(sizes: list[int], settle: int, rounds: int) -> None:
     show("heaps of mixed bodies, a step", times)
     for n, x in times.items():
         count = int(runs[int(n)].solver._found.rigid_contact_count.numpy()[0])
-        print(f"  {n} bodies, {count} contacts: {1e3 * x[:, 0].min() / int(n):.1f} us wall, {1e3 * x[:, 1].min() / int(n):.1f} us processor a body")
+        print(
+            f"  {n} bodies, {count} contacts: {1e3 * x[:, 0].min() / int(n):.1f} us wall, {1e3 * x[:, 1].min() / int(n):.1f} us processor a body"
+        )
 
 
 def main() -> None:
@@ -147,7 +148,9 @@ def main() -> None:
     parser.add_argument("--boxes", type=int, default=1000)
     parser.add_argument("--settle", type=int, default=240)
     parser.add_argument("--sizes", type=int, nargs="*", default=[100, 1000, 10_000])
-    parser.add_argument("--newton", nargs="*", default=["1x2", "4x4", "8x8"], help="settings of Newton: sub-steps x iterations")
+    parser.add_argument(
+        "--newton", nargs="*", default=["1x2", "4x4", "8x8"], help="settings of Newton: sub-steps x iterations"
+    )
     parser.add_argument("--scenes", nargs="*", default=["towers", "flat"])
     given = parser.parse_args()
     warnings.simplefilter("ignore")

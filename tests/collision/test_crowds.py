@@ -8,7 +8,6 @@ import newton_like as nl
 from newton_like.collision import crowds
 from newton_like.types import ShapeFlags
 
-
 MANY = crowds.CROWD + 16
 SIZE = 0.1
 # Positions of single precision at about 1 m, and curved shapes that are compared after searches with other starts.
@@ -109,7 +108,8 @@ def points(model, state, rows: np.ndarray) -> dict:
     found: dict = {}
     for row in rows:
         ends = [
-            pose[body[int(s)], :3] + Rotation.from_quat(pose[body[int(s)], 3:]).apply(row[k : k + 3]) for s, k in zip(row[:2], (2, 5), strict=True)
+            pose[body[int(s)], :3] + Rotation.from_quat(pose[body[int(s)], 3:]).apply(row[k : k + 3])
+            for s, k in zip(row[:2], (2, 5), strict=True)
         ]
         if row[0] < row[1]:
             record = [*ends[0], *ends[1], *row[8:11]]

@@ -46,8 +46,9 @@ def _setters(m):
     """Functions that write the number of one lane, into memory and into parameters."""
     real, name = m.real, C_NAME[m.real]
     if m.width == 1:
-        put, give = "mem.data[(size_t)i * mem.shape[1] + t] = x;", (
-            f"*({name}*)((char*)varying.data + b * (size_t)varying.strides[0] + i * (size_t)varying.strides[1]) = x;"
+        put, give = (
+            "mem.data[(size_t)i * mem.shape[1] + t] = x;",
+            (f"*({name}*)((char*)varying.data + b * (size_t)varying.strides[0] + i * (size_t)varying.strides[1]) = x;"),
         )
     else:
         put = f"(({name}*)(mem.data + i))[k] = x;"
@@ -229,7 +230,9 @@ def narrow_kernel(m, surfaces: bool):
             give_number(varying, t, PLANES_AT + HALF_LENGTH + j * (HALF_WIDTH - HALF_LENGTH), k, half)
 
     @wp.func
-    def put_body(C: wp.ref[Crowd], body: int, slot: int, k: int, t: int, varying: m.memory, L: wp.ref[m.Layout], mem: m.memory):
+    def put_body(
+        C: wp.ref[Crowd], body: int, slot: int, k: int, t: int, varying: m.memory, L: wp.ref[m.Layout], mem: m.memory
+    ):
         """Pose, velocity and centre of mass of a body; those of the world if it is -1."""
         for j in range(7):
             x = real(0.0)
@@ -402,9 +405,15 @@ def list_kernels(real, width: int):
             for c in range(B.groups[B.group[p], POINTS_OF]):
                 e = base + c * FOUND * width
                 if found[e] < real(0.0) and i < shape0.shape[0]:
-                    x = vec3(found[e + POINT_AT * width], found[e + (POINT_AT + 1) * width], found[e + (POINT_AT + 2) * width])
+                    x = vec3(
+                        found[e + POINT_AT * width],
+                        found[e + (POINT_AT + 1) * width],
+                        found[e + (POINT_AT + 2) * width],
+                    )
                     up = vec3(
-                        found[e + NORMAL_AT * width], found[e + (NORMAL_AT + 1) * width], found[e + (NORMAL_AT + 2) * width]
+                        found[e + NORMAL_AT * width],
+                        found[e + (NORMAL_AT + 1) * width],
+                        found[e + (NORMAL_AT + 2) * width],
                     )
                     if C.kind[one] == PLANE:
                         turn = wp.transform_get_rotation(C.shape_transform[one])

@@ -373,9 +373,7 @@ def row_kernels(real):
         if C.kind[o] == FIELD:
             return True
         pose = C.shape_transform[o]
-        n = wp.quat_rotate(
-            wp.normalize(wp.transform_get_rotation(pose)), vec3(real(0.0), real(0.0), real(1.0))
-        )
+        n = wp.quat_rotate(wp.normalize(wp.transform_get_rotation(pose)), vec3(real(0.0), real(0.0), real(1.0)))
         x = (low + high) * real(0.5) - wp.transform_get_translation(pose)
         return wp.dot(n, x) <= wp.dot(wp.abs(n), high - low) * real(0.5) + C.shape_margin[o] + C.shape_gap[o]
 

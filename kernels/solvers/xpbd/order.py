@@ -348,4 +348,9 @@ def order_kernels(real):
             if k < turn.shape[0]:
                 turn[k] = vec3(real(0.0), real(0.0), real(0.0))
 
-    return Listed, share_out, forget, (colour_contacts, chain_kept, match_contacts, count_takers, take_contacts, keep_contacts)
+    return (
+        Listed,
+        share_out,
+        forget,
+        (colour_contacts, chain_kept, match_contacts, count_takers, take_contacts, keep_contacts),
+    )

@@ -304,7 +304,15 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
 
     @wp.func
     def sweep_joints(
-        stage: int, J: wp.ref[Joints], c: int, B: wp.array[real], at: int, stride: int, h: real, share: real, M: wp.ref[Team]
+        stage: int,
+        J: wp.ref[Joints],
+        c: int,
+        B: wp.array[real],
+        at: int,
+        stride: int,
+        h: real,
+        share: real,
+        M: wp.ref[Team],
     ):
         """Passes over all joints of a chunk, colour by colour: 1 applies this share of kept impulses, 2 solves."""
         for n in range(M.stage_at[c], M.stage_at[c + 1]):

@@ -93,7 +93,9 @@ class Sleepers:
     def _pairs(self, contacts) -> np.ndarray:
         """The bodies of contacts, -1 for the world, ``[n, 2]``."""
         n = min(int(contacts.rigid_contact_count.numpy()[0]), contacts.rigid_contact_max)
-        shapes = np.stack([contacts.rigid_contact_shape0.numpy()[:n], contacts.rigid_contact_shape1.numpy()[:n]], axis=1)
+        shapes = np.stack(
+            [contacts.rigid_contact_shape0.numpy()[:n], contacts.rigid_contact_shape1.numpy()[:n]], axis=1
+        )
         shapes = shapes[((shapes >= 0) & (shapes < self._model.shape_count)).all(axis=1)]
         return self._model.shape_body.numpy()[shapes]
 

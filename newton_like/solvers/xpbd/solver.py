@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -13,13 +12,12 @@ from newton_like.coercion import as_count, as_flag, as_number
 from newton_like.collision.pipeline import check_contacts, collide
 
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
-    BODY_INERTIA, BODY_INVERSE, BODY_NUMBERS, DYNAMIC, INVERSE_MASS, QUAT,
+    BODY_NUMBERS,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
 from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS
 from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
-from newton_like.kernels.solvers.xpbd.order import COLOURS, FIRST_SLOT, order_kernels
-from newton_like.kernels.solvers.xpbd.team import SYNC
+from newton_like.kernels.solvers.xpbd.order import COLOURS, order_kernels
 from newton_like.kernels.solvers.xpbd.step import forget_kernels, maximal_math, turn_kernel, xpbd_kernel
 from newton_like.kinematics import eval_ik
 from newton_like.model.arguments import arrays_of_state, check_made_by, check_row
@@ -34,15 +32,11 @@ from newton_like.solvers.xpbd.features import check_features, warn_open_joints
 from newton_like.solvers.xpbd.laws import contact_laws_of
 from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
 from newton_like.solvers.xpbd.report import Reported, report_contacts
-<<<<<<< HEAD
-from newton_like.solvers.xpbd.sleep import Sleepers
-from newton_like.solvers.xpbd.tables import Blocks, Slots, make_blocks, make_slots, worlds_of_bodies
-from newton_like.solvers.xpbd.teams import LOCK, joint_stages, pause_function, team_chunks
-=======
 from newton_like.solvers.xpbd.round import round_arrays
-from newton_like.solvers.xpbd.tables import make_blocks, make_slots, worlds_of_bodies
->>>>>>> theirs2
-from newton_like.threads import Command, compiling, cut, run_shared, worker_count
+from newton_like.solvers.xpbd.sleep import Sleepers
+from newton_like.solvers.xpbd.tables import body_numbers, make_blocks, make_slots, worlds_of_bodies
+from newton_like.solvers.xpbd.teams import Launches, Teams
+from newton_like.threads import compiling, worker_count
 from newton_like.types import BodyFlags, warp_types
 
 NEVER = 1.0e30
@@ -52,7 +46,8 @@ _RECORDED = 16
 KEPT = 0.8
 """Share of the impulses of degrees of freedom that a sub-step starts from; with a single iteration larger shares are unstable."""
 _OWN = (
-    "iterations", "substeps", "restitution_speed", "max_depenetration_speed", "angular_damping", "enable_restitution", "update_joints", "sleeping",
+    "iterations", "substeps", "restitution_speed", "max_depenetration_speed", "angular_damping", "enable_restitution", "update_joints",
+    "sleeping",
     "unsupported_contacts", "width", "threads",
 )  # fmt: skip
 _SUBSTEPS = "impulses are not relaxed; substeps and iterations set the accuracy"
@@ -147,12 +142,8 @@ class SolverXPBD(SolverBase):
     restitution_speed = Setting(_positive)
     max_depenetration_speed = Setting(_positive)
     angular_damping = Setting(_rate)
-<<<<<<< HEAD
-    enable_restitution, update_joints, unsupported_contacts, sleeping = Fixed(), Fixed(), Fixed(), Fixed()
-=======
     enable_restitution = Setting(as_flag)
-    update_joints, unsupported_contacts = Fixed(), Fixed()
->>>>>>> theirs2
+    update_joints, unsupported_contacts, sleeping = Fixed(), Fixed(), Fixed()
     width, threads = Fixed(), Fixed()
 
     def __init__(
@@ -210,22 +201,14 @@ class SolverXPBD(SolverBase):
         self._m, self._slots = maximal_math(width, model.dtype, kinds, laws is not None), slots
         self._kernel, *structs = xpbd_kernel(width, model.dtype, kinds, laws is not None)
         self._structs, self._threads = tuple(structs), threads
-        ends = np.append(slots.chunks[:, FIRST_SLOT], len(slots.body))
-        large = team_chunks(slots.chunks, slots.body, ends) & (threads > 1)
-        cuts = [0, *(np.flatnonzero(np.diff(large)) + 1).tolist(), len(large)]
-        self._runs = [(a, b, bool(large[a])) for a, b in itertools.pairwise(cuts) if b > a]
-        stages, stage_at = joint_stages(blocks.chunk, blocks.colour, len(large))
-        self._team = dict(
-            stages=self._array(stages if len(stages) else np.zeros((1, 3))), stage_at=self._array(stage_at),
-            sync=self._array(np.zeros(SYNC * len(large))),
-        )  # fmt: skip
+        self._teams = Teams(slots, blocks, threads, self._array)
         moves = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
         mass = np.where(moves, model.body_mass.numpy().astype(np.float64), np.inf)
         self._bodies = dict(
             chunks=self._array(slots.chunks), slot_body=self._array(slots.body), slot_world=self._array(slots.world),
             wrenches=self._array(blocks.wrenches), wrench_start=self._array(blocks.wrench_start),
             inverse_mass=self._array(1.0 / mass, model.dtype), com=model.body_com, gravity=model.gravity,
-            numbers=self._array(self._body_numbers(slots, moves, 1.0 / mass), model.dtype),
+            numbers=self._array(body_numbers(model, slots, moves, 1.0 / mass), model.dtype),
         )  # fmt: skip
         count = len(blocks.table)
         lanes = blocks.numbers.reshape(count * blocks.numbers.shape[1], width)
@@ -270,27 +253,6 @@ class SolverXPBD(SolverBase):
             return self._array(numbers.reshape(-1, 1), self.model.dtype)
         return self._array(numbers[None], self._m.lane)
 
-    def _body_numbers(self, slots, moves: np.ndarray, inverse_mass: np.ndarray) -> np.ndarray:
-        """The numbers of bodies: constants and identities."""
-        model = self.model
-        inertia = model.body_inertia.numpy().astype(np.float64).reshape(-1, 3, 3)
-        inverse = np.zeros_like(inertia)
-        inverse[moves] = np.linalg.inv(inertia[moves])
-        at = (slice(None), (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2))
-        own = np.where(moves[:, None], inertia[at], 0.0)
-        known = np.concatenate([own, inverse[at], inverse_mass[:, None], moves[:, None]], axis=1)
-        out = []
-        for _, size, first, *_ in slots.chunks.tolist():
-            body = slots.body[first : first + size]
-            rows = np.zeros((BODY_NUMBERS, size))
-            rows[QUAT + 3] = 1.0
-            there = body >= 0
-            for place, column in ((BODY_INERTIA, 0), (BODY_INVERSE, 6)):
-                rows[place : place + 6, there] = known[body[there], column : column + 6].T
-            rows[INVERSE_MASS, there], rows[DYNAMIC, there] = known[body[there], 12], known[body[there], 13]
-            out.append(rows.ravel())
-        return np.concatenate(out)
-
     def _refresh(self) -> None:
         check_recorded(self.device, "SolverXPBD.step of an edited model")
         check_features(self.model)
@@ -317,14 +279,9 @@ class SolverXPBD(SolverBase):
 
         fixed = dict(
             shape_body=model.shape_body, mu=model.shape_material_mu, restitution=model.shape_material_restitution,
-<<<<<<< HEAD
-            time_constant=model.shape_material_time_constant, damping_ratio=model.shape_material_damping_ratio,
-            body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._body_moves,
-=======
             **round_arrays(model, self._array), time_constant=model.shape_material_time_constant,
             damping_ratio=model.shape_material_damping_ratio,
-            body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._array(self._moves),
->>>>>>> theirs2
+            body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._body_moves,
             body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             chosen=whole(room), ordered=whole(room), colour=whole(room),
             colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
@@ -582,17 +539,11 @@ class SolverXPBD(SolverBase):
             if len(self._recorded) >= _RECORDED:
                 self._recorded.clear()
             found = self._recorded[key] = [None, self._record(arrays, contacts, N, dt)]
+        launches, _ = found[1]
         if found[0] != settings:
-            options = self._options(dt, contacts is not None)
-            for command in itertools.chain(found[1][0], *found[1][1]):
-                command.set_param_by_name("o", options)
+            launches.set_param_by_name("o", self._options(dt, contacts is not None))
             found[0] = settings
-        alone, teams, _ = found[1]
-        if alone:
-            run_shared([alone] * min(self._threads, len(alone)))
-        for members in teams:
-            with LOCK:
-                run_shared([members] * len(members))
+        launches.run()
         self._last_length = dt / self.substeps
         if lists is not None:
             lists["now"] = 1 - lists["now"]
@@ -633,30 +584,12 @@ class SolverXPBD(SolverBase):
                 setattr(R, name, value)
             banks = lists["banks"][lists["now"]], lists["banks"][1 - lists["now"]]
             R.extra, R.law, R.now, R.kept = lists["extra"], lists["law"], *(bank["turn"] for bank in banks)
-        inputs = [
-            G,
-            J,
-            X,
-            Listed() if N is None else N,
-            R,
-            lists["a"],
-            lists["b"],
-            lists["numbers"],
-            self._options(dt, contacts is not None),
-        ]
+        N = Listed() if N is None else N
+        inputs = [G, J, X, N, R, lists["a"], lists["b"], lists["numbers"], self._options(dt, contacts is not None)]
 
-        def record(first, count, member=0, members=1):
-            M = self._structs[6]()
-            M.member, M.members, M.pause = member, members, pause_function()
-            for name, array in self._team.items():
-                setattr(M, name, array)
+        def record(first, count, member, members):
+            M = self._teams.member(self._structs[6], member, members)
             values = [first, *inputs[:-1], M, inputs[-1]]
-            return Command(wp.launch(self._kernel, dim=count, inputs=values, device=model.device, record_cmd=True))
+            return wp.launch(self._kernel, dim=count, inputs=values, device=model.device, record_cmd=True)
 
-        alone, teams = [], []
-        for first, end, together in self._runs:
-            if together:
-                teams += [[record(c, 1, k, self._threads) for k in range(self._threads)] for c in range(first, end)]
-            else:
-                alone += [record(first + start, count) for start, count in cut(end - first, self._threads)]
-        return alone, teams, (arrays, contacts, inputs, G, J, X, R)
+        return Launches(self._teams, record), (arrays, contacts, inputs, G, J, X, R)

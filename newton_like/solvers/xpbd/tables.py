@@ -9,6 +9,9 @@ import numpy as np
 
 from newton_like.geometry.transforms import quat_from_matrix, quat_multiply
 
+from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
+    BODY_INERTIA, BODY_INVERSE, BODY_NUMBERS, DYNAMIC, INVERSE_MASS, QUAT,
+)  # fmt: skip
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ANGULAR_SIGN, ARMATURE, AXES, CHILD_AT, CHILD_FRAME, CLIP, DAMPING, LENGTH, DOF_NUMBERS, DOFS_AT, EFFORT, JOINT_NUMBERS, KD, KE, KV,
     LINEAR_FRAME, LINEAR_SIGN, LOSS, LOWER, PARENT_AT, PARENT_FRAME, REST, REST_TURN, SPEED, STIFFNESS, TURNS, UPPER,
@@ -81,6 +84,27 @@ def make_slots(model, width: int, threads: int, body_numbers: int) -> Slots:
     return Slots(
         table, np.concatenate(body), np.concatenate(of_world), chunk_of, slot_of, fixed, np.arange(worlds) // size
     )
+
+
+def body_numbers(model, slots: Slots, moves: np.ndarray, inverse_mass: np.ndarray) -> np.ndarray:
+    """The numbers of bodies: constants and identities."""
+    inertia = model.body_inertia.numpy().astype(np.float64).reshape(-1, 3, 3)
+    inverse = np.zeros_like(inertia)
+    inverse[moves] = np.linalg.inv(inertia[moves])
+    at = (slice(None), (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2))
+    own = np.where(moves[:, None], inertia[at], 0.0)
+    known = np.concatenate([own, inverse[at], inverse_mass[:, None], moves[:, None]], axis=1)
+    out = []
+    for _, size, first, *_ in slots.chunks.tolist():
+        body = slots.body[first : first + size]
+        rows = np.zeros((BODY_NUMBERS, size))
+        rows[QUAT + 3] = 1.0
+        there = body >= 0
+        for place, column in ((BODY_INERTIA, 0), (BODY_INVERSE, 6)):
+            rows[place : place + 6, there] = known[body[there], column : column + 6].T
+        rows[INVERSE_MASS, there], rows[DYNAMIC, there] = known[body[there], 12], known[body[there], 13]
+        out.append(rows.ravel())
+    return np.concatenate(out)
 
 
 def _basis(axes: np.ndarray) -> tuple[np.ndarray, float]:

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from newton_like.kernels.solvers.xpbd.team import SERIAL, share_start
 
 import newton_like as nl
-from newton_like.kernels.solvers.xpbd.team import SERIAL, share_start
 from newton_like.solvers.xpbd.teams import TEAM, joint_stages
 from tests.solvers.xpbd.scenes import started, xpbd
 

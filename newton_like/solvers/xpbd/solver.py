@@ -22,6 +22,7 @@ from newton_like.kernels.solvers.xpbd.step import forget_kernels, maximal_math, 
 from newton_like.kinematics import eval_ik
 from newton_like.model.arguments import arrays_of_state, check_made_by, check_row
 from newton_like.model.contacts import FORCE
+from newton_like.model.edits import GRAVITY, edits_of
 from newton_like.model.joint_types import look_up
 from newton_like.model.model import contact_room
 from newton_like.options import ANY, OneOf, check_option
@@ -191,6 +192,7 @@ class SolverXPBD(SolverBase):
 
     def _build(self) -> None:
         """Makes the tables of the model."""
+        self._built = self.model.version
         model, width = self.model, self.width
         threads = worker_count(self.threads) if model.device.is_cpu else 1
         slots = make_slots(model, width, threads, BODY_NUMBERS)
@@ -255,6 +257,9 @@ class SolverXPBD(SolverBase):
 
     def _refresh(self) -> None:
         check_recorded(self.device, "SolverXPBD.step of an edited model")
+        known = self._sleepers is None and self._bodies["gravity"] is self.model.gravity
+        if known and np.delete(edits_of(self.model).last, GRAVITY).max() <= self._built:
+            return
         check_features(self.model)
         self._build()
 

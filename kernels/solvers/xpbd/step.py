@@ -285,21 +285,24 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
         o: wp.ref[Settings], M: wp.ref[Team],
     ):  # fmt: skip
         """Passes over all contacts of a chunk, colour by colour: 0 prepares them, 1 applies kept impulses, 2 solves, 3 relaxes."""
-        for colour in range(M.colours):
-            k = N.colour_start[c, colour]
-            # shares end where lanes do
-            full = (N.colour_start[c, colour + 1] - k + width - 1) // width
-            start = k + width * share_start(full, M.member, M.members)
-            end = wp.min(k + width * share_start(full, M.member + 1, M.members), N.colour_start[c, colour + 1])
-            pass_contacts(stage, K, start, end, width, B, at, stride, h, ahead, o)
-            wait_for_all(M.sync, c, M.members, M.pause)
-        if M.member == 0:
-            for colour in range(M.colours, COLOURS):
-                most = int(width)
-                if colour == COLOURS - 1:
-                    most = 1
-                start = N.colour_start[c, colour]
-                pass_contacts(stage, K, start, N.colour_start[c, colour + 1], most, B, at, stride, h, ahead, o)
+        for colour in range(COLOURS):
+            start = N.colour_start[c, colour]
+            end = N.colour_start[c, colour + 1]
+            most = int(width)
+            if colour == COLOURS - 1:
+                most = 1
+            if M.members > 1:
+                if colour < M.colours:
+                    # shares end where lanes do
+                    first = int(start)
+                    full = (end - first + width - 1) // width
+                    start = first + width * share_start(full, M.member, M.members)
+                    end = wp.min(first + width * share_start(full, M.member + 1, M.members), end)
+                elif M.member != 0:
+                    end = start
+            pass_contacts(stage, K, start, end, most, B, at, stride, h, ahead, o)
+            if colour < M.colours:
+                wait_for_all(M.sync, c, M.members, M.pause)
         wait_for_all(M.sync, c, M.members, M.pause)
 
     @wp.func

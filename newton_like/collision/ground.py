@@ -370,6 +370,20 @@ def _collider_tables(batch, shapes: Shapes, rows, shape_index, plane_index, pair
     return tables
 
 
+def _index_pairs(shapes: Shapes, index: np.ndarray, odd: bool, worlds: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Places i < j of two shapes in a list; `odd`: one of them is no convex shape, or is on a body of no world."""
+    if not odd:
+        return np.triu_indices(len(index), 1)
+    strange = ~np.isin(shapes.type[index], list(KIND))
+    strange |= worlds & (shapes.body[index] >= 0) & (shapes.world[index] < 0)
+    places = np.flatnonzero(strange)
+    if len(places) == len(index):
+        return np.triu_indices(len(index), 1)
+    one, two = np.repeat(places, len(index)), np.tile(np.arange(len(index)), len(places))
+    pairs = np.unique(np.stack([np.minimum(one, two), np.maximum(one, two)], axis=1)[one != two], axis=0)
+    return pairs[:, 0], pairs[:, 1]
+
+
 def unsupported_pairs(model, dynamic: bool = False, known=None) -> np.ndarray:
     """Pairs of shapes that may touch although no program here resolves it: all but moving shapes with planes, ``[n, 2]``.
 
@@ -408,7 +422,7 @@ def unsupported_pairs(model, dynamic: bool = False, known=None) -> np.ndarray:
             continue
         seen.add(key)
         index = np.concatenate([shared, local])
-        a, b = np.triu_indices(len(index), 1)
+        a, b = _index_pairs(shapes, index, known is not None, bool((shapes.world >= 0).any()))
         a, b = index[a], index[b]
         plane = (shapes.type[a] == GeoType.PLANE) | (shapes.type[b] == GeoType.PLANE)
         on_body_a, on_body_b = shapes.body[a] >= 0, shapes.body[b] >= 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from newton_like.collision.ground import (
@@ -45,10 +47,14 @@ def _owners(model) -> np.ndarray:
     return owner[model.shape_body.numpy()]
 
 
-def find_clusters(model) -> list[range]:
+def find_clusters(model, without: Sequence[int] = ()) -> list[range]:
     """The clusters of a model: articulations of a world that may touch each other, and those that lie between them.
 
     Worlds with the same shapes and articulations are looked at once.
+
+    Args:
+        model: the model.
+        without: worlds that are left out; -1: articulations of no single world.
     """
     shapes, owner, worlds = Shapes(model), _owners(model), model.articulation_world.numpy()
     moving = moving_shapes(model)
@@ -60,7 +66,7 @@ def find_clusters(model) -> list[range]:
     starts = np.searchsorted(owner[order], np.arange(model.articulation_count + 1))
     cuts = np.flatnonzero(np.diff(worlds)) + 1
     for a, end in zip([0, *cuts], [*cuts, len(worlds)], strict=True):
-        if end <= a:
+        if end <= a or worlds[a] in without:
             continue
         mine = order[starts[a] : starts[end]]
         first = mine[0] if len(mine) else 0

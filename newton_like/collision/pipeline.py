@@ -8,6 +8,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import active_tape, as_numbers, flat, keep_for_graph, unrecorded
+from newton_like.collision.crowds import Crowds, crowd_keys
 from newton_like.collision.ground import (
     NO_PAIRS,
     ContactTables,
@@ -111,6 +112,7 @@ class _Finder:
         shape, plane: shape indices of candidates; of a pair the second and the first one.
         counts, starts: number of contacts of every articulation, then 0; and how many those before it have.
         unsupported: pairs of shapes that may touch and that are not looked at, ``[n, 2]``.
+        crowds: what finds the contacts of worlds with many shapes, whose articulations have no candidates; None: there are none.
         captured: whether graphs read its arrays.
         earlier: the finder of an earlier version of the model, if graphs read its arrays.
     """
@@ -123,8 +125,10 @@ class _Finder:
         )
         self.earlier = earlier if earlier is not None and (earlier.earlier or earlier.captured) else None
         self.captured = False
-        clusters = find_clusters(model)
-        batches = find_batches(model, cluster_kinds(shape_kinds(model), clusters), clusters)
+        crowded = crowd_keys(model)
+        self.crowds = Crowds(model) if crowded else None
+        clusters = find_clusters(model, crowded)
+        batches = find_batches(model, cluster_kinds(shape_kinds(model), clusters), clusters) if clusters else []
         tables = [(batch, add_pairs(model, batch, find_colliders(model, batch))) for batch in batches]
         self.parts = [_Part(model, batch, found) for batch, found in tables if found.numbers["candidates"]]
         first, count, before, first_normal = np.zeros((4, model.articulation_count), dtype=np.int32)
@@ -217,10 +221,11 @@ def check_contacts(model, contacts) -> None:
     check_made_by(model, contacts, "contacts", "use contacts made by model.contacts() of the given model")
 
 
-def collide(model, state, contacts, unsupported_contacts: str = "error") -> None:
+def collide(model, state, contacts, unsupported_contacts: str = "error", moves: wp.array | None = None) -> None:
     """Finds the contacts of moving shapes with planes, with other moving shapes, and with fixed convex shapes, meshes and height fields.
 
-    Contacts are in the order of clusters, see :mod:`newton_like.programs.template`, and within one those with planes come first. Shape 0
+    Contacts are in the order of clusters, see :mod:`newton_like.programs.template`, and within one those with planes come first. Those of
+    worlds with more than 64 shapes on bodies come last, shape by shape. Shape 0
     is the plane, shape 1 the moving shape; of two other shapes, shape 0 is that of the simpler kind. Normals point from shape 0 to shape 1.
     Where there is no room for all contacts, the last ones are dropped and
     ``contacts.dropped`` tells how many.
@@ -231,6 +236,7 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         contacts: where the contacts go, from ``model.contacts()``.
         unsupported_contacts: ``"error"``, or ``"ignore"``: pairs whose contacts are not found are ignored, such as those
             with planes and height fields on moving bodies.
+        moves: of each shape, zero if it does not move, for worlds with many shapes: contacts of two shapes that do not move are left out.
 
     Raises:
         TypeError: ``state`` is not a state, or of another scalar type; ``contacts`` are not a list of contacts.
@@ -258,11 +264,12 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         add_capture(model, finder)
         keep_for_graph(model.device, model, finder, contacts)
     count, write = collect_kernels(model.dtype)
-    wp.launch(count, dim=total, inputs=[finder.near, finder.first, finder.count, counts], device=model.device)
-    wp.utils.array_scan(counts, starts, inclusive=False)
+    if finder.parts:
+        wp.launch(count, dim=total, inputs=[finder.near, finder.first, finder.count, counts], device=model.device)
+        wp.utils.array_scan(counts, starts, inclusive=False)
     wp.launch(
         write,
-        dim=total,
+        dim=total if finder.parts else 0,
         inputs=[
             finder.near, finder.gap, finder.point, finder.first, finder.count, finder.shape, finder.plane, finder.normal,
             finder.first_normal, finder.before_pairs, starts,
@@ -275,7 +282,11 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         ],
         device=model.device,
     )  # fmt: skip
-    wp.copy(contacts.rigid_contact_count, starts, src_offset=total, count=1)
+    if finder.crowds is None:
+        wp.copy(contacts.rigid_contact_count, starts, src_offset=total, count=1)
+    else:
+        body_q, body_qd = flat(body_q, model.dtype), flat(body_qd, model.dtype)
+        finder.crowds.collide(model, body_q, body_qd, contacts, starts[total:], moves)
 
 
 def given_tables(model, batch) -> ContactTables:

@@ -99,7 +99,7 @@ def tangent_function(real):
 
 @cache
 def order_kernels(real):
-    """The struct of lists, the kernels that give contacts to chunks and that forget forces, and three functions over the contacts of a
+    """The struct of lists, the kernels that give contacts to chunks and that forget forces, and functions over the contacts of a
     chunk."""
     vec3, wrench6 = wp.types.vector(3, real), wp.types.vector(6, real)
     Listed, tangent_of = order_struct(real), tangent_function(real)
@@ -242,20 +242,28 @@ def order_kernels(real):
             N.kept_takers[k] = 0
 
     @wp.func
-    def take_contacts(
-        N: wp.ref[Listed], c: int, first_slot: int, slots: int, dummy: int, at: int, room: int, h: real, numbers: wp.array[real],
-        body_a: wp.array[int], body_b: wp.array[int],
-    ):  # fmt: skip
-        """Stores the numbers of the contacts of chunk c, in the order of colours."""
-        chain_kept(N, c, first_slot, slots)
-        # contacts that are nearest to the same old one share its force equally; their colours are no longer needed
+    def match_contacts(N: wp.ref[Listed], first_slot: int, begin: int, end: int):
+        """colour <- the contact of the step before that is nearest to each contact at places `begin` to `end`. Colours are no longer
+        needed."""
+        for k in range(begin, end):
+            N.colour[k] = nearest_kept(N, first_slot, N.ordered[k])
+
+    @wp.func
+    def count_takers(N: wp.ref[Listed], c: int):
+        """Counts the contacts of chunk c that are nearest to the same old one. They share its force equally."""
         for k in range(N.start[c], N.start[c + 1]):
-            old = nearest_kept(N, first_slot, N.ordered[k])
-            N.colour[k] = old
+            old = N.colour[k]
             if old >= 0:
                 N.kept_takers[old] = N.kept_takers[old] + 1
+
+    @wp.func
+    def take_contacts(
+        N: wp.ref[Listed], c: int, begin: int, end: int, at: int, room: int, h: real, numbers: wp.array[real], body_a: wp.array[int],
+        body_b: wp.array[int],
+    ):  # fmt: skip
+        """Stores the numbers of the contacts of chunk c at places `begin` to `end`, in the order of colours."""
         half = real(0.5)
-        for k in range(N.start[c], N.start[c + 1]):
+        for k in range(begin, end):
             i = N.ordered[k]
             s0 = N.shape0[i]
             s1 = N.shape1[i]
@@ -340,4 +348,9 @@ def order_kernels(real):
             if k < turn.shape[0]:
                 turn[k] = vec3(real(0.0), real(0.0), real(0.0))
 
-    return Listed, share_out, forget, colour_contacts, take_contacts, keep_contacts
+    return (
+        Listed,
+        share_out,
+        forget,
+        (colour_contacts, chain_kept, match_contacts, count_takers, take_contacts, keep_contacts),
+    )

@@ -42,11 +42,12 @@ def round_function(real):
 
     @wp.func
     def round_contacts(
-        N: wp.ref[Listed], c: int, at: int, room: int, B: wp.array[real], body_at: int, stride: int, numbers: wp.array[real],
-        body_a: wp.array[int], body_b: wp.array[int],
+        N: wp.ref[Listed], c: int, begin: int, end: int, at: int, room: int, B: wp.array[real], body_at: int, stride: int,
+        numbers: wp.array[real], body_a: wp.array[int], body_b: wp.array[int],
     ):  # fmt: skip
-        """Moves the points of the round shapes of chunk c. Needs `take_contacts`, and poses of bodies."""
-        for k in range(N.start[c], N.start[c + 1]):
+        """Moves the points of round shapes of the contacts of chunk c at places `begin` to `end`. Needs `take_contacts`, and poses of
+        bodies."""
+        for k in range(begin, end):
             i = N.ordered[k]
             j = at + k - N.start[c]
             n = N.normal[i]

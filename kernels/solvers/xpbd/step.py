@@ -33,6 +33,7 @@ from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
     BODY_AT, COLOURS, DUMMY, FIRST_BLOCK, FIRST_SLOT, LAST_BLOCK, SLOTS, order_kernels,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.round import round_function
+from newton_like.kernels.solvers.xpbd.team import SERIAL, share_start, wait_for_all
 from newton_like.kernels.spatial import spatial_algebra
 
 _LAYERS = (spatial_algebra, access_program, body_program, joint_program, joint_solve_program, touching_program)
@@ -96,7 +97,8 @@ def _line_functions(m: types.SimpleNamespace, lines: bool):
 
 @cache
 def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
-    """The kernel over chunks, and the structs of its arguments: ``(kernel, Bodies, Joints, Listed, Settings, Lines, Laws)``.
+    """The kernel over chunks, and the structs of its arguments: ``(kernel, Bodies, Joints, Listed, Settings, Lines, Laws,
+    Team)``.
 
     Args:
         width: number of lanes.
@@ -105,7 +107,8 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
     """
     m = maximal_math(width, real, lines, laws)
     Lines, sweep_lines = _line_functions(m, bool(lines))
-    Listed, _, _, colour_contacts, take_contacts, keep_contacts = order_kernels(real)
+    Listed, _, _, of_contacts = order_kernels(real)
+    colour_contacts, chain_kept, match_contacts, count_takers, take_contacts, keep_contacts = of_contacts
     round_contacts = round_function(real)
     Laws, take_laws, keep_laws = law_functions(m, Listed, laws)
     vec3, twist6 = wp.types.vector(3, real), wp.types.vector(6, real)
@@ -148,15 +151,31 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
         impulse_scale: real
         kept_share: real
 
+    @wp.struct
+    class Team:
+        """The threads that compute a chunk together, see `newton_like.kernels.solvers.xpbd.team`.
+
+        colours: those whose contacts they share; stages: of joints the first block, the end, and one if one thread computes them; stage_at:
+        of chunks the first stage.
+        """
+
+        member: int
+        members: int
+        pause: wp.uint64
+        sync: wp.array[int]
+        stages: wp.array2d[int]
+        stage_at: wp.array[int]
+        colours: int
+
     @wp.func
     def put3(numbers: wp.array[real], at: int, stride: int, i: int, x: vec3):
         for k in range(3):
             numbers[at + (i + k) * stride] = x[k]
 
     @wp.func
-    def load_bodies(G: wp.ref[Bodies], at: int, stride: int, first: int, slots: int):
+    def load_bodies(G: wp.ref[Bodies], at: int, stride: int, first: int, begin: int, end: int):
         zero = vec3(real(0.0), real(0.0), real(0.0))
-        for s in range(slots):
+        for s in range(begin, end):
             k = G.slot_body[first + s]
             x = zero
             q = quat(real(0.0), real(0.0), real(0.0), real(1.0))
@@ -210,8 +229,8 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
             push_slot(G, other, stride, -f, -turn - wp.cross(arm, f))
 
     @wp.func
-    def store_bodies(G: wp.ref[Bodies], at: int, stride: int, first: int, slots: int, spin_share: real):
-        for s in range(slots):
+    def store_bodies(G: wp.ref[Bodies], at: int, stride: int, first: int, begin: int, end: int, spin_share: real):
+        for s in range(begin, end):
             k = G.slot_body[first + s]
             if k >= 0:
                 q = quat(
@@ -229,38 +248,93 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
                 G.next_qd[k] = twist6(v[0], v[1], v[2], w[0], w[1], w[2])
 
     @wp.func
-    def sweep_contacts(
-        stage: int,
-        N: wp.ref[Listed],
-        c: int,
-        K: wp.ref[Touching],
-        B: wp.array[real],
-        at: int,
-        stride: int,
-        h: real,
-        ahead: int,
+    def parallel_colours(N: wp.ref[Listed], c: int, members: int) -> int:
+        """How many colours the members of a team share; one of them computes the others, which have few contacts."""
+        colours = int(0)
+        if members > 1:
+            colours = COLOURS - 1
+            few = SERIAL * width
+            while colours > 0 and N.colour_start[c, colours] - N.colour_start[c, colours - 1] < few:
+                colours -= 1
+        return colours
+
+    @wp.func
+    def pass_contacts(
+        stage: int, K: wp.ref[Touching], first: int, end: int, most: int, B: wp.array[real], at: int, stride: int, h: real, ahead: int,
         o: wp.ref[Settings],
-    ):
+    ):  # fmt: skip
+        """Passes over contacts that share no body that moves, `most` at a time."""
+        k = int(first)
+        while k < end:
+            valid = wp.min(most, end - k)
+            if stage == 0:
+                m.contact_prepare(K, k, valid, B, at, stride, h, o.push_speed)
+            if stage == 1:
+                m.contact_start(K, k, valid, B, at, stride, h, ahead)
+            if stage >= 2:
+                relax = stage - 2
+                near = ahead
+                if relax != 0:
+                    near = 0
+                m.contact_solve(K, k, valid, B, at, stride, h, near, relax, o.push_speed, o.rebound_speed)
+            k += valid
+
+    @wp.func
+    def sweep_contacts(
+        stage: int, N: wp.ref[Listed], c: int, K: wp.ref[Touching], B: wp.array[real], at: int, stride: int, h: real, ahead: int,
+        o: wp.ref[Settings], M: wp.ref[Team],
+    ):  # fmt: skip
         """Passes over all contacts of a chunk, colour by colour: 0 prepares them, 1 applies kept impulses, 2 solves, 3 relaxes."""
         for colour in range(COLOURS):
-            k = N.colour_start[c, colour]
+            start = N.colour_start[c, colour]
             end = N.colour_start[c, colour + 1]
             most = int(width)
             if colour == COLOURS - 1:
                 most = 1
-            while k < end:
-                valid = wp.min(most, end - k)
-                if stage == 0:
-                    m.contact_prepare(K, k, valid, B, at, stride, h, o.push_speed)
+            if M.members > 1:
+                if colour < M.colours:
+                    # shares end where lanes do
+                    first = int(start)
+                    full = (end - first + width - 1) // width
+                    start = first + width * share_start(full, M.member, M.members)
+                    end = wp.min(first + width * share_start(full, M.member + 1, M.members), end)
+                elif M.member != 0:
+                    end = start
+            pass_contacts(stage, K, start, end, most, B, at, stride, h, ahead, o)
+            if colour < M.colours:
+                wait_for_all(M.sync, c, M.members, M.pause)
+        wait_for_all(M.sync, c, M.members, M.pause)
+
+    @wp.func
+    def sweep_joints(
+        stage: int,
+        J: wp.ref[Joints],
+        c: int,
+        B: wp.array[real],
+        at: int,
+        stride: int,
+        h: real,
+        share: real,
+        M: wp.ref[Team],
+    ):
+        """Passes over all joints of a chunk, colour by colour: 1 applies this share of kept impulses, 2 solves."""
+        for n in range(M.stage_at[c], M.stage_at[c + 1]):
+            begin = M.stages[n, 0]
+            count = M.stages[n, 1] - begin
+            start = begin + share_start(count, M.member, M.members)
+            end = begin + share_start(count, M.member + 1, M.members)
+            if M.stages[n, 2] != 0:
+                # colours with few joints follow each other in one stage
+                start = begin
+                end = begin
+                if M.member == 0:
+                    end = M.stages[n, 1]
+            for b in range(start, end):
                 if stage == 1:
-                    m.contact_start(K, k, valid, B, at, stride, h, ahead)
-                if stage >= 2:
-                    relax = stage - 2
-                    near = ahead
-                    if relax != 0:
-                        near = 0
-                    m.contact_solve(K, k, valid, B, at, stride, h, near, relax, o.push_speed, o.rebound_speed)
-                k += valid
+                    m.joint_start(J, b, B, at, stride, h, share)
+                else:
+                    m.joint_solve(J, b, B, at, stride, h)
+            wait_for_all(M.sync, c, M.members, M.pause)
 
     options = {"cpu_compiler_flags": compiler_flags(GENERAL_FLAGS, width)}
 
@@ -275,6 +349,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
         body_a: wp.array[int],
         body_b: wp.array[int],
         numbers: wp.array[real],
+        M: Team,
         o: Settings,
     ):
         c = first + wp.tid()
@@ -290,11 +365,22 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
         B = G.numbers
         blocks = stride // width
         none = m.counted(0)
-        load_bodies(G, at, stride, first_slot, stride)
-        load_wrenches(G, c, at, stride)
+        # the bodies and joints of this member
+        one = share_start(blocks, M.member, M.members)
+        end = share_start(blocks, M.member + 1, M.members)
+        own = begin + share_start(behind - begin, M.member, M.members)
+        last = begin + share_start(behind - begin, M.member + 1, M.members)
+        load_bodies(G, at, stride, first_slot, one * width, end * width)
         K = Touching()
-        if o.contacts != 0:
+        if M.member == 0 and o.contacts != 0:
             colour_contacts(N, c, first_slot, stride)
+            chain_kept(N, c, first_slot, stride)
+        wait_for_all(M.sync, c, M.members, M.pause)
+        if M.member == 0:
+            load_wrenches(G, c, at, stride)
+        M.colours = 0
+        if o.contacts != 0:
+            M.colours = parallel_colours(N, c, M.members)
             K.numbers = numbers
             K.body_a = body_a
             K.body_b = body_b
@@ -307,52 +393,71 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
             K.extra = R.extra
             K.law = R.law
             K.laws = R.laws
-            take_contacts(N, c, first_slot, stride, K.dummy, K.at, K.room, h, numbers, body_a, body_b)
-            round_contacts(N, c, K.at, K.room, B, at, stride, numbers, body_a, body_b)
-            take_laws(N, R, K, c, h, numbers)
+            count = N.start[c + 1] - N.start[c]
+            start = N.start[c] + share_start(count, M.member, M.members)
+            stop = N.start[c] + share_start(count, M.member + 1, M.members)
+            match_contacts(N, first_slot, start, stop)
+            wait_for_all(M.sync, c, M.members, M.pause)
+            if M.member == 0:
+                count_takers(N, c)
+            wait_for_all(M.sync, c, M.members, M.pause)
+            take_contacts(N, c, start, stop, K.at, K.room, h, numbers, body_a, body_b)
+            round_contacts(N, c, start, stop, K.at, K.room, B, at, stride, numbers, body_a, body_b)
+            wait_for_all(M.sync, c, M.members, M.pause)
+            if M.member == 0:
+                take_laws(N, R, K, c, h, numbers)
+        wait_for_all(M.sync, c, M.members, M.pause)
         whole = m.fill(h)
         half = m.fill(real(0.5) * h)
-        for i in range(blocks):
+        for i in range(one, end):
             m.body_drift(B, m.body_ref(at, stride, i * width, none), half)
         for sub in range(o.substeps):
-            for i in range(blocks):
+            for i in range(one, end):
                 m.body_open(B, m.body_ref(at, stride, i * width, none))
-            for b in range(begin, behind):
+            wait_for_all(M.sync, c, M.members, M.pause)
+            for b in range(own, last):
                 m.joint_prepare(J, b, B, at, stride, h, o.push_speed)
-            sweep_lines(0, X, c, B, at, stride, h, o.push_speed)
+            if M.member == 0:
+                sweep_lines(0, X, c, B, at, stride, h, o.push_speed)
             if o.contacts != 0:
-                sweep_contacts(0, N, c, K, B, at, stride, h, ahead, o)
-            for i in range(blocks):
+                sweep_contacts(0, N, c, K, B, at, stride, h, ahead, o, M)
+            else:
+                wait_for_all(M.sync, c, M.members, M.pause)
+            for i in range(one, end):
                 m.body_kick(B, m.body_ref(at, stride, i * width, none), whole)
+            wait_for_all(M.sync, c, M.members, M.pause)
             scale = o.kept_share
             if sub == 0:
                 scale = scale * o.impulse_scale
             if J.acting != 0:
-                for b in range(begin, behind):
-                    m.joint_start(J, b, B, at, stride, h, scale)
-            sweep_lines(1, X, c, B, at, stride, h, scale)
+                sweep_joints(1, J, c, B, at, stride, h, scale, M)
+            if M.member == 0:
+                sweep_lines(1, X, c, B, at, stride, h, scale)
+            wait_for_all(M.sync, c, M.members, M.pause)
             if o.contacts != 0:
-                sweep_contacts(1, N, c, K, B, at, stride, h, ahead, o)
+                sweep_contacts(1, N, c, K, B, at, stride, h, ahead, o, M)
             for _sweep in range(o.iterations):
-                for b in range(begin, behind):
-                    m.joint_solve(J, b, B, at, stride, h)
-                sweep_lines(2, X, c, B, at, stride, h, o.push_speed)
+                sweep_joints(2, J, c, B, at, stride, h, scale, M)
+                if M.member == 0:
+                    sweep_lines(2, X, c, B, at, stride, h, o.push_speed)
+                wait_for_all(M.sync, c, M.members, M.pause)
                 if o.contacts != 0:
-                    sweep_contacts(2, N, c, K, B, at, stride, h, ahead, o)
-            for i in range(blocks):
+                    sweep_contacts(2, N, c, K, B, at, stride, h, ahead, o, M)
+            for i in range(one, end):
                 r = m.body_ref(at, stride, i * width, none)
                 if sub + 1 < o.substeps:
                     m.body_drift(B, r, whole)
                 else:
                     m.body_drift(B, r, half)
+            wait_for_all(M.sync, c, M.members, M.pause)
             if o.contacts != 0:
-                sweep_contacts(3, N, c, K, B, at, stride, h, ahead, o)
-        store_bodies(G, at, stride, first_slot, stride, o.spin_share)
-        if o.contacts != 0:
+                sweep_contacts(3, N, c, K, B, at, stride, h, ahead, o, M)
+        store_bodies(G, at, stride, first_slot, one * width, end * width, o.spin_share)
+        if o.contacts != 0 and M.member == 0:
             keep_contacts(N, c, K.at, K.room, h, o.dt, numbers)
             keep_laws(N, R, K, c, h)
 
-    return step, Bodies, Joints, Listed, Settings, Lines, Laws
+    return step, Bodies, Joints, Listed, Settings, Lines, Laws, Team
 
 
 @cache

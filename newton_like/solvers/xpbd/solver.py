@@ -12,7 +12,7 @@ from newton_like.coercion import as_count, as_flag, as_number
 from newton_like.collision.pipeline import check_contacts, collide
 
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
-    BODY_INERTIA, BODY_INVERSE, BODY_NUMBERS, DYNAMIC, INVERSE_MASS, QUAT,
+    BODY_NUMBERS,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
 from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS
@@ -22,6 +22,7 @@ from newton_like.kernels.solvers.xpbd.step import forget_kernels, maximal_math, 
 from newton_like.kinematics import eval_ik
 from newton_like.model.arguments import arrays_of_state, check_made_by, check_row
 from newton_like.model.contacts import FORCE
+from newton_like.model.edits import GRAVITY, edits_of
 from newton_like.model.joint_types import look_up
 from newton_like.model.model import contact_room
 from newton_like.options import check_option
@@ -34,8 +35,10 @@ from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
 from newton_like.solvers.xpbd.newton_options import NEWTON
 from newton_like.solvers.xpbd.report import Reported, report_contacts
 from newton_like.solvers.xpbd.round import round_arrays
-from newton_like.solvers.xpbd.tables import make_blocks, make_slots, worlds_of_bodies
-from newton_like.threads import Command, compiling, cut, run_shared, worker_count
+from newton_like.solvers.xpbd.sleep import Sleepers
+from newton_like.solvers.xpbd.tables import body_numbers, make_blocks, make_slots, worlds_of_bodies
+from newton_like.solvers.xpbd.teams import Launches, Teams
+from newton_like.threads import compiling, worker_count
 from newton_like.types import BodyFlags, warp_types
 
 NEVER = 1.0e30
@@ -46,6 +49,7 @@ KEPT = 0.8
 """Share of the impulses of degrees of freedom that a sub-step starts from; with a single iteration larger shares are unstable."""
 _OWN = (
     "iterations", "substeps", "restitution_speed", "max_depenetration_speed", "angular_damping", "enable_restitution", "update_joints",
+    "sleeping",
     "unsupported_contacts", "width", "threads",
 )  # fmt: skip
 
@@ -102,6 +106,8 @@ class SolverXPBD(SolverBase):
         update_joints: whether steps write the joint coordinates of ``state_out``; loop joints are never updated. Drives and limits of
             position take angles from poses of bodies. They count turns from sub-step to sub-step, and are at the full turn nearest to
             ``joint_q`` of ``state_in`` where that has changed since the last step.
+        sleeping: whether islands of bodies that touch each other, and that no joint holds, are not computed while they are at rest, see
+            :mod:`newton_like.solvers.xpbd.sleep`. Needs a CPU.
         unsupported_contacts: ``"error"`` or ``"ignore"``: see :meth:`newton_like.Model.collide`, for steps that find contacts.
         width: lanes of a kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.threads.worker_count`.
@@ -122,7 +128,7 @@ class SolverXPBD(SolverBase):
     max_depenetration_speed = Setting(_positive)
     angular_damping = Setting(_rate)
     enable_restitution = Setting(as_flag)
-    update_joints, unsupported_contacts = Fixed(), Fixed()
+    update_joints, unsupported_contacts, sleeping = Fixed(), Fixed(), Fixed()
     width, threads = Fixed(), Fixed()
 
     def __init__(
@@ -136,6 +142,7 @@ class SolverXPBD(SolverBase):
         angular_damping: float = 0.0,
         enable_restitution: bool = True,
         update_joints: bool = True,
+        sleeping: bool = False,
         unsupported_contacts: str = "error",
         width: int | None = None,
         threads: int | None = None,
@@ -151,6 +158,9 @@ class SolverXPBD(SolverBase):
         self.angular_damping = angular_damping
         self.enable_restitution = enable_restitution
         self.update_joints = as_flag(update_joints, "update_joints")
+        self.sleeping = as_flag(sleeping, "sleeping")
+        if self.sleeping and not model.device.is_cpu:
+            raise ValueError(f"sleeping=True on {model.device}: islands fall asleep on a CPU only; omit sleeping")
         self.unsupported_contacts = unsupported_contacts
         self.width, self.threads = lane_width(model.device, model.dtype, width), threads
         self._found = self._lists = self._before = None
@@ -166,6 +176,7 @@ class SolverXPBD(SolverBase):
 
     def _build(self) -> None:
         """Makes the tables of the model."""
+        self._built = self.model.version
         model, width = self.model, self.width
         lines = LinesOf(model)
         # steps of models with lines differed from run to run with several threads, for a reason that is not known
@@ -177,13 +188,14 @@ class SolverXPBD(SolverBase):
         self._m, self._slots = maximal_math(width, model.dtype, kinds, laws is not None), slots
         self._kernel, *structs = xpbd_kernel(width, model.dtype, kinds, laws is not None)
         self._structs, self._threads = tuple(structs), threads
+        self._teams = Teams(slots, blocks, threads, self._array)
         moves = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
         mass = np.where(moves, model.body_mass.numpy().astype(np.float64), np.inf)
         self._bodies = dict(
             chunks=self._array(slots.chunks), slot_body=self._array(slots.body), slot_world=self._array(slots.world),
             wrenches=self._array(blocks.wrenches), wrench_start=self._array(blocks.wrench_start),
             inverse_mass=self._array(1.0 / mass, model.dtype), com=model.body_com, gravity=model.gravity,
-            numbers=self._array(self._body_numbers(slots, moves, 1.0 / mass), model.dtype),
+            numbers=self._array(body_numbers(model, slots, moves, 1.0 / mass), model.dtype),
         )  # fmt: skip
         count = len(blocks.table)
         lanes = blocks.numbers.reshape(count * blocks.numbers.shape[1], width)
@@ -204,6 +216,9 @@ class SolverXPBD(SolverBase):
         self._laws = {} if laws is None else laws.arrays(model, self._array)
         self._moves = moves
         self._lists = self._last_length = None
+        self._body_moves = self._array(moves)
+        of_bodies = self._bodies["numbers"], self._bodies["inverse_mass"], self._body_moves
+        self._sleepers = Sleepers(model, slots, *of_bodies) if self.sleeping else None
         self._joint_world = self._array(blocks.world)
         self._recorded.clear()
         self._contact_room = contact_room(model)
@@ -225,29 +240,11 @@ class SolverXPBD(SolverBase):
             return self._array(numbers.reshape(-1, 1), self.model.dtype)
         return self._array(numbers[None], self._m.lane)
 
-    def _body_numbers(self, slots, moves: np.ndarray, inverse_mass: np.ndarray) -> np.ndarray:
-        """The numbers of bodies: constants and identities."""
-        model = self.model
-        inertia = model.body_inertia.numpy().astype(np.float64).reshape(-1, 3, 3)
-        inverse = np.zeros_like(inertia)
-        inverse[moves] = np.linalg.inv(inertia[moves])
-        at = (slice(None), (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2))
-        own = np.where(moves[:, None], inertia[at], 0.0)
-        known = np.concatenate([own, inverse[at], inverse_mass[:, None], moves[:, None]], axis=1)
-        out = []
-        for _, size, first, *_ in slots.chunks.tolist():
-            body = slots.body[first : first + size]
-            rows = np.zeros((BODY_NUMBERS, size))
-            rows[QUAT + 3] = 1.0
-            there = body >= 0
-            for place, column in ((BODY_INERTIA, 0), (BODY_INVERSE, 6)):
-                rows[place : place + 6, there] = known[body[there], column : column + 6].T
-            rows[INVERSE_MASS, there], rows[DYNAMIC, there] = known[body[there], 12], known[body[there], 13]
-            out.append(rows.ravel())
-        return np.concatenate(out)
-
     def _refresh(self) -> None:
         check_recorded(self.device, "SolverXPBD.step of an edited model")
+        known = self._sleepers is None and self._bodies["gravity"] is self.model.gravity
+        if known and np.delete(edits_of(self.model).last, GRAVITY).max() <= self._built:
+            return
         check_features(self.model)
         self._build()
 
@@ -274,7 +271,7 @@ class SolverXPBD(SolverBase):
             shape_body=model.shape_body, mu=model.shape_material_mu, restitution=model.shape_material_restitution,
             **round_arrays(model, self._array), time_constant=model.shape_material_time_constant,
             damping_ratio=model.shape_material_damping_ratio,
-            body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._array(self._moves),
+            body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._body_moves,
             body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             chosen=whole(room), ordered=whole(room), colour=whole(room),
             colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
@@ -346,6 +343,8 @@ class SolverXPBD(SolverBase):
 
     def _forget(self, mask: wp.array) -> None:
         check_recorded(self.device, "SolverXPBD.reset")
+        if self._sleepers is not None:
+            self._sleepers.wake_worlds(mask.numpy())
         joints, lines = forget_kernels(self.model.dtype)
         if self._joint_world.size:
             shape = (self._joint_world.shape[0], JOINT_WORK, self.width)
@@ -441,7 +440,13 @@ class SolverXPBD(SolverBase):
             self._warned = True
             warn_open_joints(model, before[1].numpy(), stacklevel=3)
         handed = contacts is not None
-        contacts = self._contacts(state_in, contacts)
+        if self._sleepers is None:
+            contacts = self._contacts(state_in, contacts)
+        else:
+            given = contacts
+            contacts = self._sleepers.before_step(
+                *before[1:], state_in.body_f, commands[2:4], lambda: self._contacts(state_in, given)
+            )
         angles = before[0]
         if self.update_joints and model.joint_coord_count:
             if state_in.joint_q.ptr == state_out.joint_q.ptr:
@@ -453,6 +458,8 @@ class SolverXPBD(SolverBase):
                 wp.copy(state_out.joint_q, state_in.joint_q)
         arrays = (*before, state_in.body_f, *after[2:], *commands, angles)
         self._run(arrays, contacts, float(dt))
+        if self._sleepers is not None:
+            self._sleepers.after_step(*after[2:], contacts, float(dt))
         self._reported = Reported(contacts, handed, self._wrench(contacts))
         if self.update_joints and model.articulation_count:
             eval_ik(model, state_out, state_out.joint_q, state_out.joint_qd)
@@ -491,14 +498,15 @@ class SolverXPBD(SolverBase):
             return contacts if contacts.rigid_contact_max else None
         if not self._contact_room:
             return None
+        moves = None if self._sleepers is None else self._sleepers.moves
         if self._found is None:
             self._found = model.contacts()
-        collide(model, state, self._found, self.unsupported_contacts)
+        collide(model, state, self._found, self.unsupported_contacts, moves)
         count = int(self._found.rigid_contact_count.numpy()[0])
         if count > self._found.rigid_contact_max:
             # no contact is dropped
             self._found = model.contacts(rigid_contact_max=2 * count)
-            collide(model, state, self._found, self.unsupported_contacts)
+            collide(model, state, self._found, self.unsupported_contacts, moves)
         return self._found
 
     def _run(self, arrays, contacts, dt: float) -> None:
@@ -521,19 +529,18 @@ class SolverXPBD(SolverBase):
             if len(self._recorded) >= _RECORDED:
                 self._recorded.clear()
             found = self._recorded[key] = [None, self._record(arrays, contacts, N, dt)]
+        launches, _ = found[1]
         if found[0] != settings:
-            options = self._options(dt, contacts is not None)
-            for command in found[1][0][0]:
-                command.set_param_by_name("o", options)
+            launches.set_param_by_name("o", self._options(dt, contacts is not None))
             found[0] = settings
-        run_shared(found[1][0])
+        launches.run()
         self._last_length = dt / self.substeps
         if lists is not None:
             lists["now"] = 1 - lists["now"]
 
     @compiling
     def _record(self, arrays, contacts, N, dt: float):
-        model, (Bodies, Joints, Listed, _, Lines, Laws) = self.model, self._structs
+        model, (Bodies, Joints, Listed, _, Lines, Laws, _) = self.model, self._structs
         kinds = warp_types(model.dtype)
         _, body_q, body_qd, body_f, next_q, next_qd, target_q, target_qd, joint_f, joint_act, *of_tendons, angles = (
             arrays
@@ -567,21 +574,12 @@ class SolverXPBD(SolverBase):
                 setattr(R, name, value)
             banks = lists["banks"][lists["now"]], lists["banks"][1 - lists["now"]]
             R.extra, R.law, R.now, R.kept = lists["extra"], lists["law"], *(bank["turn"] for bank in banks)
-        inputs = [
-            G,
-            J,
-            X,
-            Listed() if N is None else N,
-            R,
-            lists["a"],
-            lists["b"],
-            lists["numbers"],
-            self._options(dt, contacts is not None),
-        ]
+        N = Listed() if N is None else N
+        inputs = [G, J, X, N, R, lists["a"], lists["b"], lists["numbers"], self._options(dt, contacts is not None)]
 
-        def record(first, count):
-            return wp.launch(self._kernel, dim=count, inputs=[first, *inputs], device=model.device, record_cmd=True)
+        def record(first, count, member, members):
+            M = self._teams.member(self._structs[6], member, members)
+            values = [first, *inputs[:-1], M, inputs[-1]]
+            return wp.launch(self._kernel, dim=count, inputs=values, device=model.device, record_cmd=True)
 
-        shares = cut(len(self._slots.chunks), self._threads)
-        commands = [Command(record(first, count)) for first, count in shares]
-        return [commands] * min(self._threads, max(1, len(shares))), (arrays, contacts, inputs, G, J, X, R)
+        return Launches(self._teams, record), (arrays, contacts, inputs, G, J, X, R)

@@ -9,6 +9,9 @@ import numpy as np
 
 from newton_like.geometry.transforms import quat_from_matrix, quat_multiply
 
+from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
+    BODY_INERTIA, BODY_INVERSE, BODY_NUMBERS, DYNAMIC, INVERSE_MASS, QUAT,
+)  # fmt: skip
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ANGULAR_SIGN, ARMATURE, AXES, CHILD_AT, CHILD_FRAME, CLIP, DAMPING, LENGTH, DOF_NUMBERS, DOFS_AT, EFFORT, JOINT_NUMBERS, KD, KE, KV,
     LINEAR_FRAME, LINEAR_SIGN, LOSS, LOWER, PARENT_AT, PARENT_FRAME, REST, REST_TURN, SPEED, STIFFNESS, TURNS, UPPER,
@@ -83,6 +86,27 @@ def make_slots(model, width: int, threads: int, body_numbers: int) -> Slots:
     )
 
 
+def body_numbers(model, slots: Slots, moves: np.ndarray, inverse_mass: np.ndarray) -> np.ndarray:
+    """The numbers of bodies: constants and identities."""
+    inertia = model.body_inertia.numpy().astype(np.float64).reshape(-1, 3, 3)
+    inverse = np.zeros_like(inertia)
+    inverse[moves] = np.linalg.inv(inertia[moves])
+    at = (slice(None), (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2))
+    own = np.where(moves[:, None], inertia[at], 0.0)
+    known = np.concatenate([own, inverse[at], inverse_mass[:, None], moves[:, None]], axis=1)
+    out = []
+    for _, size, first, *_ in slots.chunks.tolist():
+        body = slots.body[first : first + size]
+        rows = np.zeros((BODY_NUMBERS, size))
+        rows[QUAT + 3] = 1.0
+        there = body >= 0
+        for place, column in ((BODY_INERTIA, 0), (BODY_INVERSE, 6)):
+            rows[place : place + 6, there] = known[body[there], column : column + 6].T
+        rows[INVERSE_MASS, there], rows[DYNAMIC, there] = known[body[there], 12], known[body[there], 13]
+        out.append(rows.ravel())
+    return np.concatenate(out)
+
+
 def _basis(axes: np.ndarray) -> tuple[np.ndarray, float]:
     """A right-handed basis, as a quaternion, that begins with the axes; and the sign of the third axis against the third one of the
     basis."""
@@ -111,6 +135,7 @@ class Blocks:
         wrenches: of joints that leave a body free, by chunks: dof, slot of the child, slot of the parent.
         wrench_start: first of these of each chunk.
         world: of each lane, -1 for none, ``[blocks, width]``.
+        chunk, colour: of each block.
     """
 
     table: np.ndarray
@@ -123,6 +148,8 @@ class Blocks:
     wrenches: np.ndarray
     wrench_start: np.ndarray
     world: np.ndarray
+    chunk: np.ndarray
+    colour: np.ndarray
 
     @property
     def acting(self) -> bool:
@@ -228,13 +255,14 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
     order = np.lexsort((world_of, ordinal, *kinds.T[::-1], colour, chunk))
     group = np.stack([chunk, colour, *kinds.T], axis=1)[order]
     cuts = np.flatnonzero(np.any(np.diff(group, axis=0) != 0, axis=1)) + 1 if len(group) else np.zeros(0, dtype=int)
-    lanes, table, block_chunk = [], [], []
+    lanes, table, block_chunk, block_colour = [], [], [], []
     for piece in np.split(order, cuts) if len(order) else ():
         for i in range(0, len(piece), width):
             part = piece[i : i + width]
             lanes.append(np.concatenate([part, np.full(width - len(part), -1)]))
             table.append((*kinds[piece[0]], -1, -1))
             block_chunk.append(chunk[piece[0]])
+            block_colour.append(colour[piece[0]])
     lanes = np.array(lanes, dtype=int).reshape(-1, width)
     joint = np.append(found, -1)[lanes]
     table, block_chunk = np.array(table, dtype=np.int32).reshape(-1, 5), np.array(block_chunk, dtype=int)
@@ -275,7 +303,7 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
     return Blocks(
         table, joint, *(x.astype(np.int32).ravel() for x in (*sides, *starts)), numbers_of(model, joint),
         listed.astype(np.int32), np.searchsorted(wrench_chunk, np.arange(len(slots.chunks) + 1)).astype(np.int32),
-        np.where(joint >= 0, of_world, -1).astype(np.int32),
+        np.where(joint >= 0, of_world, -1).astype(np.int32), block_chunk, np.array(block_colour, dtype=int),
     )  # fmt: skip
 
 

@@ -1,0 +1,165 @@
+"""Times of ``SolverXPBD``: ``python -m tests.benchmarks.bench_xpbd``.
+
+Scenes: quadrupeds that stand, one a world; towers of boxes in one world; a heap of mixed bodies in one world. Peers: Newton's
+``SolverXPBD`` on the CPU, and pybullet for the heap. All are stepped in turn, and states are checked before times are taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+
+import numpy as np
+import warp as wp
+
+import newton_like as nl
+from examples import heap
+from newton_like.solvers import SolverXPBD
+
+DT = 1.0 / 240.0
+GAP = 0.23
+"""Distance of towers [m]."""
+
+
+def timed(calls: dict, rounds: int, each: int = 4) -> dict[str, np.ndarray]:
+    """Wall and processor times of calls in turn [ms], ``[n, 2]``."""
+    found: dict[str, list] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            for _ in range(each):
+                wall, used = time.perf_counter(), time.process_time()
+                call()
+                found[name].append((time.perf_counter() - wall, time.process_time() - used))
+    return {name: 1e3 * np.array(x) for name, x in found.items()}
+
+
+def show(title: str, times: dict[str, np.ndarray]) -> None:
+    """Prints minima and medians."""
+    print(title, f"(load {os.getloadavg()[0]:.1f})")
+    for name, x in times.items():
+        wall, used = (f"{x[:, k].min():9.2f} {np.median(x[:, k]):9.2f}" for k in (0, 1))
+        print(f"  {name:34s} wall {wall}   processor {used} ms")
+
+
+def towers(builder, boxes: int) -> None:
+    """Adds towers of five boxes to a builder of either engine."""
+    side = int(np.ceil(np.sqrt(boxes / 5)))
+    for i in range(boxes):
+        x, y, z = i // 5 % side, i // 5 // side, i % 5
+        body = builder.add_body(xform=wp.transform((GAP * x, GAP * y, 0.1 + 0.2 * z), wp.quat_identity()))
+        builder.add_shape_box(body, hx=0.1, hy=0.1, hz=0.1)
+
+
+class Ours:
+    """A model of this package and its solver."""
+
+    def __init__(self, model, **options):
+        self.solver, self.state = SolverXPBD(model, update_joints=False, **options), model.state()
+        nl.eval_fk(model, self.state.joint_q, self.state.joint_qd, self.state)
+        self.start = self.poses()
+
+    def poses(self) -> np.ndarray:
+        """Places of bodies, ``[bodies, 3]`` [m]."""
+        return self.state.body_q.numpy()[:, :3].copy()
+
+    def step(self) -> None:
+        """One step of DT."""
+        self.solver.step(self.state, self.state, dt=DT)
+
+
+class Theirs:
+    """The same with Newton, which cuts a step of DT into substeps."""
+
+    def __init__(self, model, substeps: int, iterations: int):
+        import newton
+
+        self.model, self.substeps = model, substeps
+        self.solver = newton.solvers.SolverXPBD(model, iterations=iterations)
+        self.one, self.two, self.control = model.state(), model.state(), model.control()
+        self.contacts = model.contacts()
+        newton.eval_fk(model, model.joint_q, model.joint_qd, self.one)
+        self.start = self.poses()
+
+    def poses(self) -> np.ndarray:
+        """Places of bodies, ``[bodies, 3]`` [m]."""
+        return self.one.body_q.numpy()[:, :3].copy()
+
+    def step(self) -> None:
+        """One step of DT."""
+        self.model.collide(self.one, self.contacts)
+        for _ in range(self.substeps):
+            self.one.clear_forces()
+            self.solver.step(self.one, self.two, self.control, self.contacts, DT / self.substeps)
+            self.one, self.two = self.two, self.one
+
+
+def bench_towers(boxes: int, rounds: int, settings: list[tuple[int, int]], steps: int) -> None:
+    """Towers: by how much boxes move, and times."""
+    import newton
+
+    builder = nl.ModelBuilder()
+    builder.add_ground_plane()
+    towers(builder, boxes)
+    runs = {"newton_like": Ours(builder.finalize("cpu"))}
+    for substeps, iterations in settings:
+        other = newton.ModelBuilder()
+        other.add_ground_plane()
+        towers(other, boxes)
+        runs[f"newton, {substeps} x {iterations}"] = Theirs(other.finalize("cpu"), substeps, iterations)
+    for name, run in runs.items():
+        for _ in range(steps):
+            run.step()
+        move = np.linalg.norm(run.poses() - run.start, axis=1)
+        print(f"  {name:34s} boxes move by at most {1e3 * move.max():.3f} mm in {steps} steps")
+    show(f"{boxes} boxes in towers of five, one world, a step", timed({n: r.step for n, r in runs.items()}, rounds, 2))
+
+
+def bench_flat(sizes: list[int], settle: int, rounds: int) -> None:
+    """Heaps of several sizes: the cost of a body."""
+    runs = {}
+    for n in sizes:
+        side, inside = heap.SIDE, heap.INSIDE
+        heap.SIDE = max(3, int(np.ceil((1.2 * n) ** (1.0 / 3.0))))
+        heap.INSIDE = 0.5 * heap.SPACING * heap.SIDE + 0.05
+        runs[n] = heap.build(1, DT, "cpu", 0, n)
+        runs[n].solver.reset(runs[n].state)
+        heap.SIDE, heap.INSIDE = side, inside
+        for _ in range(settle):
+            runs[n].solver.step(runs[n].state, runs[n].state, dt=DT)
+
+    def call(scene):
+        return lambda: scene.solver.step(scene.state, scene.state, dt=DT)
+
+    times = timed({str(n): call(scene) for n, scene in runs.items()}, rounds, 2)
+    show("heaps of mixed bodies, a step", times)
+    for n, x in times.items():
+        count = int(runs[int(n)].solver._found.rigid_contact_count.numpy()[0])
+        wall, used = 1e3 * x.min(axis=0) / int(n)
+        print(f"  {n} bodies, {count} contacts: {wall:.1f} us wall, {used:.1f} us processor a body")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--boxes", type=int, default=1000)
+    parser.add_argument("--settle", type=int, default=240)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[100, 1000, 10_000])
+    parser.add_argument(
+        "--newton", nargs="*", default=["1x2", "4x4", "8x8"], help="settings of Newton: sub-steps x iterations"
+    )
+    parser.add_argument("--scenes", nargs="*", default=["towers", "flat"])
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    wp.config.quiet = True
+    settings = [tuple(map(int, x.split("x"))) for x in given.newton]
+    if "towers" in given.scenes:
+        bench_towers(given.boxes, given.rounds, settings, 40)
+    if "flat" in given.scenes:
+        bench_flat(given.sizes, given.settle, given.rounds)
+
+
+if __name__ == "__main__":
+    main()

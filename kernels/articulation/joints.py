@@ -15,8 +15,7 @@ import types
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.batched import GENERAL_FLAGS
-from newton_like.kernels.simd import C_NAME
+from newton_like.kernels.simd import C_NAME, GENERAL_FLAGS, module_options
 
 IMPLICIT, IDEAL, MOTOR, TABLE, NETWORK = range(5)
 """Laws of actuators. Joints without an actuator are IMPLICIT, with the gains of the model."""
@@ -175,7 +174,7 @@ def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1, joints: int = 0)
         applied: wp.array[real],
     ): ...
 
-    @wp.kernel(module="unique", enable_backward=False, module_options={"cpu_compiler_flags": GENERAL_FLAGS})
+    @wp.kernel(module="unique", enable_backward=False, module_options=module_options(GENERAL_FLAGS, 1))
     def actuate(
         first: int,
         # of joints: laws, and the rows of their tables (first, count)

@@ -9,9 +9,8 @@ import types
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.batched import GENERAL_FLAGS
-from newton_like.kernels.lanes import lane_math
-from newton_like.kernels.simd import compiler_flags
+from newton_like.kernels.lanes import extended, lane_math
+from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.xpbd.access import access_program
 
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
@@ -32,12 +31,7 @@ _LAYERS = (spatial_algebra, access_program, body_program, joint_program, joint_s
 @cache
 def maximal_math(width: int, real) -> types.SimpleNamespace:
     """The namespace of the programs of this folder, for one lane width and scalar type."""
-    m = lane_math(width, real)
-    for layer in _LAYERS:
-        made = layer(m)
-        made.pop("m", None)
-        m = types.SimpleNamespace(**{**vars(m), **made})
-    return m
+    return extended(lane_math(width, real), _LAYERS)
 
 
 @cache
@@ -199,7 +193,7 @@ def xpbd_kernel(width: int, real):
                     m.contact_solve(K, k, valid, B, at, stride, h, near, relax, o.push_speed, o.rebound_speed)
                 k += valid
 
-    options = {"cpu_compiler_flags": compiler_flags(GENERAL_FLAGS, width)}
+    options = module_options(GENERAL_FLAGS, width)
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def step(

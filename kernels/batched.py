@@ -5,10 +5,7 @@ import types
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.simd import compiler_flags
-
-GENERAL_FLAGS = "-march=native -ffp-contract=off"
-"""Compiler flags of general kernels on a CPU. Leaving out Warp's own inlining thresholds halves the compile time."""
+from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 
 
 def batch_kernel(
@@ -30,7 +27,7 @@ def batch_kernel(
         result: how the results are stored, one of :data:`newton_like.kernels.pieces.RESULTS`.
         inputs: how the inputs are read, ``"bring"`` or ``"bring_packed"``.
     """
-    options = {"cpu_compiler_flags": compiler_flags(flags, m.width)}
+    options = module_options(flags, m.width, level=0)
     take, bring = getattr(m, result), getattr(m, inputs)
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)

@@ -4,7 +4,7 @@ import types
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.simd import compiler_flags
+from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 
 
 @cache
@@ -186,7 +186,7 @@ def fingerprint_kernels() -> types.SimpleNamespace:
     @wp.kernel(
         module="unique",
         enable_backward=False,
-        module_options={"cpu_compiler_flags": compiler_flags("-march=native", 8)},
+        module_options=module_options(GENERAL_FLAGS, 8),
     )
     def compare(
         first: int,
@@ -236,7 +236,7 @@ def fingerprint_kernels() -> types.SimpleNamespace:
     @wp.kernel(
         module="unique",
         enable_backward=False,
-        module_options={"cpu_compiler_flags": compiler_flags("-march=native", 8)},
+        module_options=module_options(GENERAL_FLAGS, 8),
     )
     def digest(count: int, table: wp.array[wp.int64], found: wp.array[wp.uint64]):
         found[0] = fold_worlds(table, count, 0, 1)

@@ -42,6 +42,15 @@ def lane_math(width: int, real=wp.float32) -> types.SimpleNamespace:
     return _simd_math(width, real)
 
 
+def extended(m: types.SimpleNamespace, layers: tuple) -> types.SimpleNamespace:
+    """The namespace `m` with the programs of further layers. `kernels.programs.assemble` also checks that names are unique."""
+    for layer in layers:
+        made = layer(m)
+        made.pop("m", None)
+        m = types.SimpleNamespace(**{**vars(m), **made})
+    return m
+
+
 def _listed_math(width: int, real, lane) -> tuple:
     """Products and sums of rows of n lanes from y on with the lanes z + code[at], z + code[at + 1], ..."""
     number = C_NAME[real]

@@ -1,5 +1,6 @@
 """C++ source text for SIMD registers of several worlds: types, sine, cosine and arctangent, and copies between arrays and lanes."""
 
+import os
 import platform
 
 import warp as wp
@@ -77,11 +78,35 @@ _ATAN = {
 FUSE = "\n#pragma clang fp contract(on)\n"
 
 
+GENERAL_FLAGS = "-march=native -ffp-contract=off"
+"""Compiler flags of general kernels on a CPU. Leaving out Warp's own inlining thresholds halves the compile time. Warp precompiles its
+header for each set of flags, which takes seconds."""
+
+
 def compiler_flags(flags: str, width: int) -> str:
     """Compiler flags of kernels over lanes of `width` worlds. Without the flag that is added, clang splits vectors of 512 bits into halves
     for processors of Intel; loops over numbers of one world are slower with it."""
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     return f"-mprefer-vector-width=512 {flags}" if width > 1 and x86 else flags
+
+
+QUICK_COMPILATION = os.environ.get("NEWTON_LIKE_QUICK_COMPILATION") == "1"
+"""For tests: whether kernels are compiled for CPUs with less optimisation. Results have the same bits. Compilation of programs takes a
+third of the time, and their runs take several times as long."""
+
+
+def module_options(flags: str, width: int, level: int = 1) -> dict:
+    """Options of the module of a kernel over lanes of `width` worlds.
+
+    Args:
+        flags: of the compiler for CPUs.
+        width: see above.
+        level: of optimisation under `QUICK_COMPILATION`.
+    """
+    if QUICK_COMPILATION and not wp.is_cuda_available():
+        # flags of vector code have no effect at these levels, so that one set of flags serves all
+        return {"cpu_compiler_flags": compiler_flags(GENERAL_FLAGS, 8), "optimization_level": level}
+    return {"cpu_compiler_flags": compiler_flags(flags, width)}
 
 
 def simd_types(width: int, real) -> str:

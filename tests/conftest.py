@@ -18,6 +18,12 @@ if not os.environ["NEWTON_LIKE_SEED"].isdecimal():
 SEED = int(os.environ["NEWTON_LIKE_SEED"])
 
 
+def pytest_configure(config):
+    """The quick tests compile kernels with less optimisation. With the slow tests, as in ``.ci/run``, all tests run what users run."""
+    if config.option.markexpr == "not slow":
+        os.environ.setdefault("NEWTON_LIKE_QUICK_COMPILATION", "1")
+
+
 def pytest_report_header(config):
     return f"random inputs: NEWTON_LIKE_SEED={SEED}"
 

@@ -15,8 +15,7 @@ import types
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.batched import GENERAL_FLAGS
-from newton_like.kernels.simd import C_NAME
+from newton_like.kernels.simd import C_NAME, GENERAL_FLAGS, module_options
 
 IMPLICIT, IDEAL, MOTOR, TABLE, NETWORK = range(5)
 """Laws of actuators. Joints without an actuator are IMPLICIT, with the gains of the model."""
@@ -184,7 +183,7 @@ def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1, joints: int = 0)
         applied: wp.array[real],
     ): ...
 
-    @wp.kernel(module="unique", enable_backward=False, module_options={"cpu_compiler_flags": GENERAL_FLAGS})
+    @wp.kernel(module="unique", enable_backward=False, module_options=module_options(GENERAL_FLAGS, 1))
     def actuate(
         first: int,
         # of joints: laws, and the rows of their tables (first, count)
@@ -306,7 +305,7 @@ def slip_kernels(real, each: int) -> types.SimpleNamespace:
     @wp.func_native(codes[1])
     def put_row(i: int, count: int, first_v: int, step_v: int, effort: wp.array[real], before: wp.array[real]): ...
 
-    @wp.kernel(module="unique", enable_backward=False, module_options={"cpu_compiler_flags": GENERAL_FLAGS})
+    @wp.kernel(module="unique", enable_backward=False, module_options=module_options(GENERAL_FLAGS, 1))
     def slip(
         first: int,
         count: int,
@@ -322,7 +321,7 @@ def slip_kernels(real, each: int) -> types.SimpleNamespace:
     ):
         slip_row(first + wp.tid(), count, at_rest, in_motion, slow, first_v, step_v, joint_qd, effort, before)
 
-    @wp.kernel(module="unique", enable_backward=False, module_options={"cpu_compiler_flags": GENERAL_FLAGS})
+    @wp.kernel(module="unique", enable_backward=False, module_options=module_options(GENERAL_FLAGS, 1))
     def put_back(
         first: int,
         count: int,

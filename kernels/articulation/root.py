@@ -11,8 +11,7 @@ import types
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.batched import GENERAL_FLAGS
-from newton_like.kernels.simd import C_NAME, atan2_code, compiler_flags, simd_types
+from newton_like.kernels.simd import C_NAME, GENERAL_FLAGS, atan2_code, module_options, simd_types
 
 LINK_STATE, COM_STATE, ROOT_STATE = 0, 13, 26
 """Pose and velocity of the link; of the centre of mass; pose of the link with the velocity of the centre of mass."""
@@ -143,7 +142,7 @@ def state_kernels(real, block: int = 1) -> types.SimpleNamespace:
         def put_headings(at: int, place: int, count: int, heads: wp.array[real], out: wp.array[real]):
             out[at] = wp.atan2(out[at], heads[place])
 
-    options = {"cpu_compiler_flags": compiler_flags(GENERAL_FLAGS, block)}
+    options = module_options(GENERAL_FLAGS, block)
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def root(

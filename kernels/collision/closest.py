@@ -8,10 +8,9 @@ A slot is a number of a lane; a pair has one, and slots behind the last pair of 
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.collision.pairs.work import PER_UNIT
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, SPHERE
-from newton_like.kernels.simd import compiler_flags
+from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 
 from newton_like.kernels.collision.pairs.records import (  # isort: skip
     AWAY, AXES, CENTRE, DISTANCE, EXTENT, PLACE, SHAPE,
@@ -63,11 +62,7 @@ def search_kernel(m):
         x = m.fma3(touch.n, m.mul(m.fill(real(0.5)), distance), x)
         m.put_pair_point(t, 0, x, touch.n, distance, m.fill(real(1.0)), L, mem)
 
-    @wp.kernel(
-        module="unique",
-        enable_backward=False,
-        module_options={"cpu_compiler_flags": compiler_flags(GENERAL_FLAGS, m.width)},
-    )
+    @wp.kernel(module="unique", enable_backward=False, module_options=module_options(GENERAL_FLAGS, m.width, level=0))
     def search(
         first: int,
         last: int,

@@ -7,9 +7,8 @@ together, and decides which constraint rows some world of the block needs, is wr
 import types
 
 import warp as wp
-from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.collision.report import report_function
-from newton_like.kernels.simd import compiler_flags
+from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.deep import deep_function
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY, SETTLED
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
@@ -215,9 +214,9 @@ def step_kernel(
     if not paired:
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_pairs(m))})
     real = m.real
-    options = {"cpu_compiler_flags": compiler_flags(flags, m.width)}
+    options = module_options(flags, m.width)
     if level is not None:
-        options["optimization_level"] = level
+        options.setdefault("optimization_level", level)
     smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate
     recheck, finish, detect, detect_hull = stages.recheck, stages.finish, stages.detect, stages.detect_hull
     coupling_build, contact_build = stages.coupling_build, stages.contact_build

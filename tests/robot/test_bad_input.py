@@ -8,6 +8,7 @@ import copy
 import itertools
 import pickle
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,16 +26,24 @@ def arm(*names: str, mass: float = 1.0) -> rd.RobotConfiguration:
     return rd.RobotConfiguration("arm", links[0])
 
 
-ARM = rd.Robot(arm("base", "upper", "lower"))
-OTHER = rd.Robot(arm("base", "upper", "lower"))
+@cache
+def one() -> rd.Robot:
+    """A robot, made at the first call: kernels are compiled when tests run, and not when they are collected."""
+    return rd.Robot(arm("base", "upper", "lower"))
+
+
+@cache
+def other() -> rd.Robot:
+    """Another robot like it."""
+    return rd.Robot(arm("base", "upper", "lower"))
 
 
 def state():
-    return ARM.make_state()
+    return one().make_state()
 
 
 def call(name, *args):
-    return lambda: getattr(ARM, f"compute_{name}")(state(), *args)
+    return lambda: getattr(one(), f"compute_{name}")(state(), *args)
 
 
 def put(name, value):
@@ -114,7 +123,7 @@ def test_unknown_evaluators():
 )
 def test_names_of_states(links, joints, kind, named):
     with pytest.raises(kind, match=named) as error:
-        ARM.make_state(links, joints)
+        one().make_state(links, joints)
     assert kind is TypeError or isinstance(error.value, RuntimeError)
     # a KeyError has no quotation marks around its message
     assert str(error.value)[0] != '"'
@@ -241,7 +250,7 @@ def test_lists_of_links():
     with pytest.raises(TypeError):
         call("center_of_mass", 0, "base")()
     with pytest.raises(TypeError):
-        ARM.compute_center_of_mass(state(), 0, 1, target_links=[1])
+        one().compute_center_of_mass(state(), 0, 1, target_links=[1])
 
 
 def test_links_without_mass():
@@ -257,15 +266,15 @@ def test_links_without_mass():
 
 def test_names_and_indices_of_get_link():
     used = state()
-    assert ARM.get_link("upper") is ARM.links[1] and ARM.get_link(name="upper") is ARM.links[1]
-    assert ARM.get_link("nose") is None
-    assert ARM.get_link(used, 1) is ARM.get_link(state=used, index=1) is ARM.links[1]
+    assert one().get_link("upper") is one().links[1] and one().get_link(name="upper") is one().links[1]
+    assert one().get_link("nose") is None
+    assert one().get_link(used, 1) is one().get_link(state=used, index=1) is one().links[1]
     for index in (99, -1):
         with pytest.raises(IndexError, match=str(index)):
-            ARM.get_link(used, index)
+            one().get_link(used, index)
     for args in ((), (3,), ("upper", 1), (None,), (used, "upper"), (None, 1), (used, 1, 2)):
         with pytest.raises(TypeError):
-            ARM.get_link(*args)
+            one().get_link(*args)
 
 
 # ------------------------------------------------------------------------------------------------------- foreign states
@@ -299,11 +308,11 @@ def every_call(robot, used):
 
 
 def test_states_of_other_robots():
-    for run in every_call(ARM, OTHER.make_state()):
+    for run in every_call(one(), other().make_state()):
         with pytest.raises(rd.RobotError, match="another robot"):
             run()
-    for value in (None, 3, ARM):
-        for run in every_call(ARM, value):
+    for value in (None, 3, one()):
+        for run in every_call(one(), value):
             with pytest.raises(TypeError, match="state"):
                 run()
 
@@ -324,32 +333,32 @@ def test_states_of_robots_of_other_classes(rng):
 
 def test_getters_of_joint_properties():
     used = state()
-    np.testing.assert_array_equal(ARM.get_joint_property(used, lambda joint: len(joint.name)), [2.0, 2.0])
-    assert ARM.get_joint_property(used, lambda joint: np.float32(0.5)).dtype == float
+    np.testing.assert_array_equal(one().get_joint_property(used, lambda joint: len(joint.name)), [2.0, 2.0])
+    assert one().get_joint_property(used, lambda joint: np.float32(0.5)).dtype == float
     for value in ("text", "3", None, [1.0], 1j, np.zeros(2)):
         with pytest.raises(rd.RobotError, match="'j0'"):
-            ARM.get_joint_property(used, lambda joint, value=value: value)
+            one().get_joint_property(used, lambda joint, value=value: value)
     for getter in (None, 3):
         with pytest.raises(TypeError, match="getter") as error:
-            ARM.get_joint_property(used, getter)
+            one().get_joint_property(used, getter)
         assert isinstance(error.value, RuntimeError)
     with pytest.raises(ZeroDivisionError):
-        ARM.get_joint_property(used, lambda joint: 1 / 0)
+        one().get_joint_property(used, lambda joint: 1 / 0)
 
 
 def test_counts_of_collisions():
-    assert ARM.detect_collisions_or_nearest_links(state(), np.int64(3)) == []
+    assert one().detect_collisions_or_nearest_links(state(), np.int64(3)) == []
     for count in (1.0, "1", None):
         with pytest.raises(TypeError, match="collision_threshold"):
-            ARM.detect_collisions_or_nearest_links(state(), count)
+            one().detect_collisions_or_nearest_links(state(), count)
 
 
 def test_indices_of_pairs():
     with pytest.raises(IndexError, match="3"):
-        ARM.compute_distances(state(), [3])
+        one().compute_distances(state(), [3])
     for pairs in ("all", [0.5], [[0]]):
         with pytest.raises(TypeError, match="pairs"):
-            ARM.compute_distances(state(), pairs)
+            one().compute_distances(state(), pairs)
 
 
 def test_robots_without_wheels():

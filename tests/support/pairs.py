@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import warp as wp
-from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.collision.pairs.records import (
     AWAY,
     AXES,
@@ -23,6 +22,7 @@ from newton_like.kernels.collision.pairs.records import (
 )
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, FAR, HULL, SPHERE
 from newton_like.kernels.layout import STEP, STEP_ROWS, sizes, stack
+from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from scipy.spatial.transform import Rotation
 
 from newton_like.programs.robot import namespace
@@ -100,7 +100,7 @@ def pair_kernel(width: int, real, program: str = "pair_points"):
     m = namespace(width, real, STEP_ROWS)
     pair_points = getattr(m, program)
 
-    @wp.kernel(module="unique", enable_backward=False, module_options={"cpu_compiler_flags": GENERAL_FLAGS})
+    @wp.kernel(module="unique", enable_backward=False, module_options=module_options(GENERAL_FLAGS, width, level=0))
     def kernel(
         kind: int,
         other: int,

@@ -17,10 +17,9 @@ from newton_like.kernels.articulation.multirotor.records import (
     RESTART,
     flight_structs,
 )
-from newton_like.kernels.batched import GENERAL_FLAGS
-from newton_like.kernels.lanes import lane_math
+from newton_like.kernels.lanes import extended, lane_math
 from newton_like.kernels.pieces import piece_moves
-from newton_like.kernels.simd import compiler_flags
+from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.spatial import spatial_algebra
 
 PROGRAMS = (
@@ -31,15 +30,6 @@ PROGRAMS = (
     lee_program,
     control_allocation_program,
 )
-
-
-def extended(m: SimpleNamespace, programs: tuple) -> SimpleNamespace:
-    """The namespace `m` with the names of further programs."""
-    for program in programs:
-        made = program(m)
-        made.pop("m", None)
-        m = SimpleNamespace(**{**vars(m), **made})
-    return m
 
 
 def run_stages(m: SimpleNamespace, b, t, F, V, mem) -> None:
@@ -68,9 +58,7 @@ def emitted_kernel(m: SimpleNamespace, code: str, flags: str):
     @wp.func_native(code)
     def program(b: int, t: int, P: m.Vehicle, mem: m.memory, pieces: wp.array[m.Piece]): ...
 
-    @wp.kernel(
-        module="unique", enable_backward=False, module_options={"cpu_compiler_flags": compiler_flags(flags, m.width)}
-    )
+    @wp.kernel(module="unique", enable_backward=False, module_options=module_options(flags, m.width))
     def fly_specialised(
         first: int,
         each: int,
@@ -101,7 +89,7 @@ def emitted_kernel(m: SimpleNamespace, code: str, flags: str):
 def flight_kernel(width: int, real):
     """The kernel of all multirotors. Thread i computes blocks ``first + i * each`` to ``first + (i + 1) * each - 1``."""
     m = flight_namespace(width, real)
-    options = {"cpu_compiler_flags": compiler_flags(GENERAL_FLAGS, width)}
+    options = module_options(GENERAL_FLAGS, width)
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def fly(

@@ -7,13 +7,12 @@ for a cluster of two bodies with one pair, or with one plane: each lane is anoth
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.collision.collect import LOOKAHEAD
 from newton_like.kernels.collision.crowds.boxes import PLANE, crowd_module, crowd_struct
 from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, FAR, HULL, POINTS, SPHERE
 from newton_like.kernels.collision.surfaces.records import FIELD, SURFACE_WORK
-from newton_like.kernels.simd import C_NAME, compiler_flags
+from newton_like.kernels.simd import C_NAME, GENERAL_FLAGS, module_options
 
 from newton_like.kernels.tree import (  # isort: skip
     BODY, CENTER, CENTRE_OF_MASS, COLLIDER, GAP, HALF_LENGTH, HALF_WIDTH, MARGIN, NORMAL, OFFSET, OFFSET_1, OFFSET_2, PAIR_TABLE, RADIUS,
@@ -279,7 +278,7 @@ def narrow_kernel(m, surfaces: bool):
                 m.put(mem, L.near + c, t, m.fill(real(FAR)))
 
     on_surface = find_on_surface if surfaces else no_surface
-    options = {"cpu_compiler_flags": compiler_flags(GENERAL_FLAGS, width)}
+    options = module_options(GENERAL_FLAGS, width)
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def narrow(

@@ -11,11 +11,10 @@ higher index, in the order of their indices. So the order of pairs does not depe
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.collision.collect import LOOKAHEAD
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, SPHERE
 from newton_like.kernels.collision.surfaces.records import FIELD, TRIANGLES
-from newton_like.kernels.simd import compiler_flags
+from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 
 PLANE = -1
 """The kind of planes, beside those of `kernels.collision.plane` and `kernels.collision.surfaces.records`."""
@@ -40,7 +39,7 @@ def crowd_module(real, width: int = 1):
     """The module of these kernels: they are needed together, and compile at once in less time."""
     module = wp.get_module(f"newton_like.crowds.{real.__name__}.{width}")
     # sums and products are rounded one by one, on all devices
-    module.options.update(enable_backward=False, fuse_fp=False, cpu_compiler_flags=compiler_flags(GENERAL_FLAGS, 8))
+    module.options.update(enable_backward=False, fuse_fp=False, **module_options(GENERAL_FLAGS, 8))
     return module
 
 

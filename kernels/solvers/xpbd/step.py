@@ -9,10 +9,9 @@ import types
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.dynamics.wrapping import wrapping_program
-from newton_like.kernels.lanes import lane_math
-from newton_like.kernels.simd import compiler_flags
+from newton_like.kernels.lanes import extended, lane_math
+from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.xpbd.access import access_program
 
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
@@ -49,14 +48,9 @@ def maximal_math(width: int, real, lines: str = "", laws: bool = False) -> types
         lines: "": without lines; "lines": with lines, "wraps": with lines that wrap around shapes.
         laws: whether contacts have laws, see `newton_like.kernels.solvers.xpbd.contact_laws`.
     """
-    m = lane_math(width, real)
     of_lines = {"": (), "lines": (line_program,), "wraps": (wrapping_program, line_program)}[lines]
     of_contacts = (contact_law_program if laws else no_law_program, contact_program)
-    for layer in (*_LAYERS, *of_contacts, *of_lines):
-        made = layer(m)
-        made.pop("m", None)
-        m = types.SimpleNamespace(**{**vars(m), **made})
-    return m
+    return extended(lane_math(width, real), (*_LAYERS, *of_contacts, *of_lines))
 
 
 def _line_functions(m: types.SimpleNamespace, lines: bool):
@@ -336,7 +330,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
                     m.joint_solve(J, b, B, at, stride, h)
             wait_for_all(M.sync, c, M.members, M.pause)
 
-    options = {"cpu_compiler_flags": compiler_flags(GENERAL_FLAGS, width)}
+    options = module_options(GENERAL_FLAGS, width)
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def step(

@@ -9,7 +9,8 @@ import warp as wp
 
 from newton_like.compiler.cpp import FLAGS, Constants, Emitter
 from newton_like.compiler.trace import Trace, tracing_math
-from newton_like.kernels.articulation.multirotor.step import PROGRAMS, emitted_kernel, extended, run_stages
+from newton_like.kernels.articulation.multirotor.step import PROGRAMS, emitted_kernel, run_stages
+from newton_like.kernels.lanes import extended
 
 
 class FlightEmitter(Emitter):

@@ -107,6 +107,7 @@ def test_chains_settle_at_their_limits_as_in_mujoco(rng):
         np.testing.assert_allclose(found - limits, expected - limits, rtol=0.2)
 
 
+@pytest.mark.slow
 def test_evaluators_agree_bit_by_bit(rng):
     xmls = [single(rng, "hinge", False)] * 9
     runs = [motions(built(xmls, wp.float32), 150, evaluator=e) for e in ("general", "specialised")]

@@ -6,14 +6,18 @@ import pytest
 import warp as wp
 
 from newton_like import ModelBuilder, ModelFlags, dynamics
+from newton_like.model.actuators import Actuator
 from newton_like.model.tendons import Tendon
 from newton_like.solvers import SolverFeatherstone
 from tests.support.tendons import chain, two_bars
 
 
 def model_of(xml: str, dtype=wp.float64, copies: int = 1):
+    """The robots of a text. In double precision they have a motor that exerts no force: they share the kernel of the tests of actuators."""
     robot = ModelBuilder()
     robot.add_mjcf(xml)
+    if dtype is wp.float64:
+        robot.add_actuator(Actuator(label="idle", transmission="joint", target=0))
     builder = ModelBuilder()
     builder.replicate(robot, copies)
     return builder.finalize("cpu", dtype=dtype)
@@ -161,6 +165,7 @@ def test_actuators_of_tendons_are_those_of_mujoco(rng, kind):
     data = mujoco.MjData(peer)
     builder = ModelBuilder()
     (made,) = builder.add_mjcf(xml).actuators
+    builder.add_actuator(Actuator(label="idle", transmission="joint", target=0))
     model = builder.finalize("cpu", dtype=wp.float64)
     assert made.index == 0 and made.drive.startswith("tendon_")
     state, solver, controls = model.state(), solver_of(model), model.control()

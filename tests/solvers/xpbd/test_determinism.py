@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import warp as wp
 
 import newton_like as nl
 from tests.solvers.xpbd.scenes import started, xpbd
@@ -18,9 +19,9 @@ def scene(worlds: int) -> nl.ModelBuilder:
     return builder
 
 
-def run(worlds: int, speeds: np.ndarray, steps: int = 60, **options) -> np.ndarray:
+def run(worlds: int, speeds: np.ndarray, steps: int = 60, dtype=wp.float32, **options) -> np.ndarray:
     """Poses and velocities of bodies by world, with initial velocities by world."""
-    model = scene(worlds).finalize("cpu")
+    model = scene(worlds).finalize("cpu", dtype=dtype)
     state = started(model, joint_qd=speeds.ravel())
     solver = xpbd(model, **options)
     for _ in range(steps):
@@ -74,15 +75,24 @@ def test_a_reset_forgets_impulses(rng):
     assert np.array_equal(*states)
 
 
-@pytest.mark.parametrize("width", [1, 16])
-def test_widths_agree_up_to_rounding(width, rng):
+@pytest.mark.parametrize(
+    ("width", "dtype"),
+    [
+        # the kernel that the tests in double precision use; the others are compiled for this test alone
+        (1, wp.float64),
+        pytest.param(1, wp.float32, marks=pytest.mark.slow),
+        pytest.param(16, wp.float32, marks=pytest.mark.slow),
+    ],
+    ids=["1-float64", "1-float32", "16-float32"],
+)
+def test_widths_agree_up_to_rounding(width, dtype, rng):
     """Poses round by 6e-8 m. Gaps of joints are divided by sub-steps of 1/1920 s, which makes 1e-4 m/s of it, and 5e-3 rad/s over 2 cm.
 
     In more than one step (of eight sub-steps), such differences may shift impacts, which changes velocities by much more.
     """
     one = scene(1).finalize("cpu")
     speeds = 0.3 * rng.normal(size=(2, one.joint_dof_count))
-    found, expected = run(2, speeds, 1, width=width), run(2, speeds, 1)
+    found, expected = run(2, speeds, 1, dtype, width=width), run(2, speeds, 1)
     poses, velocities = slice(7 * one.body_count), slice(7 * one.body_count, 13 * one.body_count)
     assert found[:, poses] == pytest.approx(expected[:, poses], abs=1e-5)
     assert found[:, velocities] == pytest.approx(expected[:, velocities], abs=5e-2)

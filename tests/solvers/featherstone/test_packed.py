@@ -58,7 +58,7 @@ def test_packed_sweeps_find_the_velocities_of_single_worlds(rng):
         apart.append(np.abs(converged - reference).max(axis=1) / scale)
         error.append(np.abs(default - reference).max(axis=1) / scale)
     # worlds in which links press each other into the ground converge slowly
-    assert np.quantile(apart, 0.5) < 1e-6
+    assert np.quantile(apart, 0.5) < 1e-4
     assert np.quantile(error, 0.5) < 1e-3
     # sweeps find something to do
     assert np.max(error) > 1e-9

@@ -179,8 +179,7 @@ class SolverXPBD(SolverBase):
         self._built = self.model.version
         model, width = self.model, self.width
         lines = LinesOf(model)
-        # steps of models with lines differed from run to run with several threads, for a reason that is not known
-        threads = worker_count(self.threads) if model.device.is_cpu and not lines.lines else 1
+        threads = worker_count(self.threads) if model.device.is_cpu else 1
         slots = make_slots(model, width, threads, BODY_NUMBERS)
         blocks = make_blocks(model, slots, width, lines.joints)
         kinds = ("wraps" if lines.wraps else "lines") if lines.lines else ""

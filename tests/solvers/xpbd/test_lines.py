@@ -6,7 +6,7 @@ from newton_like.kernels.tree import ROUND_CYLINDER
 
 import newton_like as nl
 from newton_like.geometry.wrapping import piece_length
-from newton_like.model.equality_settings import declare_equality_settings
+from newton_like.model.equality_settings import EQUALITY_DEFAULTS, declare_equality_settings
 from newton_like.model.tendons import Tendon
 from newton_like.solvers import SolverFeatherstone
 from tests.solvers.xpbd.scenes import after, momentum, started, with_all_programs, xpbd
@@ -33,6 +33,10 @@ def fingers(rng, floating: bool = False) -> tuple[nl.ModelBuilder, list[int]]:
     return builder, joints
 
 
+def add_equality(builder, **values) -> None:
+    builder.add_custom_values(**{f"mujoco:{name}": value for name, value in {**EQUALITY_DEFAULTS, **values}.items()})
+
+
 def mimic(builder, joints, rng):
     builder.set_joint_mimic(joints[2], joints[1], coeffs=(0.1, 0.7))
     return lambda q: q[2] - 0.1 - 0.7 * q[1]
@@ -41,12 +45,10 @@ def mimic(builder, joints, rng):
 def polynomial(builder, joints, rng):
     declare_equality_settings(builder)
     powers = (0.05, 0.5, -0.4, 0.2, 0.1)
-    builder.add_custom_values(
-        **{
-            "mujoco:equality_constraint_joint1": joints[0], "mujoco:equality_constraint_joint2": joints[1],
-            "mujoco:equality_constraint_polycoef": powers,
-        }
-    )  # fmt: skip
+    values = {
+        "equality_constraint_joint1": joints[0], "equality_constraint_joint2": joints[1], "equality_constraint_polycoef": powers,
+    }  # fmt: skip
+    add_equality(builder, **values)
     return lambda q: q[0] - sum(c * q[1] ** k for k, c in enumerate(powers))
 
 
@@ -216,6 +218,6 @@ def test_tendons_are_refused_by_name(change, told, rng):
 def test_soft_equalities_are_refused_by_name(rng):
     builder, joints = fingers(rng)
     declare_equality_settings(builder)
-    builder.add_custom_values(**{"mujoco:equality_constraint_joint1": joints[0], "mujoco:eq_rules": 1})
+    add_equality(builder, equality_constraint_joint1=joints[0], eq_rules=1)
     with pytest.raises(ValueError, match=r"equality constraint 0 states softness"):
         xpbd(builder.finalize("cpu"))

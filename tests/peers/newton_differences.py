@@ -319,6 +319,15 @@ STAND_INS: dict[str, tuple[str, ...]] = {
         "TestPhysicsVerification.test_projectile_motion_mujoco_cpu_cpu",
         "TestPhysicsVerification.test_torque_free_precession_mujoco_cpu_cpu",
     ),
+    "physics_verification:SolverMuJoCo=SolverXPBD": (
+        "TestPhysicsVerification.test_energy_conservation_mujoco_cpu_cpu",
+        "TestPhysicsVerification.test_free_fall_mujoco_cpu_cpu",
+        "TestPhysicsVerification.test_joint_actuation_mujoco_cpu_cpu",
+        "TestPhysicsVerification.test_momentum_conservation_mujoco_cpu_cpu",
+        "TestPhysicsVerification.test_pendulum_period_mujoco_cpu_cpu",
+        "TestPhysicsVerification.test_projectile_motion_mujoco_cpu_cpu",
+        "TestPhysicsVerification.test_torque_free_precession_mujoco_cpu_cpu",
+    ),
     "rigid_contact:SolverMuJoCo": (
         "TestRigidContact.test_box_drop_mujoco_cpu_cpu",
         "TestRigidContact.test_mujoco_convex_on_convex_mujoco_cpu_cpu",
@@ -335,6 +344,17 @@ STAND_INS: dict[str, tuple[str, ...]] = {
         "TestRigidFrictionStoppingDistance.test_friction_stopping_distance_mujoco_cpu_cpu",
     ),
     "rigid_friction_ramp:SolverXPBD": ("TestRigidFrictionRamp.test_friction_ramp_xpbd_cpu",),
+    "solver_xpbd": (
+        "TestSolverXPBD.test_prismatic_joint_recovers_from_large_transverse_separation_cpu",
+        "TestSolverXPBD.test_prismatic_joint_retains_extension_in_parent_moment_arm_cpu",
+        "TestSolverXPBD.test_restitution_flag_does_not_change_body_integration_cpu",
+        "TestSolverXPBD.test_rigid_restitution_elastic_no_explosion_cpu",
+        "TestSolverXPBD.test_rigid_restitution_multi_manifold_energy_cpu",
+        "TestSolverXPBD.test_rigid_restitution_preserves_separating_velocity_cpu",
+        "TestSolverXPBD.test_rigid_restitution_runs_with_requires_grad_cpu",
+        "TestSolverXPBD.test_rigid_restitution_zero_settles_cpu",
+        "TestSolverXPBD.test_xpbd_aligned_box_stack_remains_stable_cpu",
+    ),
     "spatial_tendon:SolverMuJoCo": ("TestMujocoSpatialTendon.test_spatial_tendon_simulation",),
 }
 """Tests of other solvers of Newton that pass with SolverFeatherstone in their place, at its default settings.
@@ -343,4 +363,17 @@ Others do not for these reasons. ``test_friction_stopping_distance_xpbd`` gives 
 ``joint_qd``. ``test_restitution_sweep_xpbd`` looks at heights at the ends of steps, and a ball bounces within one. Loop joints are not
 solved by this solver. Hulls of more than 64 vertices have fewer here, so that one of a ball is turned by an impact
 (``test_*_convex_hull``). Height fields have no sides. The other tests are about signed distance fields or about private names.
+
+Tests of Newton's SolverXPBD that do not pass with the solver of this name, and why: 14 about particles, rods or deprecated functions, and
+16 that read ``solver.observables`` or expect a DeprecationWarning (forces of contacts come from ``update_contacts``, those of joints from
+``newton_like.articulation``). ``test_ball_joint_recovers_from_large_anchor_separation`` (a gap of 1.4 m: 0.79 m are left after a step,
+Newton wants 0.5 m) and ``test_distance_joint_limits`` (anchors beyond a limit return at 1 m/s, Newton's at once): joints that are torn
+are closed over some steps. ``test_rigid_restitution_elastic_box_on_plane``: a box with four contacts of restitution 1 rises to 0.175 m of
+0.3 m; Newton wants 0.24 m. ``test_restitution_is_disabled_by_default``: restitution acts by default.
+``test_rigid_restitution_can_be_enabled_after_construction``: a ball at rest that a force pushes down rests. ``test_xpbd_mimic_*``: a
+follower that starts away from its relation returns at 1 rad/s, Newton's at once; ball joints do not mimic.
+``test_rigid_restitution_uses_integrated_velocity`` and ``*_grad_keeps_iteration_counts``: an option that has no effect here.
+``test_articulation_contact_drift``: sets inertias of a builder by expressions of Warp. All of ``test_joint_drive``: expects the velocity
+of one explicit Euler step (19.95 m/s), and drives are implicit here, in sub-steps (19.89 m/s). ``test_restitution_sweep_xpbd`` looks at
+heights at the ends of steps. The tests of loop joints ask for ``mj_model``.
 """

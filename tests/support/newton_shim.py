@@ -122,7 +122,13 @@ class _StandIn(solvers.SolverFeatherstone):
 
 
 class _MaximalStandIn(solvers.SolverXPBD):
-    """SolverXPBD with the name of another solver, whose options have no effect."""
+    """SolverXPBD with the name of another solver, whose options have no effect.
+
+    Attributes:
+        use_mujoco_cpu: what tests of SolverMuJoCo ask for.
+    """
+
+    use_mujoco_cpu = True
 
     def __init__(self, model, **options):
         super().__init__(model)

@@ -260,7 +260,8 @@ def make_line_blocks(model, of: LinesOf, slots: Slots, blocks: Blocks, width: in
         for i in range(0, len(known[key]), width):
             part = known[key][i : i + width]
             idle = [None] * (width - len(part))
-            table.append((kind, len(pairs), len(pairs) + len(structure), len(slot), len(slot) + count, work))
+            first = len(slot)
+            table.append((kind, len(pairs), len(pairs) + len(structure), first, first + count, work))
             work += LINE_WRENCHES + 6 * count
             chunk_of.append(chunk)
             slot += [[_slot(x, b, slots, dummy) for x in (*part, *idle)] for b in range(count)]
@@ -268,7 +269,8 @@ def make_line_blocks(model, of: LinesOf, slots: Slots, blocks: Blocks, width: in
             world.append([-1 if x is None else x.world for x in (*part, *idle)])
             numbers.append([np.zeros(LINE_NUMBERS) if x is None else x.numbers for x in (*part, *idle)])
             for k, entry in enumerate(structure):
-                pairs.append(entry)
+                ends = (first + b if b >= 0 else -1 for b in entry[1:5])
+                pairs.append((entry[0], *ends, *entry[5:]))
                 place.append([0 if x is None else _place(lane_of, x.pairs[k], width) for x in (*part, *idle)])
                 rows = [x.pairs[k] for x in part] + [part[0].pairs[k]] * len(idle)
                 pair_numbers.append([_pair_numbers(p, shapes, com) for p in rows])

@@ -25,13 +25,14 @@ from newton_like.model.contacts import FORCE
 from newton_like.model.edits import GRAVITY, edits_of
 from newton_like.model.joint_types import look_up
 from newton_like.model.model import contact_room
-from newton_like.options import ANY, OneOf, check_option
+from newton_like.options import check_option
 from newton_like.programs.device import lane_width
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone.settings import Fixed, Setting
 from newton_like.solvers.xpbd.features import check_features, warn_open_joints
 from newton_like.solvers.xpbd.laws import contact_laws_of
 from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
+from newton_like.solvers.xpbd.newton_options import NEWTON
 from newton_like.solvers.xpbd.report import Reported, report_contacts
 from newton_like.solvers.xpbd.round import round_arrays
 from newton_like.solvers.xpbd.sleep import Sleepers
@@ -51,23 +52,6 @@ _OWN = (
     "sleeping",
     "unsupported_contacts", "width", "threads",
 )  # fmt: skip
-_SUBSTEPS = "impulses are not relaxed; substeps and iterations set the accuracy"
-_NEWTON = {
-    "soft_body_relaxation": (ANY, ""),
-    "soft_contact_relaxation": (ANY, ""),
-    "joint_linear_relaxation": (OneOf((0.7, 1.0)), _SUBSTEPS),
-    "joint_angular_relaxation": (OneOf((0.4, 1.0)), _SUBSTEPS),
-    "rigid_contact_relaxation": (OneOf((0.8, 1.0)), _SUBSTEPS),
-    "joint_linear_compliance": (0.0, "joints are rigid; give a D6 joint springs"),
-    "joint_angular_compliance": (0.0, "joints are rigid; give a D6 joint springs"),
-    "rigid_contact_restitution_iterations": (ANY, ""),
-    "rigid_contact_con_weighting": (ANY, ""),
-    "tendon_max_sweeps": (ANY, ""),
-    "tendon_settle_tol": (ANY, ""),
-    "tendon_activation_tol": (ANY, ""),
-    "deterministic": (ANY, ""),
-}
-"""Options of Newton 1.8 that do not exist here: values without effect, and advice instead of other values."""
 
 
 def _positive(value, name: str) -> float:
@@ -101,9 +85,11 @@ class SolverXPBD(SolverBase):
     :func:`newton_like.eval_ik`, with angles that count turns; those of loop joints keep their values.
 
     All joint types are supported, in trees and in loops, between any two bodies of a world: anchors, limits of position and velocity,
-    drives (implicit, with effort limits), springs, damping, dry friction, armature and ``joint_f``. Internal impulses keep linear and
-    angular momentum up to rounding and up to the gaps of joints. A kinematic body keeps the velocity ``body_qd`` of ``state_in``, and its
-    pose is integrated from it.
+    drives (implicit, with effort limits), springs, damping, dry friction, armature and ``joint_f``. Mimic joints, polynomials between
+    joints, and fixed and spatial tendons act as rows over several bodies. Contacts have sliding, torsional and rolling friction,
+    restitution, and the softness of their materials or that of MuJoCo; :meth:`update_contacts` gives their forces. Internal impulses keep
+    linear and angular momentum up to rounding and up to the gaps of joints. A kinematic body keeps the velocity ``body_qd`` of
+    ``state_in``, and its pose is integrated from it.
 
     The results of a world are bitwise identical in every run, for any number of worlds, any index of the world and any number of threads.
 
@@ -117,9 +103,9 @@ class SolverXPBD(SolverBase):
             [m/s or rad/s].
         angular_damping: decay rate [1/s] of the angular velocities of bodies.
         enable_restitution: whether contacts rebound by the restitution of their materials.
-        update_joints: whether steps write the joint coordinates of ``state_out``. Drives and limits of position take angles from poses of
-            bodies, at the full turn nearest to ``joint_q`` of ``state_in``: if it is not updated and lags by more than half a turn, the
-            angles jump by a full turn. Loop joints are never updated.
+        update_joints: whether steps write the joint coordinates of ``state_out``; loop joints are never updated. Drives and limits of
+            position take angles from poses of bodies. They count turns from sub-step to sub-step, and are at the full turn nearest to
+            ``joint_q`` of ``state_in`` where that has changed since the last step.
         sleeping: whether islands of bodies that touch each other, and that no joint holds, are not computed while they are at rest, see
             :mod:`newton_like.solvers.xpbd.sleep`. Needs a CPU.
         unsupported_contacts: ``"error"`` or ``"ignore"``: see :meth:`newton_like.Model.collide`, for steps that find contacts.
@@ -129,10 +115,8 @@ class SolverXPBD(SolverBase):
 
     Raises:
         TypeError: `model` is not a model, an argument is unknown or of another type.
-        ValueError: an argument is out of range; or the model has features that this solver does not support: bodies without mass or
-            inertia, bodies without a joint, bodies that belong to all of several worlds, mimic joints, equality constraints, tendons,
-            actuators, torsional and rolling friction, MuJoCo's softness of contacts, axes of a joint that are not perpendicular, and drives
-            and passive forces of joints that leave a body free.
+        ValueError: an argument is out of range; or the model has a feature that this solver does not support, which the message names;
+            see the table in ``docs/maximal.md``.
     """
 
     supports = frozenset({"kinematic bodies", "loop joints", "disabled joints", "tendons"})
@@ -165,7 +149,7 @@ class SolverXPBD(SolverBase):
         **newton_options,
     ):
         for name, value in newton_options.items():
-            check_option("SolverXPBD", name, value, _NEWTON, _OWN)
+            check_option("SolverXPBD", name, value, NEWTON, _OWN)
         self._recorded: dict = {}
         super().__init__(model)
         check_features(model)
@@ -194,9 +178,9 @@ class SolverXPBD(SolverBase):
         """Makes the tables of the model."""
         self._built = self.model.version
         model, width = self.model, self.width
+        lines = LinesOf(model)
         threads = worker_count(self.threads) if model.device.is_cpu else 1
         slots = make_slots(model, width, threads, BODY_NUMBERS)
-        lines = LinesOf(model)
         blocks = make_blocks(model, slots, width, lines.joints)
         kinds = ("wraps" if lines.wraps else "lines") if lines.lines else ""
         laws = contact_laws_of(model)

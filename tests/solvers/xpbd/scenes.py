@@ -57,11 +57,11 @@ def masses(model) -> np.ndarray:
     return model.body_mass.numpy().astype(float)
 
 
-def momentum(model, state) -> tuple[np.ndarray, np.ndarray]:
-    """Linear momentum, and angular momentum about the origin of the world."""
+def momentum(model, state, bodies: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Linear momentum, and angular momentum about the origin of the world, of the first `bodies`; None: of all."""
     q, qd = state.body_q.numpy().astype(float).reshape(-1, 7), state.body_qd.numpy().astype(float).reshape(-1, 6)
     p, turn = np.zeros(3), np.zeros(3)
-    for k, m in enumerate(masses(model)):
+    for k, m in enumerate(masses(model)[:bodies]):
         R = rotation(q[k, 3:])
         x = transform_point(q[k], model.body_com.numpy()[k].astype(float))
         inertia = R @ model.body_inertia.numpy()[k].astype(float) @ R.T

@@ -7,6 +7,9 @@ import newton_like as nl
 from newton_like.solvers import SolverFeatherstone
 from tests.solvers.xpbd.scenes import after, started, with_all_programs, xpbd
 
+pytestmark = pytest.mark.slow
+"""These tests share a kernel with lines and laws of contacts, which takes as long to compile as all others of this folder."""
+
 GRAVITY, RADIUS = 9.81, 0.1
 
 

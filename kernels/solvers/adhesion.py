@@ -63,8 +63,8 @@ def adhesion_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def free_too(b, t, T, P, L, mem):
-        """free_z <- with the change of z since its copy in ``trial``: the force is external, and no impulse of a row. Kinematic bodies do not
-        feel it."""
+        """free_z <- with the change of z since its copy in ``trial``: the force is external, and no impulse of a row. Kinematic bodies
+        do not feel it."""
         for i in range(T.dofs):
             z = m.get(mem, L.z + i, t)
             old = m.get(mem, L.trial + i, t)

@@ -2,10 +2,10 @@
 
     python -m tests.benchmarks.compare_mjcf FOLDER ... [--states 5] [--all] [--match TEXT]
 
-Files that MuJoCo does not load (parts that other files include) and files without moving bodies are left out. Accelerations and falls are
-those of files with loops, tendons, muscles or other actuators with laws of their own; `--all`: of all files. Both engines work in double
-precision, without contacts, dry friction and fluids. Equality constraints and limits of joints that state no softness get MuJoCo's default in both
-engines; here they would be rigid.
+Files that MuJoCo does not load (parts that other files include) and files without moving bodies are left out. Accelerations and falls
+are those of files with loops, tendons, muscles or other actuators with laws of their own; `--all`: of all files. Both engines work in
+double precision, without contacts, dry friction and fluids. Equality constraints and limits of joints that state no softness get
+MuJoCo's default in both engines; here they would be rigid.
 
 * Accelerations: random coordinates within the limits of joints, random velocities, activations and controls. The difference is relative to
   the largest acceleration. Here they are those of a step of 10 ns.

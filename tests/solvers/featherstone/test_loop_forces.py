@@ -211,6 +211,52 @@ def test_soft_equalities_give_way_as_in_mujoco(softness):
     assert apart.max() < 0.05 and apart[-1].max() < 0.01
 
 
+STRETCHED = """
+<mujoco><option timestep="0.002"/><default><geom type="capsule" size=".03" mass="1" contype="0" conaffinity="0"/></default>
+<worldbody><body><joint name="a" axis="0 1 0"/><geom fromto="0 0 0 .4 0 0"/>
+<body name="b" pos=".4 0 0"><joint name="b" axis="0 1 0"/><geom fromto="0 0 0 .4 0 0"/></body></body></worldbody>
+<equality><weld body1="b" SOFT/></equality></mujoco>
+"""
+
+
+@pytest.mark.parametrize("softness", ['solref="0.02 1"', 'solref="0.1 0.5"', 'solref="-1000 -10"'])
+def test_a_soft_weld_of_a_stretched_arm_sags_as_in_mujoco(softness):
+    """No joint moves the end along the arm: a softness that scaled with the response in the pose would be none there."""
+    xml = STRETCHED.replace("SOFT", softness)
+    ours, theirs, _ = fall(xml, xml, 1000, 0.002)
+    # both are at rest up to exp(-2 / 0.1), where the arm is no longer straight
+    np.testing.assert_allclose(ours[-1], theirs[-1], rtol=0, atol=3e-3 * np.abs(theirs[-1]).max())
+
+
+TIES = """
+<mujoco><option timestep="0.0005"/><default><geom type="capsule" size=".03" mass="1" contype="0" conaffinity="0"/></default><worldbody>
+<site name="w" pos="0 0 .5"/><body pos="0 0 1"><joint name="a" axis="0 1 0"/><geom fromto="0 0 0 .4 0 0"/><site name="s" pos=".2 0 .05"/>
+<body pos=".4 0 0"><joint name="b" axis="0 1 0"/><geom fromto="0 0 0 .4 0 0"/><site name="e" pos=".2 0 .05"/></body></body></worldbody>
+<tendon><fixed name="f"><joint joint="a" coef="1"/><joint joint="b" coef="-.7"/></fixed><fixed name="g"><joint joint="b" coef="1"/></fixed>
+<spatial name="p"><site site="w"/><site site="s"/><site site="e"/></spatial></tendon><equality>TIE</equality></mujoco>
+"""
+STIFF = ' solref="0.001 1" solimp="0.9999 0.9999 0.001"'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tie", "softness"),
+    [
+        ('<tendon tendon1="f"SOFT/>', ' solref="0.02 1" solimp="0.9 0.95 0.001"'),
+        ('<tendon tendon1="f" tendon2="g" polycoef=".1 .5 .2 0 .1"SOFT/>', ' solref="0.02 1" solimp="0.9 0.95 0.001"'),
+        ('<tendon tendon1="f" tendon2="g" polycoef="0 .4 .3"SOFT/>', ""),
+        ('<tendon tendon1="p"SOFT/>', ""),
+        ('<tendon tendon1="p" tendon2="g" polycoef="0 .1 .05"SOFT/>', ""),
+    ],
+)
+def test_ties_of_tendons_move_as_in_mujoco(tie, softness):
+    """A fall of 0.3 s; those that state no softness are rigid here, and nearly so in MuJoCo."""
+    xml = TIES.replace("TIE", tie)
+    ours, theirs, _ = fall(xml.replace("SOFT", softness), xml.replace("SOFT", softness or STIFF), 600, 0.0005)
+    # MuJoCo's integrator is wrong by g t dt / 2 / length
+    assert np.abs(ours - theirs).max() < 4e-3
+
+
 def linkage(rng, **settings):
     """A four-bar linkage whose closing hinge has forces, closed coordinates, and the angle of that hinge, far from half a turn."""
     while True:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from newton_like.model.arguments import check_model
 from newton_like.model.joint_types import look_up
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone import SolverFeatherstone
@@ -52,9 +53,10 @@ def choose_solver(model, wanted: str | type = "auto") -> SolverChoice:
         wanted: ``"auto"``, the name of a solver (``"featherstone"``, ``"xpbd"``), or a class.
 
     Raises:
-        TypeError: `wanted` is neither a text nor a class of solvers.
+        TypeError: `model` is no model, or `wanted` is neither a text nor a class of solvers.
         ValueError: there is no solver of this name.
     """
+    check_model(model)
     if isinstance(wanted, type) and issubclass(wanted, SolverBase):
         return SolverChoice(wanted, "it was asked for")
     if not isinstance(wanted, str):

@@ -408,8 +408,9 @@ class ActuatorRows:
         muscles = [k for k, actuator in enumerate(self._first(model)) if actuator.is_muscle]
         ranges = records[..., LENGTH_RANGE : LENGTH_RANGE + 2]
         open_ones = [(c, k) for k in muscles for c in np.flatnonzero(ranges[:, k, 0] == ranges[:, k, 1])]
-        gears = model.actuator_gear.numpy()[:, 0]
-        wanted = {}
+        if not open_ones:
+            return
+        gears, wanted = model.actuator_gear.numpy()[:, 0], {}
         for n in {int(self.index[c, k]) for c, k in open_ones} - self._ranges.keys():
             actuator = model.actuators[n]
             if actuator.transmission != "tendon" or gears[n] == 0.0:

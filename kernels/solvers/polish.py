@@ -71,11 +71,13 @@ def _choose_code() -> str:
         for (int q = 0; q < limits; ++q) {{
             const int of = list[q], i = of / 2, p = L.dof_impulse + {DOF_IMPULSES} * i, at = L.dof_row + {DOF_ROW} * i;
             const real_t held = A(p + {OF_FRICTION});
-            if (m + 2 > {MOST_ROWS}) return false;
-            if ((held < 0 ? -held : held) < A(L.friction_bound + q)) {stick}
+            const bool sticks = (held < 0 ? -held : held) < A(L.friction_bound + q);
             // a velocity at its limit stays there, with its impulse
-            if (of % 2 == 0 || !(A(at + {HARD}) > 0) || A(p + {OF_VELOCITY}) != 0 || A(p + {OF_POSITION}) == 0) continue;
-            {limit}
+            const bool limited = of % 2 != 0 && A(at + {HARD}) > 0 && A(p + {OF_VELOCITY}) == 0 && A(p + {OF_POSITION}) != 0;
+            // dofs that are listed for other worlds of the block do not count
+            if (m + sticks + limited > {MOST_ROWS}) return false;
+            if (sticks) {stick}
+            if (limited) {limit}
         }}"""
 
 

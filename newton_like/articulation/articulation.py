@@ -45,6 +45,8 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
         TypeError: an argument of another type.
     """
 
+    _has_rotors = False
+
     def __init__(
         self,
         model,
@@ -74,6 +76,10 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
         data.keep_defaults()
         if init_state is not None:
             put_defaults(init_state, data, layout.is_floating, layout.label)
+            if init_state.rps is not None and not self._has_rotors:
+                raise ValueError(
+                    f"init_state.rps: '{layout.label}' has no rotors; make it a Multirotor, or leave rps out"
+                )
         self._stiction_changed()
         self._actuators.reset(self._every)
 

@@ -17,7 +17,12 @@ class NumpyViews:
         self._data = data
 
     def __getattr__(self, name: str):
-        value = getattr(self._data, name)
+        if name.startswith("_"):
+            # copies ask for such names before there are data
+            raise AttributeError(name)
+        return self._view(getattr(self._data, name))
+
+    def _view(self, value):
         return value.numpy() if isinstance(value, wp.array) else value
 
     def __dir__(self):
@@ -40,8 +45,7 @@ class NumpyViews:
 class TorchViews(NumpyViews):
     """The same attributes as tensors of torch, in place: ``data.torch.joint_pos``."""
 
-    def __getattr__(self, name: str):
-        value = getattr(self._data, name)
+    def _view(self, value):
         return wp.to_torch(value, requires_grad=False) if isinstance(value, wp.array) else value
 
     def __setattr__(self, name: str, value) -> None:

@@ -119,7 +119,7 @@ class SimulationContext:
         try:
             solver.step(state, state, self.control, dt=self.dt)
         finally:
-            for asset in sliding:
+            for asset in reversed(sliding):
                 asset.slipped()
         if not gives:
             kernel = scatter_kernels(self.model.dtype).difference

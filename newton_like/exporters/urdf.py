@@ -56,10 +56,10 @@ def write(model: Model, path, *, articulation: int = 0) -> UrdfExport:
     ``<name of the file>_meshes``. The frame of a link is the frame of its joint. A free or fixed base joint is not part of a URDF; another
     base joint connects the robot with an additional link ``world``.
 
-    URDF does not have drives, springs, tendons, contact settings, collision filters, gravity, initial coordinates, sites, kinematic
-    bodies, disabled joints, and shapes other than boxes, spheres, cylinders, capsules and meshes. The report and one warning list those
-    of the robot, except gravity, filters, contact settings and coordinates. Named frames of merged links (``model.frames``)
-    are not written.
+    URDF does not have drives, springs, tendons, entries of ``model.actuators``, contact settings, collision filters, gravity, initial
+    coordinates, sites, kinematic bodies, disabled joints, and shapes other than boxes, spheres, cylinders, capsules and meshes. The report
+    and one warning list those of the robot, except gravity, filters, contact settings and coordinates. Named frames of merged links
+    (``model.frames``) are not written.
 
     Args:
         model: the model.
@@ -133,6 +133,8 @@ class _Writer:
             self._remark_rest(joint)
         for label in self._tendons():
             self._remark("tendons are not written", label)
+        for actuator in filter(self._is_moved_by, self.model.actuators):
+            self._remark("actuators are not written", actuator.label)
         for key in self.model.custom_attributes:
             self._remark("custom attributes are not written", key)
         ElementTree.indent(self.root)
@@ -143,13 +145,24 @@ class _Writer:
 
     def _tendons(self) -> list[str]:
         """Labels of the tendons of the robot."""
-        found = []
-        for tendon in self.model.tendons:
-            shapes = [i for kind, *ids in tendon.path if kind != "pulley" for i in ids if i >= 0]
-            bodies = {int(self.shape_body[i]) for i in shapes} | {int(self.joint_child[j]) for j, _, _ in tendon.joints}
-            if bodies & self.links.keys():
-                found.append(tendon.label)
-        return found
+        return [tendon.label for tendon in self.model.tendons if self._carries(tendon)]
+
+    def _carries(self, tendon) -> bool:
+        """Whether a tendon runs through links of the robot."""
+        shapes = [i for kind, *ids in tendon.path if kind != "pulley" for i in ids if i >= 0]
+        bodies = {int(self.shape_body[i]) for i in shapes} | {int(self.joint_child[j]) for j, _, _ in tendon.joints}
+        return not bodies.isdisjoint(self.links)
+
+    def _is_moved_by(self, actuator) -> bool:
+        """Whether an actuator acts on the robot."""
+        if actuator.transmission == "tendon":
+            return self._carries(self.model.tendons[actuator.target])
+        bodies = {actuator.target}
+        if actuator.pulls_sites:
+            bodies = {int(self.shape_body[i]) for i in (actuator.target, actuator.reference) if i >= 0}
+        elif actuator.transmission != "body":
+            bodies = {int(self.joint_child[actuator.target])}
+        return not bodies.isdisjoint(self.links)
 
     def _named(self, label: str, taken: dict[int, str]) -> str:
         name = label.removeprefix(f"{self.name}/")

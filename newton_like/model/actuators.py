@@ -174,6 +174,8 @@ class Actuator:
             )
         if self.drive is not None and (self.transmission != "joint" or self.dof < 0):
             raise ValueError(f"{what}: only an actuator on a joint with lengths or angles sets a drive")
+        if self.drive is not None and self.dynamics == "dcmotor":
+            raise ValueError(f"{what}: the current of a motor is a force of its own; dcmotor dynamics set no drive")
 
 
 NUMBERS = {

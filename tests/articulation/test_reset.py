@@ -134,6 +134,7 @@ def test_initial_states_of_configurations_are_the_defaults(rng):
         (dict(pos=(1.0, 2.0)), "init_state.pos"),
         (dict(rot=(0.0,) * 4), "zero quaternion"),
         (dict(joint_pos={"hop": 1.0}), "'hop' matches no joint"),
+        (dict(rps=90.0), "no rotors"),
     ):
         with pytest.raises(ValueError, match=told):
             walker(rng, init_state=InitialStateCfg(**wrong))

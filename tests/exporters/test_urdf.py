@@ -10,6 +10,7 @@ import warp as wp
 from newton_like import assets, eval_fk, eval_mass_matrix
 from newton_like.exporters import urdf
 from newton_like.geometry.transforms import quat_from_rpy, quat_to_matrix
+from newton_like.model.actuators import Actuator
 from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.configs import JointDofConfig
 from newton_like.model.tendons import Tendon
@@ -229,16 +230,18 @@ def test_wrong_arguments_and_robots_are_refused(tmp_path):
         urdf.write(finalized(loop), tmp_path / "x.urdf")
 
 
-def test_tendons_of_the_robot_are_named(tmp_path):
+def test_tendons_and_actuators_of_the_robot_are_named(tmp_path):
     builder = ModelBuilder()
     for name in ("a", "b"):
         link = builder.add_link(mass=1.0, inertia=np.eye(3), label=f"{name}/link")
         joint = builder.add_joint_revolute(-1, link, label=f"{name}/hinge")
         builder.add_articulation([joint], label=name)
         builder.add_tendon(Tendon(label=f"{name}/sinew", joints=((joint, 0, 1.0),)))
-        builder.add_tendon(
-            Tendon(label=f"{name}/cord", path=(("site", builder.add_site(link)), ("site", builder.add_site(-1))))
-        )
+        site = builder.add_site(link)
+        cord = builder.add_tendon(Tendon(label=f"{name}/cord", path=(("site", site), ("site", builder.add_site(-1)))))
+        for kind, target in (("joint", joint), ("tendon", cord), ("site", site), ("body", link)):
+            builder.add_actuator(Actuator(label=f"{name}/{kind}", transmission=kind, target=target))
     with pytest.warns(urdf.UrdfExportWarning, match="tendons are not written: b/sinew, b/cord"):
         report = urdf.write(builder.finalize("cpu"), tmp_path / "b.urdf", articulation=1)
     assert report.remarks["tendons are not written"] == ["b/sinew", "b/cord"]
+    assert report.remarks["actuators are not written"] == ["b/joint", "b/tendon", "b/site", "b/body"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import warp as wp
 
@@ -45,6 +47,7 @@ class Multirotor(Articulation):
     """
 
     adds_wrenches = True
+    _has_rotors = True
 
     def __init__(
         self, model, pattern, cfg: MultirotorCfg, actuators: dict | None = None, *, evaluator: str = "auto", **options
@@ -52,7 +55,9 @@ class Multirotor(Articulation):
         check_choice(evaluator, "evaluator", ("auto", "general", "specialised"))
         if not isinstance(cfg, MultirotorCfg):
             raise TypeError(f"cfg must be a MultirotorCfg, not {type(cfg).__name__}")
-        super().__init__(model, pattern, actuators, **{"init_state": cfg.init_state, **options})
+        if "init_state" in options:
+            cfg = replace(cfg, init_state=options.pop("init_state"))
+        super().__init__(model, pattern, actuators, init_state=cfg.init_state, **options)
         self.cfg = cfg
         self.rotors = Rotors(self.model, self._layout.bodies, self.body_names, cfg, evaluator)
         self.thrusters = {group: Thruster(self.rotors, group) for group in self.rotors.groups}

@@ -51,7 +51,8 @@ def make(
     free = actuator.transmission == "site" and not actuator.reference
     turning = actuator.transmission == "site" and any(actuator.gear[3:])
     muscle = "muscle" in (gain, bias)
-    if (muscle or any(slopes)) and (whole or free or turning):
+    cogging = bias == "dcmotor" and biasprm[3] != 0.0
+    if (muscle or any(slopes) or cogging) and (whole or free or turning):
         return "forces that depend on a length of a site without reference, of rotations, or of a ball or free joint"
     if actuator.transmission == "body" and (gain != "fixed" or bias != "none"):
         return "forces on contacts that depend on a length"

@@ -101,7 +101,9 @@ def motor_forces(element: XmlElement, constant: float) -> tuple[float, float] | 
 
 def motor_law(gain: tuple, bias: tuple, dynamics: tuple, what: str) -> tuple | str:
     """Gain, bias and dynamics of a builder, ``(type, numbers)`` each, for those of MuJoCo; or the part of a motor that is not simulated."""
-    (_, g), (_, b), (_, d) = gain, bias, dynamics
+    (_, g), (_, b), (states, d) = gain, bias, dynamics
+    if gain[0] != "dcmotor" or bias[0] != "dcmotor" or states not in ("none", "dcmotor"):
+        return "types dcmotor beside others"
     for numbers, at, part in (
         (d, _THERMAL, "thermal models"), (d, _BRISTLE, "LuGre friction"), (d, _SLEW, "slew rates of controllers"),
         (d, _CURRENT_RATE, "limits of the rate of the current"), (g, _KI, "integral gains of controllers"),
@@ -113,8 +115,11 @@ def motor_law(gain: tuple, bias: tuple, dynamics: tuple, what: str) -> tuple | s
     if g[_MOST_VOLTAGE] > 0.0:
         return "limits of the voltage"
     r, k = g[_RESISTANCE], g[_CONSTANT]
+    if not r > 0.0:
+        return "motors without a resistance"
     cogging = (*b[:_COGGING], *(0.0,) * 4)
-    if d[_TIME] > 0.0:
+    # without dynamics the numbers of dynprm mean nothing
+    if states == "dcmotor" and d[_TIME] > 0.0:
         return ("fixed", _padded(k)), ("dcmotor", (0.0, 0.0, 0.0, *cogging)), ("dcmotor", _padded(d[_TIME], r, k))
     affine = "dcmotor" if b[0] else "affine"
     return ("fixed", _padded(k / r)), (affine, (0.0, 0.0, -k * k / r, *cogging)), ("none", _padded(1.0))

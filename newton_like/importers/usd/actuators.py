@@ -149,9 +149,10 @@ class Actuators:
         reader = self.reader
         bounds = [reader.authored(prim, f"mjc:{name}Range:{end}") for end in ("min", "max")]
         state = reader.token(prim, f"mjc:{name}Limited", "auto")
-        if state == "false" or (state != "true" and bounds == [None, None]):
+        if state == "false":
             return None
         low, high = (0.0 if bound is None else float(bound) for bound in bounds)
         if not low <= high:
             raise reader.error(prim, f"mjc:{name}Range:min {low:g} is above mjc:{name}Range:max {high:g}; swap them")
-        return low, high
+        # as in MuJoCo, "auto" takes equal bounds as none
+        return (low, high) if state == "true" or low < high else None

@@ -11,7 +11,16 @@ from newton_like.dynamics.names import names_of
 from newton_like.dynamics.tendons import Tendons, tendon_jacobian, tendons_of
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.tendons import CENTER, END, ITEM_NUMBERS, JOINT, RADIUS, SCALE, SIDE, START
-from newton_like.kernels.solvers.actuators import ACC0, ENTRY, ENTRY_Q, GAIN_PRM, LENGTH_RANGE, ON_CONTACTS, PEAK
+from newton_like.kernels.solvers.actuators import (
+    ACC0,
+    COGGING,
+    ENTRY,
+    ENTRY_Q,
+    GAIN_PRM,
+    LENGTH_RANGE,
+    ON_CONTACTS,
+    PEAK,
+)
 from newton_like.kernels.tree import CRANK, WRENCH
 from newton_like.model.actuators import BIASES, DRIVES, DYNAMIC_NUMBERS, DYNAMICS, GAINS, TIME_CONSTANTS
 from newton_like.model.edits import BODIES, OTHERS, edits_of
@@ -108,9 +117,10 @@ class ActuatorTable:
         slopes = [
             prm[1]
             for kind, prm in ((actuator.gain, actuator.gainprm), (actuator.bias, actuator.biasprm))
-            if kind == "affine"
+            if kind in ("affine", "dcmotor")
         ]
-        return actuator.is_muscle or any(slopes)
+        cogging = actuator.bias == "dcmotor" and actuator.biasprm[COGGING] != 0.0
+        return actuator.is_muscle or any(slopes) or cogging
 
     def _link(self, body: int) -> int:
         return _WORLD if body < 0 else int(self._names.link[body])
@@ -300,7 +310,8 @@ class ActuatorRows:
     """
 
     def __init__(self, batch, watch: ActuatorWatch, tendons: Tendons | None):
-        self.batch, self._known, self._ranges = batch, None, None
+        self.batch, self._known = batch, None
+        self._ranges: dict[int, list[float]] = {}
         self.index = np.zeros((batch.count, 0), dtype=int)
         self.numbers, self.arrays = {"actuators": 0, "adhesive": 0, "relieved": int(watch.relieved)}, {}
         table, template = watch.table, batch.template
@@ -346,7 +357,7 @@ class ActuatorRows:
         records = np.concatenate(columns, axis=2)
         for k, actuator in enumerate(self._first(model)):
             # the gear of a wrench is in the wrench
-            if actuator.transmission == "site" or (actuator.transmission != "tendon" and actuator.dof < 0):
+            if actuator.transmission == "site" or (actuator.transmission.startswith("joint") and actuator.dof < 0):
                 records[:, k, 0] = 1.0
         self._fill_acc0(model, records)
         self._fill_ranges(model, records)
@@ -393,17 +404,24 @@ class ActuatorRows:
                 known[c, k] = np.linalg.norm(found)
 
     def _fill_ranges(self, model, records: np.ndarray) -> None:
-        """The ranges of lengths of muscles along tendons that do not state them."""
+        """The ranges of lengths of muscles along tendons that do not state them; each is searched once."""
         muscles = [k for k, actuator in enumerate(self._first(model)) if actuator.is_muscle]
         ranges = records[..., LENGTH_RANGE : LENGTH_RANGE + 2]
         open_ones = [(c, k) for k in muscles for c in np.flatnonzero(ranges[:, k, 0] == ranges[:, k, 1])]
         if not open_ones:
             return
-        if self._ranges is None:
-            wanted = {int(self.index[c, k]): model.actuators[self.index[c, k]].target for c, k in open_ones}
-            gears = model.actuator_gear.numpy()[:, 0]
+        gears, wanted = model.actuator_gear.numpy()[:, 0], {}
+        for n in {int(self.index[c, k]) for c, k in open_ones} - self._ranges.keys():
+            actuator = model.actuators[n]
+            if actuator.transmission != "tendon" or gears[n] == 0.0:
+                raise ValueError(
+                    f"actuator '{actuator.label}' (index {n}) is a muscle whose length has no range; give actuator_lengthrange its smallest"
+                    " and largest length"
+                )
+            wanted[n] = actuator.target
+        if wanted:
             found = length_ranges(model, wanted)
-            self._ranges = {n: sorted(gears[n] * x for x in pair) for n, pair in found.items()}
+            self._ranges.update({n: sorted(gears[n] * x for x in pair) for n, pair in found.items()})
         for c, k in open_ones:
             ranges[c, k] = self._ranges[int(self.index[c, k])]
 

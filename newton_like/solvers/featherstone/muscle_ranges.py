@@ -15,6 +15,9 @@ from newton_like.model.joint_types import JOINT_TYPES
 FIRST_STEP, LEAST_STEP, MOST_STEP = 0.1, 1.0e-4, 0.5
 """Largest change of a dof in the first step of a search, in the last one, and in any one [m, rad]."""
 
+LEAST_RANGE = 1.0e-6
+"""Range over length up to which a length does not change: several roundings in single precision."""
+
 STEPS = 400
 """Steps of a search. A length that still changes then has no bound."""
 
@@ -46,7 +49,7 @@ def length_ranges(model, muscles: dict[int, int]) -> dict[int, tuple[float, floa
                 found[n].append(length)
     for actuator, n in muscles.items():
         low, high = found[n]
-        if not np.isfinite([low, high]).all() or high - low < 1.0e-9:
+        if not np.isfinite([low, high]).all() or high - low <= LEAST_RANGE * max(abs(low), abs(high)):
             raise ValueError(
                 f"actuator '{model.actuator_label[actuator]}' (index {actuator}): the length of tendon '{model.tendon_label[n]}' has no"
                 " range within the limits of the joints; give the actuator a lengthrange, or the joints limits"

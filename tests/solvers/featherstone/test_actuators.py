@@ -293,6 +293,7 @@ def built(**settings) -> ModelBuilder:
         ({"transmission": "body", "target": 99}, "body"),
         ({"transmission": "body", "bias": "affine"}, "have no length"),
         ({"dynamics": "dcmotor", "dynprm": (0.1, 0.0, 1.0)}, "resistance above 0"),
+        ({"dynamics": "dcmotor", "dynprm": (0.1, 1.0, 1.0), "drive": "joint_f"}, "set no drive"),
     ],
 )
 def test_wrong_actuators_are_refused(settings, told):

@@ -235,12 +235,13 @@ def test_defaults_of_actuators_are_shared_by_all_kinds(rng):
     [
         '<muscle site="s" lengthrange="-1 1"/>',
         '<general joint="j" gaintype="user"/>',
-        '<motor slidersite="s" cranksite="s" cranklength="1"/>',
-        '<adhesion body="a" gain="3" ctrlrange="0 1"/>',
+        '<general joint="j" dyntype="user"/>',
+        '<pid joint="j"/>',
+        '<dcmotor joint="j" motorconst="1" resistance="2" thermal="1 2"/>',
     ],
 )
 def test_actuators_that_are_not_simulated_are_kept_and_named(xml):
-    with pytest.warns(MjcfWarning, match=rf"actuator.*\(1\): actuator_0 \({xml[1:].split()[0]}\)"):
+    with pytest.warns(MjcfWarning, match=rf"actuator.*\(1\): actuator_0 \({xml[1:].split()[0]}: "):
         report = ModelBuilder().add_mjcf(hinge('<site name="s"/>', f"<actuator>{xml}</actuator>"))
     (made,) = report.actuators
     assert made.drive is None and made.index == -1 and made.attributes

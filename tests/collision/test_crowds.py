@@ -205,5 +205,4 @@ def test_worlds_with_few_shapes_are_no_crowds(rng):
     builder = scene([crowd(rng, 5), crowd(rng, MANY)])
     model = builder.finalize("cpu")
     assert crowds.crowd_keys(model) == [1]
-    # without the shape configuration's groups, a crowd is counted by shapes, not by bodies
     assert crowds.crowd_keys(scene([crowd(rng, 5)]).finalize("cpu")) == []

@@ -127,6 +127,8 @@ def _check_tendons(model) -> None:
         limited = tendon.limits is not None
         if armature[n] > 0.0:
             told = "inertia (armature)"
+        elif tendon.ties:
+            told = "equality constraints on its length (ties)"
         elif limited and (tuple(tendon.solref_limit) != SOLREF or tuple(tendon.solimp_limit) != SOLIMP):
             told = "limits with a softness of MuJoCo (solref_limit, solimp_limit)"
         elif limited and tendon.margin > 0.0:

@@ -81,14 +81,18 @@ class Sleepers:
         self.moves.numpy()[:] = np.where((body >= 0) & np.append(self.asleep, False)[body], 0, self._moving)
 
     def _wake(self, islands: np.ndarray) -> None:
+        if not len(islands):
+            return
         bodies = np.flatnonzero(self.asleep & np.isin(self._island, islands))
         self._slow[bodies], self._island[bodies] = 0.0, -1
         self._supports = self._supports[~np.isin(self._supports[:, 0], islands)]
         self._mark(bodies, False)
 
     def wake_worlds(self, mask: np.ndarray) -> None:
-        """Wakes all bodies of chosen worlds."""
-        self._wake(np.unique(self._island[self.asleep & mask[np.maximum(self._world, 0)]]))
+        """Wakes all bodies of chosen worlds. The times for which they were slow start from zero."""
+        chosen = mask[np.maximum(self._world, 0)]
+        self._wake(np.unique(self._island[self.asleep & chosen]))
+        self._slow[chosen] = 0.0
 
     def _pairs(self, contacts) -> np.ndarray:
         """The bodies of contacts, -1 for the world, ``[n, 2]``."""

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import as_numbers, flat
+from newton_like.arrays import as_numbers, check_recorded, flat
 from newton_like.collision.ground import FIXED_KIND, KIND, Shapes, moving_shapes
 from newton_like.collision.surfaces import surfaces_of
 from newton_like.kernels.collision.crowds.blocks import (
@@ -306,7 +306,13 @@ class Crowds:
             before: how many contacts are in the list, ``[1]``; the new number goes to ``contacts.rigid_contact_count``.
             moves: of each shape, zero if it does not move; contacts of two shapes that do not are left out. None: those on bodies that
                 some degree of freedom moves.
+
+        Raises:
+            RuntimeError: a graph is being captured on a CPU.
         """
+        if self._device.is_cpu:
+            # threads launch kernels, which a graph does not record, and memory grows by what is counted
+            check_recorded(self._device, f"model.collide of a world with more than {CROWD} shapes on bodies, on a CPU")
         moves = self._fixed["moves"] if moves is None else moves
         model_arrays = [getattr(model, name) for name in _MODEL.values()]
         arrays = (

@@ -173,6 +173,19 @@ def warn_open_joints(model, body_q, stacklevel: int) -> None:
         )
 
 
+def check_all_axes(model) -> None:
+    """Raises ValueError for axes of an enabled joint that are not perpendicular to each other."""
+    if not model.joint_count:
+        return
+    dims, first = model.joint_dof_dim.numpy(), model.joint_qd_start.numpy()
+    axis = model.joint_axis.numpy().astype(np.float64)
+    several = (dims > 1).any(axis=1) & ~look_up(model.joint_type.numpy(), "has_quaternion")
+    for j in np.flatnonzero(several & model.joint_enabled.numpy().astype(bool)).tolist():
+        linear, angular = np.split(axis[first[j] : first[j + 1]], [dims[j, 0]])
+        for axes in (linear, angular):
+            check_axes(model, j, axes)
+
+
 def check_axes(model, joint: int, axes: np.ndarray) -> None:
     """Raises ValueError for axes of a joint that are not perpendicular to each other.
 

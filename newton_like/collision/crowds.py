@@ -294,6 +294,11 @@ class Crowds:
 
     # ------------------------------------------------------------------------------------------------ search
 
+    def check_capture(self) -> None:
+        """Raises RuntimeError while a graph is captured on a CPU: it would not record the launches of threads."""
+        if self._device.is_cpu:
+            check_recorded(self._device, f"model.collide of a world with more than {CROWD} shapes on bodies, on a CPU")
+
     def collide(
         self, model, body_q: wp.array, body_qd: wp.array, contacts, before: wp.array, moves: wp.array | None = None
     ) -> None:
@@ -306,13 +311,7 @@ class Crowds:
             before: how many contacts are in the list, ``[1]``; the new number goes to ``contacts.rigid_contact_count``.
             moves: of each shape, zero if it does not move; contacts of two shapes that do not are left out. None: those on bodies that
                 some degree of freedom moves.
-
-        Raises:
-            RuntimeError: a graph is being captured on a CPU.
         """
-        if self._device.is_cpu:
-            # threads launch kernels, which a graph does not record, and memory grows by what is counted
-            check_recorded(self._device, f"model.collide of a world with more than {CROWD} shapes on bodies, on a CPU")
         moves = self._fixed["moves"] if moves is None else moves
         model_arrays = [getattr(model, name) for name in _MODEL.values()]
         arrays = (

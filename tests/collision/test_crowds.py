@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import warp as wp
 from scipy.spatial.transform import Rotation
 
 import newton_like as nl
@@ -206,3 +207,10 @@ def test_worlds_with_few_shapes_are_no_crowds(rng):
     model = builder.finalize("cpu")
     assert crowds.crowd_keys(model) == [1]
     assert crowds.crowd_keys(scene([crowd(rng, 5)]).finalize("cpu")) == []
+
+
+def test_captures_on_a_cpu_are_refused(rng):
+    model = scene([crowd(rng, MANY)]).finalize("cpu")
+    state, contacts = model.state(), model.contacts()
+    with wp.ScopedCapture("cpu"), pytest.raises(RuntimeError, match=r"more than 64 shapes.*before the capture"):
+        model.collide(state, contacts)

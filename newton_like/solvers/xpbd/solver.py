@@ -176,7 +176,6 @@ class SolverXPBD(SolverBase):
 
     def _build(self) -> None:
         """Makes the tables of the model."""
-        self._built = self.model.version
         model, width = self.model, self.width
         lines = LinesOf(model)
         threads = worker_count(self.threads) if model.device.is_cpu else 1
@@ -229,6 +228,8 @@ class SolverXPBD(SolverBase):
             if k and not look_up(types[j : j + 1], "has_quaternion")[0]
         ]
         self._turning = self._array(np.concatenate([*turning, np.zeros(0, dtype=int)]))
+        # last, so that an error comes back at the next step
+        self._built = model.version
 
     def _as_numbers(self, lanes: wp.array, shape: tuple) -> wp.array:
         """The numbers of lanes, in an array of this shape."""

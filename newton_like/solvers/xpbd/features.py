@@ -95,17 +95,19 @@ def _check_relations(model) -> None:
     rows = equalities_of(model)
     i = None if rows is None else _first(rows["rules"] != 0)
     if i is not None:
+        k = int(rows["target"][i] if rows["target"][i] >= 0 else rows["joint1"][i])
         raise ValueError(
-            f"equality constraint {i} states softness of MuJoCo (mujoco:eq_solref, mujoco:eq_solimp), which {SOLVER} does not do; {_ELSE}:"
-            " set mujoco:eq_rules to 0 for a rigid one"
+            f"an equality constraint of joint '{model.joint_label[k]}' (index {k}) states softness of MuJoCo (mujoco:eq_solref,"
+            f" mujoco:eq_solimp), which {SOLVER} does not do; {_ELSE}: set mujoco:eq_rules to 0 for a rigid one"
         )
     if has_contact_settings(model):
         settings = settings_of(model)
         i = _first(np.asarray(settings.get("limit_rules", np.zeros(0))) != 0)
         if i is not None:
+            k = int(np.searchsorted(model.joint_qd_start.numpy(), i, side="right")) - 1
             raise ValueError(
-                f"mujoco:limit_rules of degree of freedom {i} states softness of a limit (mujoco:solreflimit, mujoco:solimplimit), which"
-                f" {SOLVER} does not do; {_ELSE}"
+                f"joint '{model.joint_label[k]}' (index {k}): mujoco:limit_rules of degree of freedom {i} states softness of a limit"
+                f" (mujoco:solreflimit, mujoco:solimplimit), which {SOLVER} does not do; {_ELSE}"
             )
         i = _first((settings["pair_geom1"] >= 0) & (settings["pair_geom2"] >= 0))
         if i is not None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import as_numbers, flat
+from newton_like.arrays import as_numbers, check_recorded, flat
 from newton_like.collision.ground import FIXED_KIND, KIND, Shapes, moving_shapes
 from newton_like.collision.surfaces import surfaces_of
 from newton_like.kernels.collision.crowds.blocks import (
@@ -293,6 +293,11 @@ class Crowds:
             self._memory.append(wp.zeros((layout["size"], self._columns), dtype=m.lane, device=device))
 
     # ------------------------------------------------------------------------------------------------ search
+
+    def check_capture(self) -> None:
+        """Raises RuntimeError while a graph is captured on a CPU: it would not record the launches of threads."""
+        if self._device.is_cpu:
+            check_recorded(self._device, f"model.collide of a world with more than {CROWD} shapes on bodies, on a CPU")
 
     def collide(
         self, model, body_q: wp.array, body_qd: wp.array, contacts, before: wp.array, moves: wp.array | None = None

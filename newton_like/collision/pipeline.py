@@ -241,7 +241,8 @@ def collide(model, state, contacts, unsupported_contacts: str = "error", moves: 
     Raises:
         TypeError: ``state`` is not a state, or of another scalar type; ``contacts`` are not a list of contacts.
         ValueError: ``state`` or ``contacts`` belong to another model; shapes may touch whose contacts are not found; an unknown choice.
-        RuntimeError: a tape records, and the state requires gradients.
+        RuntimeError: a tape records, and the state requires gradients; or a graph is captured on a CPU, and a world has more than 64 shapes
+            on bodies.
     """
     check_choice(unsupported_contacts, "unsupported_contacts", ("error", "ignore"))
     body_q, body_qd = arrays_of_state(model, state, "body_q", "body_qd")
@@ -257,6 +258,8 @@ def collide(model, state, contacts, unsupported_contacts: str = "error", moves: 
     finder, total = _finder(model), model.articulation_count
     if unsupported_contacts == "error":
         refuse_unsupported(model, finder.unsupported, "collide finds")
+    if finder.crowds is not None:
+        finder.crowds.check_capture()
     finder.find(model, flat(body_q, model.dtype), flat(body_qd, model.dtype))
     counts, starts = finder.counts, finder.starts
     if model.device.is_capturing:

@@ -11,7 +11,9 @@ from newton_like.model.joint_types import look_up
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone import SolverFeatherstone
 from newton_like.solvers.xpbd import SolverXPBD
-from newton_like.solvers.xpbd.features import check_features
+from newton_like.solvers.xpbd.features import check_all_axes, check_features
+from newton_like.solvers.xpbd.laws import laws_by_class
+from newton_like.solvers.xpbd.lines import LinesOf
 from newton_like.types import BodyFlags, ShapeFlags
 
 SOLVERS = {"featherstone": SolverFeatherstone, "xpbd": SolverXPBD}
@@ -80,6 +82,9 @@ def _refusal(model) -> str | None:
         return f"actuator '{model.actuators[0].label}'"
     try:
         check_features(model)
+        check_all_axes(model)
+        LinesOf(model)
+        laws_by_class(model)
     except ValueError as error:
         return str(error)
     return None

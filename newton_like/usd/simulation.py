@@ -432,6 +432,9 @@ def _choose(model, solver, options: dict | None) -> tuple[SolverChoice, dict]:
         raise ValueError(
             f"solver_options has {unknown[0]!r}; with solver='auto' give arguments by solver: {', '.join(SOLVERS)}"
         )
+    for name, chosen in given.items():
+        if not isinstance(chosen, dict):
+            raise TypeError(f"solver_options[{name!r}] must be a dictionary of arguments, not {chosen!r}")
     return choice, next(given.get(name, {}) for name, kind in SOLVERS.items() if kind is choice.solver)
 
 

@@ -67,6 +67,8 @@ class BarePair(Pair):
         self.builder = builder
         self.model = builder.finalize("cpu", dtype=wp.float64)
         opt = self.mj.opt
+        # the time step of the file, which `accelerations` changes
+        self.timestep = float(opt.timestep)
         opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT) | int(mujoco.mjtDisableBit.mjDSBL_FRICTIONLOSS)
         opt.integrator, opt.density, opt.viscosity = mujoco.mjtIntegrator.mjINT_EULER, 0.0, 0.0
         opt.solver, opt.iterations, opt.tolerance = mujoco.mjtSolver.mjSOL_NEWTON, 200, 1.0e-14
@@ -128,19 +130,18 @@ class BarePair(Pair):
     def fall(self, rng) -> tuple[float, float]:
         """The longest way of a body in MuJoCo, and the largest difference of places at the end."""
         mj, data = self.mj, self.data
-        dt = min(float(mj.opt.timestep), FALL_STEP) if mj.opt.timestep > STEP else FALL_STEP
+        dt = min(self.timestep, FALL_STEP)
         mj.opt.timestep = dt
         _, _, _, ctrl = self.random(rng)
-        self.solver.reset(self.state) if hasattr(self.solver, "reset") else None
+        self.solver.reset(self.state)
         self.set(mj.qpos0, np.zeros(mj.nv), np.zeros(mj.na), ctrl)
-        start, way = data.xpos.copy(), np.zeros(mj.nbody)
+        way = np.zeros(mj.nbody)
         for _ in range(round(FALL / dt)):
             last = data.xpos.copy()
             mujoco.mj_step(mj, data)
             mujoco.mj_kinematics(mj, data)
             way += np.linalg.norm(data.xpos - last, axis=1)
             self.step(dt)
-        del start
         return float(way.max()), float(np.linalg.norm(self.places() - data.xpos, axis=1).max())
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import warp as wp
 from scipy.spatial.transform import Rotation
 
 import newton_like as nl
@@ -205,5 +206,11 @@ def test_worlds_with_few_shapes_are_no_crowds(rng):
     builder = scene([crowd(rng, 5), crowd(rng, MANY)])
     model = builder.finalize("cpu")
     assert crowds.crowd_keys(model) == [1]
-    # without the shape configuration's groups, a crowd is counted by shapes, not by bodies
     assert crowds.crowd_keys(scene([crowd(rng, 5)]).finalize("cpu")) == []
+
+
+def test_captures_on_a_cpu_are_refused(rng):
+    model = scene([crowd(rng, MANY)]).finalize("cpu")
+    state, contacts = model.state(), model.contacts()
+    with wp.ScopedCapture("cpu"), pytest.raises(RuntimeError, match=r"more than 64 shapes.*before the capture"):
+        model.collide(state, contacts)

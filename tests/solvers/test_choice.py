@@ -38,6 +38,28 @@ def between() -> nl.ModelBuilder:
     return scene
 
 
+def with_table() -> nl.ModelBuilder:
+    """A long chain, and a joint whose axes are not perpendicular."""
+    scene = pendulum(LONG_CHAIN)
+    body = scene.add_link(mass=1.0, inertia=np.eye(3))
+    axes = [nl.ModelBuilder.JointDofConfig(axis=axis) for axis in ((1, 0, 0), (0.8, 0.6, 0))]
+    scene.add_articulation([scene.add_joint_d6(-1, body, linear_axes=axes, label="table")])
+    return scene
+
+
+def with_follower() -> nl.ModelBuilder:
+    """A loop between two bodies, and a joint that follows a disabled one."""
+    scene = between()
+    joints = []
+    for i in range(2):
+        link = scene.add_link(mass=1.0, inertia=np.eye(3))
+        joints.append(scene.add_joint_revolute(-1, link, axis=(0, 1, 0), label=f"hinge_{i}"))
+        scene.add_articulation(joints[-1:])
+    scene.set_joint_mimic(joints[1], joints[0])
+    scene.joint_enabled[joints[0]] = False
+    return scene
+
+
 @pytest.mark.parametrize(
     ("build", "solver", "told"),
     [
@@ -47,6 +69,8 @@ def between() -> nl.ModelBuilder:
         (lambda: pendulum(LONG_CHAIN), SolverXPBD, f"{LONG_CHAIN} joints"),
         (between, SolverXPBD, "'link' connects two articulations"),
         (lambda: heap(MANY_BODIES, hooked=True), SolverFeatherstone, "'hook'.*has no mass"),
+        (with_table, SolverFeatherstone, "'table'.*not perpendicular"),
+        (with_follower, SolverFeatherstone, "'hinge_0'.*is disabled"),
     ],
 )
 def test_models_get_the_solver_that_fits(build, solver, told):

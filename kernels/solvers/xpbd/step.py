@@ -411,6 +411,9 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
             wait_for_all(M.sync, c, M.members, M.pause)
             for b in range(own, last):
                 m.joint_prepare(J, b, B, at, stride, h, o.push_speed)
+            if J.measured != 0:
+                # lines read joints that other members prepare
+                wait_for_all(M.sync, c, M.members, M.pause)
             if M.member == 0:
                 sweep_lines(0, X, c, B, at, stride, h, o.push_speed)
             if o.contacts != 0:

@@ -18,6 +18,8 @@ _SPINS = 4000
 
 
 @wp.func_native(
+    # a team needs threads of a CPU; compilers for GPUs lack these functions
+    "\n#if !defined(__CUDA_ARCH__)\n"
     "if (members < 2) return; typedef int whole;"
     f" int* const arrived = sync.data + {SYNC} * c; int* const passed = arrived + {SYNC // 2};"
     " const int before = __atomic_load_n(passed, __ATOMIC_ACQUIRE);"
@@ -25,6 +27,7 @@ _SPINS = 4000
     "   __atomic_store_n(arrived, 0, __ATOMIC_RELAXED); __atomic_store_n(passed, before + 1, __ATOMIC_RELEASE); return; }"
     f" for (int i = 0; __atomic_load_n(passed, __ATOMIC_ACQUIRE) == before; ++i)"
     f"   if (i > {_SPINS} && pause != 0) ((whole (*)(void))pause)();"
+    "\n#endif\n"
 )
 def wait_for_all(sync: wp.array[int], c: int, members: int, pause: wp.uint64):
     """Returns once all members have called it. `pause`: the address of a function that lets other threads run, or 0."""

@@ -95,17 +95,19 @@ def _check_relations(model) -> None:
     rows = equalities_of(model)
     i = None if rows is None else _first(rows["rules"] != 0)
     if i is not None:
+        k = int(rows["target"][i] if rows["target"][i] >= 0 else rows["joint1"][i])
         raise ValueError(
-            f"equality constraint {i} states softness of MuJoCo (mujoco:eq_solref, mujoco:eq_solimp), which {SOLVER} does not do; {_ELSE}:"
-            " set mujoco:eq_rules to 0 for a rigid one"
+            f"an equality constraint of joint '{model.joint_label[k]}' (index {k}) states softness of MuJoCo (mujoco:eq_solref,"
+            f" mujoco:eq_solimp), which {SOLVER} does not do; {_ELSE}: set mujoco:eq_rules to 0 for a rigid one"
         )
     if has_contact_settings(model):
         settings = settings_of(model)
         i = _first(np.asarray(settings.get("limit_rules", np.zeros(0))) != 0)
         if i is not None:
+            k = int(np.searchsorted(model.joint_qd_start.numpy(), i, side="right")) - 1
             raise ValueError(
-                f"mujoco:limit_rules of degree of freedom {i} states softness of a limit (mujoco:solreflimit, mujoco:solimplimit), which"
-                f" {SOLVER} does not do; {_ELSE}"
+                f"joint '{model.joint_label[k]}' (index {k}): mujoco:limit_rules of degree of freedom {i} states softness of a limit"
+                f" (mujoco:solreflimit, mujoco:solimplimit), which {SOLVER} does not do; {_ELSE}"
             )
         i = _first((settings["pair_geom1"] >= 0) & (settings["pair_geom2"] >= 0))
         if i is not None:
@@ -127,6 +129,8 @@ def _check_tendons(model) -> None:
         limited = tendon.limits is not None
         if armature[n] > 0.0:
             told = "inertia (armature)"
+        elif tendon.ties:
+            told = "equality constraints on its length (ties)"
         elif limited and (tuple(tendon.solref_limit) != SOLREF or tuple(tendon.solimp_limit) != SOLIMP):
             told = "limits with a softness of MuJoCo (solref_limit, solimp_limit)"
         elif limited and tendon.margin > 0.0:
@@ -169,6 +173,19 @@ def warn_open_joints(model, body_q, stacklevel: int) -> None:
             UserWarning,
             stacklevel=stacklevel,
         )
+
+
+def check_all_axes(model) -> None:
+    """Raises ValueError for axes of an enabled joint that are not perpendicular to each other."""
+    if not model.joint_count:
+        return
+    dims, first = model.joint_dof_dim.numpy(), model.joint_qd_start.numpy()
+    axis = model.joint_axis.numpy().astype(np.float64)
+    several = (dims > 1).any(axis=1) & ~look_up(model.joint_type.numpy(), "has_quaternion")
+    for j in np.flatnonzero(several & model.joint_enabled.numpy().astype(bool)).tolist():
+        linear, angular = np.split(axis[first[j] : first[j + 1]], [dims[j, 0]])
+        for axes in (linear, angular):
+            check_axes(model, j, axes)
 
 
 def check_axes(model, joint: int, axes: np.ndarray) -> None:

@@ -40,8 +40,9 @@ class ContactLaws:
         )  # fmt: skip
 
 
-def contact_laws_of(model) -> ContactLaws | None:
-    """The laws of contacts of a model; None: contacts have a normal and two tangents, and the softness of materials.
+def laws_by_class(model) -> tuple[np.ndarray, np.ndarray] | None:
+    """The class of each shape and the laws of pairs of classes, as in :class:`ContactLaws`; None: contacts have a normal and two tangents,
+    and the softness of materials.
 
     Raises:
         ValueError: a setting is out of range; there are too many kinds of shapes.
@@ -56,6 +57,19 @@ def contact_laws_of(model) -> ContactLaws | None:
             f"the shapes have {len(table)} different sets of settings of MuJoCo (solref, solimp, condim, priority, solmix, friction);"
             f" SolverXPBD takes at most {MOST_CLASSES}"
         )
+    return class_of, table
+
+
+def contact_laws_of(model) -> ContactLaws | None:
+    """The laws of contacts of a model; None as in :func:`laws_by_class`.
+
+    Raises:
+        ValueError: see :func:`laws_by_class`.
+    """
+    found = laws_by_class(model)
+    if found is None:
+        return None
+    class_of, table = found
     weight = _inverse_weights(model) if (table[..., LAW_SOFT] > 0.0).any() else np.zeros(model.body_count)
     return ContactLaws(class_of, table, weight)
 

@@ -138,13 +138,10 @@ class LinesOf:
         rows = equalities_of(self.model)
         if rows is None:
             return
-        for i, (one, two, target, powers) in enumerate(
-            zip(
-                rows["joint1"].tolist(), rows["joint2"].tolist(), rows["target"].tolist(), rows["polycoef"], strict=True
-            )
-        ):
+        columns = (rows[name].tolist() for name in ("joint1", "joint2", "target"))
+        for one, two, target, powers in zip(*columns, rows["polycoef"], strict=True):
             if target < 0:
-                what = f"equality constraint {i}"
+                what = f"an equality constraint of joint '{self.model.joint_label[one]}' (index {one})"
                 second = self._coordinate(two, 0, 1.0, what) if two >= 0 else None
                 yield self._equation(self._coordinate(one, 0, 1.0, what), second, powers.astype(float))
 

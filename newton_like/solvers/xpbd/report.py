@@ -54,7 +54,9 @@ def report_contacts(last: Reported | None, contacts) -> None:
         )
     if force is not None:
         force.zero_()
-        wp.copy(force, last.wrench, count=min(force.size, last.wrench.size))
+        # a count of 0 would copy all
+        if force.size:
+            wp.copy(force, last.wrench, count=min(force.size, last.wrench.size))
     if last.handed:
         return
     count = min(contacts.rigid_contact_max, last.contacts.rigid_contact_max)

@@ -15,6 +15,7 @@ from newton_like.collision.ground import moving_shapes
 from newton_like.kernels.solvers.xpbd.bodies import BODY_INVERSE, DYNAMIC, INVERSE_MASS
 from newton_like.kernels.solvers.xpbd.order import BODY_AT, SLOTS
 from newton_like.model.joint_types import look_up
+from newton_like.solvers.xpbd.tables import floating_joints_that_act
 from newton_like.types import BodyFlags
 
 SPEED, SPIN = 0.02, 0.1
@@ -35,9 +36,12 @@ class Sleepers:
         slots: where bodies stand, a :class:`newton_like.solvers.xpbd.tables.Slots`.
         numbers: the numbers of bodies, as the kernels have them.
         inverse_mass, body_moves: of bodies, as the kernels have them.
+        pulled: the bodies of tendons and other lines.
     """
 
-    def __init__(self, model, slots, numbers: wp.array, inverse_mass: wp.array, body_moves: wp.array):
+    def __init__(
+        self, model, slots, numbers: wp.array, inverse_mass: wp.array, body_moves: wp.array, pulled: np.ndarray
+    ):
         self._model, count = model, model.body_count
         self.asleep = np.zeros(count, dtype=bool)
         self._island, self._islands = np.full(count, -1), 0
@@ -45,7 +49,7 @@ class Sleepers:
         self._pose = np.zeros((count, 7), dtype=model.body_q.numpy().dtype)
         self._world = model.body_world.numpy()
         self._dynamic = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
-        self._may_sleep, self._dof = self._free_bodies(), self._dofs()
+        self._may_sleep, self._dof = self._free_bodies(pulled), self._dofs()
         # kinematic bodies under islands, as rows of island and body
         self._supports = np.zeros((0, 2), dtype=int)
         self._numbers, self._mass, self._moves = numbers.numpy(), inverse_mass.numpy(), body_moves.numpy()
@@ -56,14 +60,16 @@ class Sleepers:
         self._moving = moving_shapes(model).astype(np.int32)
         self.moves = wp.array(self._moving, dtype=wp.int32, device=model.device)
 
-    def _free_bodies(self) -> np.ndarray:
-        """Bodies that no joint holds."""
+    def _free_bodies(self, pulled: np.ndarray) -> np.ndarray:
+        """Bodies that no joint holds or drives, and no line pulls."""
         model = self._model
         held = model.joint_enabled.numpy().astype(bool)
         types = model.joint_type.numpy()
         if len(types):
             held &= ~(look_up(types, "floats") & ~look_up(types, "limits_distance")) | (model.joint_parent.numpy() >= 0)
+            held |= model.joint_enabled.numpy().astype(bool) & floating_joints_that_act(model)
         out = self._dynamic.copy()
+        out[pulled] = False
         for ends in (model.joint_parent.numpy()[held], model.joint_child.numpy()[held]):
             out[ends[ends >= 0]] = False
         return out
@@ -81,14 +87,18 @@ class Sleepers:
         self.moves.numpy()[:] = np.where((body >= 0) & np.append(self.asleep, False)[body], 0, self._moving)
 
     def _wake(self, islands: np.ndarray) -> None:
+        if not len(islands):
+            return
         bodies = np.flatnonzero(self.asleep & np.isin(self._island, islands))
         self._slow[bodies], self._island[bodies] = 0.0, -1
         self._supports = self._supports[~np.isin(self._supports[:, 0], islands)]
         self._mark(bodies, False)
 
     def wake_worlds(self, mask: np.ndarray) -> None:
-        """Wakes all bodies of chosen worlds."""
-        self._wake(np.unique(self._island[self.asleep & mask[np.maximum(self._world, 0)]]))
+        """Wakes all bodies of chosen worlds. The times for which they were slow start from zero."""
+        chosen = mask[np.maximum(self._world, 0)]
+        self._wake(np.unique(self._island[self.asleep & chosen]))
+        self._slow[chosen] = 0.0
 
     def _pairs(self, contacts) -> np.ndarray:
         """The bodies of contacts, -1 for the world, ``[n, 2]``."""

@@ -106,8 +106,8 @@ class SolverXPBD(SolverBase):
         update_joints: whether steps write the joint coordinates of ``state_out``; loop joints are never updated. Drives and limits of
             position take angles from poses of bodies. They count turns from sub-step to sub-step, and are at the full turn nearest to
             ``joint_q`` of ``state_in`` where that has changed since the last step.
-        sleeping: whether islands of bodies that touch each other, and that no joint holds, are not computed while they are at rest, see
-            :mod:`newton_like.solvers.xpbd.sleep`. Needs a CPU.
+        sleeping: whether islands of bodies that touch each other, and that no joint or tendon holds, are not computed while they are at
+            rest, see :mod:`newton_like.solvers.xpbd.sleep`. Needs a CPU.
         unsupported_contacts: ``"error"`` or ``"ignore"``: see :meth:`newton_like.Model.collide`, for steps that find contacts.
         width: lanes of a kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.threads.worker_count`.
@@ -176,7 +176,6 @@ class SolverXPBD(SolverBase):
 
     def _build(self) -> None:
         """Makes the tables of the model."""
-        self._built = self.model.version
         model, width = self.model, self.width
         lines = LinesOf(model)
         threads = worker_count(self.threads) if model.device.is_cpu else 1
@@ -217,7 +216,8 @@ class SolverXPBD(SolverBase):
         self._lists = self._last_length = None
         self._body_moves = self._array(moves)
         of_bodies = self._bodies["numbers"], self._bodies["inverse_mass"], self._body_moves
-        self._sleepers = Sleepers(model, slots, *of_bodies) if self.sleeping else None
+        pulled = np.array([b for line in lines.lines for b in line.bodies if b >= 0], dtype=int)
+        self._sleepers = Sleepers(model, slots, *of_bodies, pulled) if self.sleeping else None
         self._joint_world = self._array(blocks.world)
         self._recorded.clear()
         self._contact_room = contact_room(model)
@@ -228,6 +228,8 @@ class SolverXPBD(SolverBase):
             if k and not look_up(types[j : j + 1], "has_quaternion")[0]
         ]
         self._turning = self._array(np.concatenate([*turning, np.zeros(0, dtype=int)]))
+        # last, so that an error comes back at the next step
+        self._built = model.version
 
     def _as_numbers(self, lanes: wp.array, shape: tuple) -> wp.array:
         """The numbers of lanes, in an array of this shape."""

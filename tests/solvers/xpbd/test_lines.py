@@ -7,7 +7,7 @@ from newton_like.kernels.tree import ROUND_CYLINDER
 import newton_like as nl
 from newton_like.geometry.wrapping import piece_length
 from newton_like.model.equality_settings import EQUALITY_DEFAULTS, declare_equality_settings
-from newton_like.model.tendons import Tendon
+from newton_like.model.tendons import Tendon, TendonTie
 from newton_like.solvers import SolverFeatherstone
 from tests.solvers.xpbd.scenes import after, momentum, started, with_all_programs, xpbd
 from tests.support.random_trees import random_inertia
@@ -206,6 +206,7 @@ def test_reset_forgets_impulses_of_lines(rng):
         (dict(armature=0.1), "'pull' .index 0. has inertia"),
         (dict(limits=(-1.0, 1.0), solref_limit=(0.1, 1.0)), "softness of MuJoCo"),
         (dict(limits=(-1.0, 1.0), margin=0.1), "limits with a margin"),
+        (dict(ties=(TendonTie(),)), "equality constraints on its length"),
     ],
 )
 def test_tendons_are_refused_by_name(change, told, rng):
@@ -219,5 +220,5 @@ def test_soft_equalities_are_refused_by_name(rng):
     builder, joints = fingers(rng)
     declare_equality_settings(builder)
     add_equality(builder, equality_constraint_joint1=joints[0], eq_rules=1)
-    with pytest.raises(ValueError, match=r"equality constraint 0 states softness"):
+    with pytest.raises(ValueError, match=r"equality constraint of joint '.*' \(index 0\) states softness"):
         xpbd(builder.finalize("cpu"))

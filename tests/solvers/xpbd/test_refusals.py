@@ -95,6 +95,19 @@ def test_edits_are_taken_over(rng):
     assert state.body_qd.numpy()[0, 0] == pytest.approx(0.125)
 
 
+def test_an_error_of_an_edit_comes_back_at_each_step():
+    builder = pendulum(2)
+    builder.set_joint_mimic(1, 0)
+    model = builder.finalize("cpu")
+    solver, state = SolverXPBD(model), model.state()
+    enabled = model.joint_enabled.numpy()
+    enabled[0] = False
+    model.joint_enabled.assign(enabled)
+    for call in (solver.notify_model_changed, *[lambda: solver.step(state, state)] * 2):
+        with pytest.raises(ValueError, match="is disabled, and a mimic joint"):
+            call()
+
+
 def test_joint_coordinates_are_kept_up_on_request():
     model = pendulum(2).finalize("cpu")
     one, two = started(model), started(model)

@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+SETTABLE = ("default_", "soft_")
+"""Beginnings of the names of data that users set. Other data are computed, or are arrays of the simulation."""
+
 
 class NumpyViews:
     """The same attributes as arrays of NumPy, in place on a CPU: ``data.numpy.joint_pos``. On a GPU they are copies.
+
+    Only names of `SETTABLE` can be set as a whole; others raise AttributeError.
 
     Args:
         data: the data of an asset.
@@ -32,6 +37,10 @@ class NumpyViews:
         target = getattr(self._data, name)
         if not isinstance(target, wp.array):
             raise AttributeError(f"{name!r} is no array of the data, so that it cannot be set to {value!r}")
+        if not name.startswith(SETTABLE):
+            raise AttributeError(
+                f"{name!r} belongs to the simulation; set it by the write_*_to_sim and set_* methods of the asset"
+            )
         return target
 
     def __setattr__(self, name: str, value) -> None:

@@ -182,6 +182,9 @@ def test_numpy_views_have_all_attributes_in_place(robot, rng):
     assert {"joint_pos", "heading_w"} <= set(dir(d.numpy))
     with pytest.raises(AttributeError, match="joint_names"):
         d.numpy.joint_names = 3
+    for name in ("joint_pos", "root_lin_vel_b"):
+        with pytest.raises(AttributeError, match=f"{name}.*write_.*_to_sim"):
+            setattr(d.numpy, name, 0.0)
     with pytest.raises(AttributeError, match="joint_position"):
         d.numpy.joint_position  # noqa: B018
 

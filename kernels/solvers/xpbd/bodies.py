@@ -139,6 +139,11 @@ def body_program(m: types.SimpleNamespace) -> dict:
             q = body_turn(B, r, NEXT_QUAT)
             half = m.scale3(dw, m.mul(m.fill(real(0.5)), h))
             change = m.quat_multiply(m.quat(half.x, half.y, half.z, m.fill(real(1.0))), q)
-            body_put_turn(B, r, NEXT_QUAT, m.quat_normalize(change))
+            new = m.quat_normalize(change)
+            # bodies that no force moves keep their bits, however many constraints hold them, in whatever order
+            zero, mass = m.fill(real(0.0)), body_number(B, r, INVERSE_MASS)
+            x, y = m.where_lt(zero, mass, new.x, q.x), m.where_lt(zero, mass, new.y, q.y)
+            z, w = m.where_lt(zero, mass, new.z, q.z), m.where_lt(zero, mass, new.w, q.w)
+            body_put_turn(B, r, NEXT_QUAT, m.quat(x, y, z, w))
 
     return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "ints")}

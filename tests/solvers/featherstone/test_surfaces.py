@@ -219,7 +219,8 @@ def surface_points(rng, kind: str, size: float) -> np.ndarray:
 
 
 def test_bodies_rest_on_rough_fields_without_sinking(rng):
-    """Bodies dropped onto random fields come to rest; none of their points is far below the surface, and some touch it."""
+    """Boxes dropped onto random fields come to rest; capsules may roll on, as nothing resists that. None of the points of bodies at rest is far
+    below the surface, and some touch it."""
     n, half = 21, 1.0
     heights = rng.uniform(0.0, 0.08, (n, n))
     kinds = ("capsule", "box") * 8
@@ -233,7 +234,7 @@ def test_bodies_rest_on_rough_fields_without_sinking(rng):
     simulation = Simulation(builder)
     simulation.run(3.0)
     still = np.abs(simulation.qd).max(axis=1) < 0.1
-    assert still.mean() > 0.6
+    assert still[1::2].all()
     for w in np.flatnonzero(still):
         points = surface_points(rng, kinds[w], 1.0)
         places = Rotation.from_quat(simulation.q[w, 3:7]).apply(points) + simulation.q[w, :3]

@@ -219,8 +219,8 @@ def surface_points(rng, kind: str, size: float) -> np.ndarray:
 
 
 def test_bodies_rest_on_rough_fields_without_sinking(rng):
-    """Boxes dropped onto random fields come to rest; capsules may roll on, as nothing resists that. None of the points of bodies at rest is far
-    below the surface, and some touch it."""
+    """Boxes dropped onto random fields come to rest; capsules may roll on, as nothing resists that. None of the points of bodies at rest is
+    far below the surface, and some touch it."""
     n, half = 21, 1.0
     heights = rng.uniform(0.0, 0.08, (n, n))
     kinds = ("capsule", "box") * 8

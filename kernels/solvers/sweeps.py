@@ -361,7 +361,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         return m.where_lt(m.mul(bound, whole), m.get(mem, L.sweep_change, t), m.fill(real(1.0)), m.fill(real(0.0)))
 
     @m.func
-    def set_aside(t, contacts: int, slots: int, limits: int, T, L, mem, active: wp.array2d[int]):
+    def note_impulses(t, contacts: int, slots: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Notes z and the impulses, before steps of Newton."""
         m.copy(t, L.round_z, L.z, T.dofs, mem)
         m.copy(t, L.aside_impulse, L.packed_impulse, T.contact_rows * slots, mem)
@@ -425,7 +425,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                     old = m.add(old, now)
                     m.put(mem, L.settled, t, old)
                 slots = m.drop_settled(t, contacts, T, L, mem, active)
-                set_aside(t, contacts, slots, limits, T, L, mem, active)
+                note_impulses(t, contacts, slots, limits, T, L, mem, active)
                 m.put(mem, L.tried, t, m.mul(m.sub(one, old), m.sub(one, m.get(mem, L.resting, t))))
                 m.newton_steps(t, limits, T, L, mem, active)
                 tried = m.get(mem, L.tried, t)

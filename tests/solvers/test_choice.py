@@ -50,11 +50,12 @@ def with_table() -> nl.ModelBuilder:
 def with_follower() -> nl.ModelBuilder:
     """A loop between two bodies, and a joint that follows a disabled one."""
     scene = between()
-    joints = []
+    joints, parent = [], -1
     for i in range(2):
         link = scene.add_link(mass=1.0, inertia=np.eye(3))
-        joints.append(scene.add_joint_revolute(-1, link, axis=(0, 1, 0), label=f"hinge_{i}"))
-        scene.add_articulation(joints[-1:])
+        joints.append(scene.add_joint_revolute(parent, link, axis=(0, 1, 0), label=f"hinge_{i}"))
+        parent = link
+    scene.add_articulation(joints)
     scene.set_joint_mimic(joints[1], joints[0])
     scene.joint_enabled[joints[0]] = False
     return scene

@@ -236,7 +236,7 @@ def box_kernels(real):
             item[i] = i
 
     @wp.kernel(module=crowd_module(real), enable_backward=False)
-    def fill(first: int, shares: int, C: Crowd, item: wp.array[int]):
+    def plant(first: int, shares: int, C: Crowd, item: wp.array[int]):
         """The lowest level of all trees, from items in the order of the curve."""
         n = C.tree_of_node.shape[0]
         # Warp unrolls loops over constants
@@ -287,7 +287,7 @@ def box_kernels(real):
                         C.nodes[at + 24 + 8 * j + k] = high
             below = here
 
-    return bound, place, fill, grow
+    return bound, place, plant, grow
 
 
 @cache

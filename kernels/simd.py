@@ -91,21 +91,21 @@ def compiler_flags(flags: str, width: int) -> str:
 
 
 QUICK_COMPILATION = os.environ.get("NEWTON_LIKE_QUICK_COMPILATION") == "1"
-"""For tests: whether kernels are compiled for CPUs with less optimisation. Results have the same bits. Compilation of programs takes a
-third of the time, and their runs take several times as long."""
+"""For tests: whether kernels are compiled for CPUs with less optimisation. Results have the same bits. Compilation takes about
+three quarters of the time."""
 
 
-def module_options(flags: str, width: int, level: int = 1) -> dict:
+def module_options(flags: str, width: int) -> dict:
     """Options of the module of a kernel over lanes of `width` worlds.
 
     Args:
         flags: of the compiler for CPUs.
         width: see above.
-        level: of optimisation under `QUICK_COMPILATION`.
     """
     if QUICK_COMPILATION and not wp.is_cuda_available():
-        # flags of vector code have no effect at these levels, so that one set of flags serves all
-        return {"cpu_compiler_flags": compiler_flags(GENERAL_FLAGS, 8), "optimization_level": level}
+        # flags of vector code have no effect at this level, so that one set of flags serves all; at level 0, lengths of tendons that wrap
+        # inside of shapes are wrong
+        return {"cpu_compiler_flags": compiler_flags(GENERAL_FLAGS, 8), "optimization_level": 1}
     return {"cpu_compiler_flags": compiler_flags(flags, width)}
 
 

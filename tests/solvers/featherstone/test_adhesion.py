@@ -85,6 +85,7 @@ def test_adhesion_gives_friction_its_bound(rng):
 
 
 @pytest.mark.slow
-def test_specialised_code_adheres_with_the_bits_of_general_code():
+def test_specialised_code_adheres_as_general_code_does():
+    """Velocities at rest differ by rounding errors of double precision (3e-15 m/s were seen)."""
     found = [hung(30.0, 0.7, "plane", evaluator=evaluator, width=8)[2] for evaluator in ("general", "specialised")]
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(*found, rtol=0, atol=1e-12)

@@ -100,7 +100,7 @@ def pair_kernel(width: int, real, program: str = "pair_points"):
     m = namespace(width, real, STEP_ROWS)
     pair_points = getattr(m, program)
 
-    @wp.kernel(module="unique", enable_backward=False, module_options=module_options(GENERAL_FLAGS, width, level=0))
+    @wp.kernel(module="unique", enable_backward=False, module_options=module_options(GENERAL_FLAGS, width))
     def kernel(
         kind: int,
         other: int,

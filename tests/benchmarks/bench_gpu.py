@@ -8,8 +8,10 @@ arrays a world. Medians of bursts. It needs no other engine, and runs on a CPU t
 from __future__ import annotations
 
 import argparse
+import fcntl
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import warp as wp
@@ -23,6 +25,17 @@ from .first_step import array_bytes
 
 GRAPH = 10
 """Steps in a graph."""
+
+
+@contextmanager
+def alone(path: str | None):
+    """Holds the lock of a file, so that processes measure one after the other."""
+    if path is None:
+        yield
+        return
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def median_seconds(call, device, rounds: int, seconds: float) -> float:
@@ -55,6 +68,12 @@ def measure(case, evaluator: str, worlds: int, options) -> list[str]:
     solver.step(state, state, None, None, case.dt)
     wp.synchronize_device(device)
     first = time.perf_counter() - begin
+    with alone(options.lock):
+        return measured(case, evaluator, worlds, options, first, device, model, state, other, solver)
+
+
+def measured(case, evaluator, worlds, options, first, device, model, state, other, solver) -> list[str]:
+    """The row, after the first step."""
 
     def step():
         solver.step(state, state, None, None, case.dt)
@@ -101,6 +120,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--level", type=int, choices=range(4), help="of optimisation, instead of the engine's own choice"
     )
+    parser.add_argument("--lock", help="file; times are taken while this process holds its lock")
     options = parser.parse_args(arguments)
     wp.config.log_level = wp.LOG_ERROR
     if options.level is not None:

@@ -1,7 +1,7 @@
 """Times of ``SolverXPBD``: ``python -m tests.benchmarks.bench_xpbd``.
 
-Scenes: towers of boxes in one world, beside Newton's ``SolverXPBD`` on the CPU, which is stepped in turn; and heaps of mixed bodies of
-several sizes. How far the boxes of towers moved is printed before the times.
+Scenes: towers of boxes in one world, and quadrupeds, one a world, beside Newton's ``SolverXPBD`` on the CPU, which is stepped in turn; and
+heaps of mixed bodies of several sizes. How far the boxes of towers moved, and how quadrupeds stand, is printed before the times.
 """
 
 from __future__ import annotations
@@ -18,9 +18,13 @@ import newton_like as nl
 from examples import heap
 from newton_like.solvers import SolverXPBD
 
+from .cases import CASES
+
 DT = 1.0 / 240.0
 GAP = 0.23
 """Distance of towers [m]."""
+LEG = 0.25
+"""Distance of the anchors of the thigh of the design quadruped [m]."""
 
 
 def timed(calls: dict, rounds: int, each: int = 4) -> dict[str, np.ndarray]:
@@ -55,7 +59,8 @@ def towers(builder, boxes: int) -> None:
 class Ours:
     """A model of this package and its solver."""
 
-    def __init__(self, model, **options):
+    def __init__(self, model, dt: float = DT, **options):
+        self.dt = dt
         self.solver, self.state = SolverXPBD(model, update_joints=False, **options), model.state()
         nl.eval_fk(model, self.state.joint_q, self.state.joint_qd, self.state)
         self.start = self.poses()
@@ -65,16 +70,17 @@ class Ours:
         return self.state.body_q.numpy()[:, :3].copy()
 
     def step(self) -> None:
-        """One step of DT."""
-        self.solver.step(self.state, self.state, dt=DT)
+        """One step."""
+        self.solver.step(self.state, self.state, dt=self.dt)
 
 
 class Theirs:
-    """The same with Newton, which cuts a step of DT into substeps."""
+    """The same with Newton, which cuts a step into substeps."""
 
-    def __init__(self, model, substeps: int, iterations: int):
+    def __init__(self, model, substeps: int, iterations: int, dt: float = DT):
         import newton
 
+        self.dt = dt
         self.model, self.substeps = model, substeps
         self.solver = newton.solvers.SolverXPBD(model, iterations=iterations)
         self.one, self.two, self.control = model.state(), model.state(), model.control()
@@ -87,11 +93,11 @@ class Theirs:
         return self.one.body_q.numpy()[:, :3].copy()
 
     def step(self) -> None:
-        """One step of DT."""
+        """One step."""
         self.model.collide(self.one, self.contacts)
         for _ in range(self.substeps):
             self.one.clear_forces()
-            self.solver.step(self.one, self.two, self.control, self.contacts, DT / self.substeps)
+            self.solver.step(self.one, self.two, self.control, self.contacts, self.dt / self.substeps)
             self.one, self.two = self.two, self.one
 
 
@@ -114,6 +120,29 @@ def bench_towers(boxes: int, rounds: int, settings: list[tuple[int, int]], steps
         move = np.linalg.norm(run.poses() - run.start, axis=1)
         print(f"  {name:34s} boxes move by at most {1e3 * move.max():.3f} mm in {steps} steps")
     show(f"{boxes} boxes in towers of five, one world, a step", timed({n: r.step for n, r in runs.items()}, rounds, 2))
+
+
+def bench_quadrupeds(worlds: int, rounds: int, settings: list[tuple[int, int]]) -> None:
+    """Quadrupeds that stand, one a world: how far trunks move within a second, how far anchors are apart, and times."""
+    import newton
+
+    case = next(c for c in CASES if c.name == "design")
+    model = case.scene(nl, worlds).finalize("cpu")
+    runs = {"newton_like": Ours(model, case.dt)}
+    for substeps, iterations in settings:
+        other = case.scene(newton, worlds).finalize("cpu")
+        runs[f"newton, {substeps} x {iterations}"] = Theirs(other, substeps, iterations, case.dt)
+    for name, run in runs.items():
+        for _ in range(round(1.0 / case.dt)):
+            run.step()
+        bodies = run.poses().reshape(worlds, -1, 3)
+        # the distance of hip and thigh is 0.25 m at all times
+        height = bodies[:, 0, 2]
+        stretched = np.abs(np.linalg.norm(bodies[:, 3] - bodies[:, 2], axis=1) - LEG).max()
+        print(
+            f"  {name:34s} height of a trunk {height.min():.4f} to {height.max():.4f} m, joint stretched by {1e3 * stretched:.2f} mm"
+        )
+    show(f"{worlds} quadrupeds, a step of {case.dt} s", timed({n: r.step for n, r in runs.items()}, rounds, 2))
 
 
 def bench_flat(sizes: list[int], settle: int, rounds: int) -> None:
@@ -150,13 +179,16 @@ def main() -> None:
     parser.add_argument(
         "--newton", nargs="*", default=["1x2", "4x4", "8x8"], help="settings of Newton: sub-steps x iterations"
     )
-    parser.add_argument("--scenes", nargs="*", default=["towers", "flat"])
+    parser.add_argument("--scenes", nargs="*", default=["towers", "quadrupeds", "flat"])
+    parser.add_argument("--worlds", type=int, default=1024, help="of quadrupeds")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     wp.config.quiet = True
     settings = [tuple(map(int, x.split("x"))) for x in given.newton]
     if "towers" in given.scenes:
         bench_towers(given.boxes, given.rounds, settings, 40)
+    if "quadrupeds" in given.scenes:
+        bench_quadrupeds(given.worlds, given.rounds, settings)
     if "flat" in given.scenes:
         bench_flat(given.sizes, given.settle, given.rounds)
 

@@ -1,7 +1,8 @@
 """Times of ``SolverXPBD``: ``python -m tests.benchmarks.bench_xpbd``.
 
-Scenes: towers of boxes in one world, and quadrupeds, one a world, beside Newton's ``SolverXPBD`` on the CPU, which is stepped in turn; and
-heaps of mixed bodies of several sizes. How far the boxes of towers moved, and how quadrupeds stand, is printed before the times.
+Scenes: towers of boxes in one world, and quadrupeds, one a world, beside Newton's ``SolverXPBD`` on the CPU; a heap of mixed bodies
+beside pybullet; and heaps of several sizes. Engines are stepped in turn. How far the boxes of towers moved, how quadrupeds stand, and how
+fast the bodies of the heap are, is printed before the times.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import newton_like as nl
 from examples import heap
 from newton_like.solvers import SolverXPBD
 
+from . import contact_scenes
 from .cases import CASES
 
 DT = 1.0 / 240.0
@@ -145,6 +147,76 @@ def bench_quadrupeds(worlds: int, rounds: int, settings: list[tuple[int, int]]) 
     show(f"{worlds} quadrupeds, a step of {case.dt} s", timed({n: r.step for n, r in runs.items()}, rounds, 2))
 
 
+class Bullet:
+    """A world of loose bodies of `nl.ModelBuilder` in pybullet (one thread), with its default of 50 iterations."""
+
+    def __init__(self, model):
+        import pybullet as p
+
+        self.p, self.contacts = p, 0
+        p.connect(p.DIRECT)
+        p.setGravity(0.0, 0.0, -9.81)
+        p.setTimeStep(DT)
+        kinds, scales = model.shape_type.numpy(), model.shape_scale.numpy()
+        owners, places, friction = (
+            model.shape_body.numpy(),
+            model.shape_transform.numpy(),
+            model.shape_material_mu.numpy(),
+        )
+        masses, poses = model.body_mass.numpy(), model.joint_q.numpy().reshape(-1, 7)
+        self.bodies = []
+        for kind, scale, owner, place, mu in zip(kinds, scales, owners, places, friction, strict=True):
+            scale = [float(x) for x in scale]
+            if kind == nl.GeoType.PLANE:
+                shape = p.createCollisionShape(p.GEOM_PLANE)
+            elif kind == nl.GeoType.SPHERE:
+                shape = p.createCollisionShape(p.GEOM_SPHERE, radius=scale[0])
+            elif kind == nl.GeoType.BOX:
+                shape = p.createCollisionShape(p.GEOM_BOX, halfExtents=scale)
+            elif kind == nl.GeoType.CAPSULE:
+                shape = p.createCollisionShape(p.GEOM_CAPSULE, radius=scale[0], height=2.0 * scale[1])
+            elif kind == nl.GeoType.CYLINDER:
+                shape = p.createCollisionShape(p.GEOM_CYLINDER, radius=scale[0], height=2.0 * scale[1])
+            else:
+                raise ValueError(f"a shape of type {kind} is not translated to pybullet")
+            pose = poses[owner] if owner >= 0 else place
+            body = p.createMultiBody(
+                float(masses[owner]) if owner >= 0 else 0.0, shape, -1, pose[:3].tolist(), pose[3:].tolist()
+            )
+            p.changeDynamics(body, -1, lateralFriction=float(mu), linearDamping=0.0, angularDamping=0.0)
+            # pybullet multiplies the coefficients of two shapes, here the larger one counts: the ground and walls get 1
+            if owner >= 0:
+                self.bodies.append(body)
+            else:
+                p.changeDynamics(body, -1, lateralFriction=1.0)
+
+    def step(self) -> None:
+        """One step of DT."""
+        self.p.stepSimulation()
+
+    def speeds(self) -> np.ndarray:
+        """Of the bodies [m/s]."""
+        return np.array([np.linalg.norm(self.p.getBaseVelocity(b)[0]) for b in self.bodies])
+
+
+def bench_heap(bodies: int, settle: int, rounds: int) -> None:
+    """A heap of mixed bodies in one world beside pybullet: how fast bodies are after they fell, and times."""
+    builder = nl.ModelBuilder()
+    builder.add_ground_plane()
+    builder.add_builder(contact_scenes.heap(bodies))
+    model = builder.finalize("cpu")
+    ours, theirs = Ours(model), Bullet(model)
+    for _ in range(settle):
+        ours.step()
+        theirs.step()
+    speeds = np.linalg.norm(ours.state.body_qd.numpy().reshape(-1, 6)[:, :3], axis=1)
+    count = int(ours.solver._found.rigid_contact_count.numpy()[0])
+    print(f"  newton_like: {count} contacts, median speed {1e3 * np.median(speeds):.2f} mm/s after {settle} steps")
+    count = len(theirs.p.getContactPoints())
+    print(f"  pybullet: {count} contacts, median speed {1e3 * np.median(theirs.speeds()):.2f} mm/s")
+    show(f"heap of {bodies} bodies, a step", timed({"newton_like": ours.step, "pybullet": theirs.step}, rounds, 4))
+
+
 def bench_flat(sizes: list[int], settle: int, rounds: int) -> None:
     """Heaps of several sizes: the cost of a body."""
     runs = {}
@@ -179,7 +251,7 @@ def main() -> None:
     parser.add_argument(
         "--newton", nargs="*", default=["1x2", "4x4", "8x8"], help="settings of Newton: sub-steps x iterations"
     )
-    parser.add_argument("--scenes", nargs="*", default=["towers", "quadrupeds", "flat"])
+    parser.add_argument("--scenes", nargs="*", default=["towers", "quadrupeds", "heap", "flat"])
     parser.add_argument("--worlds", type=int, default=1024, help="of quadrupeds")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -189,6 +261,8 @@ def main() -> None:
         bench_towers(given.boxes, given.rounds, settings, 40)
     if "quadrupeds" in given.scenes:
         bench_quadrupeds(given.worlds, given.rounds, settings)
+    if "heap" in given.scenes:
+        bench_heap(500, 300, given.rounds)
     if "flat" in given.scenes:
         bench_flat(given.sizes, given.settle, given.rounds)
 

@@ -23,8 +23,9 @@ from newton_like.articulation.multirotor import (
     Multirotor,
     add_vehicle,
 )
-from newton_like.solvers import SolverFeatherstone
+from newton_like.solvers import SolverFeatherstone, SolverXPBD
 from tests.benchmarks.cases import CASES
+from tests.benchmarks.contact_scenes import heap
 from tests.support.kinematic_cases import forest, real_array
 from tests.support.paths import ROOT
 from tests.support.random_trees import random_state
@@ -271,6 +272,28 @@ def test_dynamics(gpu, rng, evaluator):
         return [*found, state.joint_q.grad, state.joint_qd.grad, model.body_mass.grad, model.body_inertia.grad.numpy()]
 
     gpu.agrees(work, 1.0e-8)
+
+
+@pytest.mark.parametrize("worlds", [1, WORLDS])
+def test_maximal_coordinates(gpu, worlds):
+    """A heap of 300 bodies, and many small worlds of quadrupeds: the threads of a block share a chunk of worlds."""
+
+    def work(device):
+        if worlds == 1:
+            scene = newton_like.ModelBuilder()
+            scene.add_ground_plane()
+            scene.add_builder(heap(300))
+        else:
+            scene = walkers(worlds)
+        model = scene.finalize(device, dtype=wp.float64)
+        state = model.state() if worlds == 1 else started(model, worlds)
+        eval_fk(model, state.joint_q, state.joint_qd, state)
+        solver = SolverXPBD(model, unsupported_contacts="ignore")
+        for _ in range(10):
+            solver.step(state, state, dt=1.0 / 240.0)
+        return results(state)
+
+    gpu.agrees(work, DOUBLE)
 
 
 @pytest.mark.parametrize("allocation", ["pseudo_inverse", "bounded"])

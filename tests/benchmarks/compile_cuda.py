@@ -24,6 +24,7 @@ from newton_like.kernels.articulation.reactions import reaction_kernels
 from newton_like.kernels.articulation.scatter import scatter_kernels
 from newton_like.kernels.articulation.wrenches import wrench_kernels
 from newton_like.kernels.solvers.health import forget_kernel
+from newton_like.kernels.solvers.xpbd.step import xpbd_kernel
 
 import newton_like
 from newton_like.programs import robot
@@ -67,6 +68,8 @@ def programs() -> dict[str, Callable]:
         "step, general, float32": lambda: stepper.general_step(1, wp.float32, False, False),
         "step, general, pairs of bodies": lambda: stepper.general_step(1, wp.float32, False, True),
         "step, general, contacts given": lambda: stepper.general_step(1, wp.float32, True, False),
+        "SolverXPBD, float32": lambda: xpbd_kernel(1, wp.float32)[0],
+        "SolverXPBD, laws of contacts, wraps": lambda: xpbd_kernel(1, wp.float32, "wraps", True)[0],
         "step, general, float64": lambda: stepper.general_step(1, wp.float64, False, False),
     }
     for case in CASES:

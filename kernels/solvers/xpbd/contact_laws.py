@@ -218,11 +218,13 @@ def law_functions(m: types.SimpleNamespace, Listed, laws: bool):
         now: wp.array[vec3]
 
     @wp.func
-    def no_take(N: wp.ref[Listed], R: wp.ref[Laws], K: wp.ref[m.Touching], c: int, h: real, numbers: wp.array[real]):
+    def no_take(
+        N: wp.ref[Listed], R: wp.ref[Laws], K: wp.ref[m.Touching], c: int, begin: int, end: int, h: real, numbers: wp.array[real]
+    ):  # fmt: skip
         """There is no law."""
 
     @wp.func
-    def no_keep(N: wp.ref[Listed], R: wp.ref[Laws], K: wp.ref[m.Touching], c: int, h: real):
+    def no_keep(N: wp.ref[Listed], R: wp.ref[Laws], K: wp.ref[m.Touching], c: int, begin: int, end: int, h: real):
         """There is no law."""
 
     if not laws:
@@ -234,9 +236,11 @@ def law_functions(m: types.SimpleNamespace, Listed, laws: bool):
         return vec3(numbers[at], numbers[at + room], numbers[at + 2 * room])
 
     @wp.func
-    def take_laws(N: wp.ref[Listed], R: wp.ref[Laws], K: wp.ref[m.Touching], c: int, h: real, numbers: wp.array[real]):
-        """Stores the numbers of the laws of the contacts of chunk c. Needs `take_contacts`."""
-        for k in range(N.start[c], N.start[c + 1]):
+    def take_laws(
+        N: wp.ref[Listed], R: wp.ref[Laws], K: wp.ref[m.Touching], c: int, begin: int, end: int, h: real, numbers: wp.array[real]
+    ):  # fmt: skip
+        """Stores the numbers of the laws of the contacts of chunk c at places `begin` to `end`. Needs `take_contacts`."""
+        for k in range(begin, end):
             i = N.ordered[k]
             s0 = N.shape0[i]
             s1 = N.shape1[i]
@@ -274,9 +278,9 @@ def law_functions(m: types.SimpleNamespace, Listed, laws: bool):
             K.extra[j + (TURNS_AT + 2) * K.room] = wp.dot(turn, wp.cross(n, t1))
 
     @wp.func
-    def keep_laws(N: wp.ref[Listed], R: wp.ref[Laws], K: wp.ref[m.Touching], c: int, h: real):
-        """Stores the torques of the contacts of chunk c, for the next step."""
-        for k in range(N.start[c], N.start[c + 1]):
+    def keep_laws(N: wp.ref[Listed], R: wp.ref[Laws], K: wp.ref[m.Touching], c: int, begin: int, end: int, h: real):
+        """Stores the torques of the contacts of chunk c at places `begin` to `end`, for the next step."""
+        for k in range(begin, end):
             j = K.extra_at + k - N.start[c]
             n = direction(K.numbers, K.at + k - N.start[c], K.room)
             t1 = tangent_of(n)

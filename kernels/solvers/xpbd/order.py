@@ -99,8 +99,8 @@ def tangent_function(real):
 
 @cache
 def order_kernels(real):
-    """The struct of lists, the kernels that give contacts to chunks and that forget forces, and functions over the contacts of a
-    chunk."""
+    """The struct of lists, the kernels that give contacts to chunks and that forget forces, kernels that give contacts to chunks on a GPU,
+    and functions over the contacts of a chunk."""
     vec3, wrench6 = wp.types.vector(3, real), wp.types.vector(6, real)
     Listed, tangent_of = order_struct(real), tangent_function(real)
 
@@ -149,6 +149,33 @@ def order_kernels(real):
             c = chunks - back
             N.start[c] = N.start[c - 1]
         N.start[0] = 0
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def name_chunks(N: Listed, chunk: wp.array[int]):
+        """chunk <- that of each contact, behind the last chunk for those that belong to none; chosen <- all contacts in turn. Sorted by
+        chunks, with the order kept within a chunk, ``chosen`` is that of `share_out`. For GPUs."""
+        i = wp.tid()
+        k = int(-1)
+        if i < N.count[0]:
+            k = moving_body(N, i)
+        N.chosen[i] = i
+        chunk[i] = N.start.shape[0] - 1
+        if k >= 0:
+            chunk[i] = N.body_chunk[k]
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def find_starts(N: Listed, chunk: wp.array[int], contacts: int):
+        """start <- the first of the sorted contacts of each chunk."""
+        c = wp.tid()
+        first = int(0)
+        end = int(contacts)
+        while first < end:
+            middle = (first + end) // 2
+            if chunk[middle] < c:
+                first = middle + 1
+            else:
+                end = middle
+        N.start[c] = first
 
     @wp.func
     def slot_of(N: wp.ref[Listed], body: int, world: int) -> int:
@@ -315,10 +342,12 @@ def order_kernels(real):
                     numbers[j + (SUMS + x) * room] = real(0.0)
 
     @wp.func
-    def keep_contacts(N: wp.ref[Listed], c: int, at: int, room: int, h: real, dt: real, numbers: wp.array[real]):
-        """Stores the forces on shape 1 of the contacts of chunk c, in world axes, for the next step; and, if asked for, the mean wrenches
-        on shape 0 over a step of length dt."""
-        for k in range(N.start[c], N.start[c + 1]):
+    def keep_contacts(
+        N: wp.ref[Listed], c: int, begin: int, end: int, at: int, room: int, h: real, dt: real, numbers: wp.array[real]
+    ):
+        """Stores the forces on shape 1 of the contacts of chunk c at places `begin` to `end`, in world axes, for the next step; and, if
+        asked for, the mean wrenches on shape 0 over a step of length dt."""
+        for k in range(begin, end):
             j = at + k - N.start[c]
             n = vec3(
                 numbers[j + NORMAL_AT * room], numbers[j + (NORMAL_AT + 1) * room], numbers[j + (NORMAL_AT + 2) * room]
@@ -352,5 +381,6 @@ def order_kernels(real):
         Listed,
         share_out,
         forget,
+        (name_chunks, find_starts),
         (colour_contacts, chain_kept, match_contacts, count_takers, take_contacts, keep_contacts),
     )

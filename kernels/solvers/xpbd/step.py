@@ -101,7 +101,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
     """
     m = maximal_math(width, real, lines, laws)
     Lines, sweep_lines = _line_functions(m, bool(lines))
-    Listed, _, _, of_contacts = order_kernels(real)
+    Listed, *_, of_contacts = order_kernels(real)
     colour_contacts, chain_kept, match_contacts, count_takers, take_contacts, keep_contacts = of_contacts
     round_contacts = round_function(real)
     Laws, take_laws, keep_laws = law_functions(m, Listed, laws)
@@ -114,7 +114,8 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
         """Bodies in slots, and the state.
 
         chunks: see `newton_like.kernels.solvers.xpbd.order`; of slots: body and world; of joints that leave a body free, by chunks: first
-        dof, slot of the child and of the parent; of bodies: inverse mass, zero for kinematic ones, and centre of mass.
+        dof, slot of the child and of the parent, and whether forces move none of these parents; of bodies: inverse mass, zero for kinematic
+        ones, and centre of mass.
         """
 
         chunks: wp.array2d[int]
@@ -122,6 +123,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
         slot_world: wp.array[int]
         wrenches: wp.array2d[int]
         wrench_start: wp.array[int]
+        apart: int
         inverse_mass: wp.array[real]
         com: wp.array[vec3]
         gravity: wp.array[vec3]
@@ -149,12 +151,13 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
     class Team:
         """The threads that compute a chunk together, see `newton_like.kernels.solvers.xpbd.team`.
 
-        colours: those whose contacts they share; stages: of joints the first block, the end, and one if one thread computes them; stage_at:
-        of chunks the first stage.
+        block: whether they are the threads of a block of a GPU; colours: those whose contacts they share; stages: of joints the first
+        block, the end, and one if one thread computes them; stage_at: of chunks the first stage.
         """
 
         member: int
         members: int
+        block: int
         pause: wp.uint64
         sync: wp.array[int]
         stages: wp.array2d[int]
@@ -210,9 +213,9 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
         put3(G.numbers, at, stride, TORQUE, read3(G.numbers, at, stride, TORQUE) + turn)
 
     @wp.func
-    def load_wrenches(G: wp.ref[Bodies], c: int, at: int, stride: int):
-        """Adds the forces of joints that leave bodies free, and the opposite ones on their parents."""
-        for i in range(G.wrench_start[c], G.wrench_start[c + 1]):
+    def load_wrenches(G: wp.ref[Bodies], begin: int, end: int, at: int, stride: int):
+        """Adds the forces of joints that leave bodies free, and the opposite ones on their parents if forces move any."""
+        for i in range(begin, end):
             d = G.wrenches[i, 0]
             own = at + G.wrenches[i, 1]
             other = at + G.wrenches[i, 2]
@@ -220,7 +223,8 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
             turn = vec3(G.joint_f[d + 3], G.joint_f[d + 4], G.joint_f[d + 5])
             arm = read3(G.numbers, own, stride, POS) - read3(G.numbers, other, stride, POS)
             push_slot(G, own, stride, f, turn)
-            push_slot(G, other, stride, -f, -turn - wp.cross(arm, f))
+            if G.apart == 0:
+                push_slot(G, other, stride, -f, -turn - wp.cross(arm, f))
 
     @wp.func
     def store_bodies(G: wp.ref[Bodies], at: int, stride: int, first: int, begin: int, end: int, spin_share: real):
@@ -347,6 +351,9 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
         o: Settings,
     ):
         c = first + wp.tid()
+        if M.block != 0:
+            c = first + wp.tid() // M.members
+            M.member = wp.tid() % M.members
         at = G.chunks[c, BODY_AT]
         stride = G.chunks[c, SLOTS]
         first_slot = G.chunks[c, FIRST_SLOT]
@@ -370,9 +377,17 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
             colour_contacts(N, c, first_slot, stride)
             chain_kept(N, c, first_slot, stride)
         wait_for_all(M.sync, c, M.members, M.pause)
-        if M.member == 0:
-            load_wrenches(G, c, at, stride)
+        if G.apart != 0:
+            i = G.wrench_start[c]
+            share = G.wrench_start[c + 1] - i
+            own_first = i + share_start(share, M.member, M.members)
+            load_wrenches(G, own_first, i + share_start(share, M.member + 1, M.members), at, stride)
+        elif M.member == 0:
+            load_wrenches(G, G.wrench_start[c], G.wrench_start[c + 1], at, stride)
         M.colours = 0
+        # the contacts of this member
+        start = int(0)
+        stop = int(0)
         if o.contacts != 0:
             M.colours = parallel_colours(N, c, M.members)
             K.numbers = numbers
@@ -397,9 +412,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
             wait_for_all(M.sync, c, M.members, M.pause)
             take_contacts(N, c, start, stop, K.at, K.room, h, numbers, body_a, body_b)
             round_contacts(N, c, start, stop, K.at, K.room, B, at, stride, numbers, body_a, body_b)
-            wait_for_all(M.sync, c, M.members, M.pause)
-            if M.member == 0:
-                take_laws(N, R, K, c, h, numbers)
+            take_laws(N, R, K, c, start, stop, h, numbers)
         wait_for_all(M.sync, c, M.members, M.pause)
         whole = m.fill(h)
         half = m.fill(real(0.5) * h)
@@ -450,9 +463,9 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
             if o.contacts != 0:
                 sweep_contacts(3, N, c, K, B, at, stride, h, ahead, o, M)
         store_bodies(G, at, stride, first_slot, one * width, end * width, o.spin_share)
-        if o.contacts != 0 and M.member == 0:
-            keep_contacts(N, c, K.at, K.room, h, o.dt, numbers)
-            keep_laws(N, R, K, c, h)
+        if o.contacts != 0:
+            keep_contacts(N, c, start, stop, K.at, K.room, h, o.dt, numbers)
+            keep_laws(N, R, K, c, start, stop, h)
 
     return step, Bodies, Joints, Listed, Settings, Lines, Laws, Team
 

@@ -1,4 +1,5 @@
-"""Threads that compute a large world together: a team.
+"""Threads that compute a chunk together: a team. On a CPU, all threads are the team of a large world; on a GPU, the threads of a block are
+the team of a chunk.
 
 Each member of a team runs the kernel of a step for the same chunk, takes its share of the bodies, joints and contacts that may be
 computed side by side, and waits for the others before it goes on. What is computed side by side writes to different places, so results do
@@ -17,9 +18,14 @@ _SPINS = 4000
 """Looks at a barrier before a member offers its processor to other threads."""
 
 
+BLOCK = 64
+"""Threads of a block on a GPU."""
+
+
 @wp.func_native(
-    # a team needs threads of a CPU; compilers for GPUs lack these functions
-    "\n#if !defined(__CUDA_ARCH__)\n"
+    "\n#if defined(__CUDA_ARCH__)\n"
+    "if (members > 1) __syncthreads();"
+    "\n#else\n"
     "if (members < 2) return; typedef int whole;"
     f" int* const arrived = sync.data + {SYNC} * c; int* const passed = arrived + {SYNC // 2};"
     " const int before = __atomic_load_n(passed, __ATOMIC_ACQUIRE);"

@@ -44,6 +44,9 @@ from newton_like.types import BodyFlags, warp_types
 NEVER = 1.0e30
 """A speed that no impact has [m/s]."""
 _OF_TENDONS = ("tendon_f", "tendon_target_q", "tendon_target_qd")
+_TEAMS = 64
+"""A quarter of the chunks that many small worlds make at least on a GPU, so that it has work for all of its multiprocessors."""
+
 _RECORDED = 16
 KEPT = 0.8
 """Share of the impulses of degrees of freedom that a sub-step starts from; with a single iteration larger shares are unstable."""
@@ -179,19 +182,19 @@ class SolverXPBD(SolverBase):
         model, width = self.model, self.width
         lines = LinesOf(model)
         threads = worker_count(self.threads) if model.device.is_cpu else 1
-        slots = make_slots(model, width, threads, BODY_NUMBERS)
+        slots = make_slots(model, width, threads if model.device.is_cpu else _TEAMS, BODY_NUMBERS)
         blocks = make_blocks(model, slots, width, lines.joints)
         kinds = ("wraps" if lines.wraps else "lines") if lines.lines else ""
         laws = contact_laws_of(model)
         self._m, self._slots = maximal_math(width, model.dtype, kinds, laws is not None), slots
         self._kernel, *structs = xpbd_kernel(width, model.dtype, kinds, laws is not None)
         self._structs, self._threads = tuple(structs), threads
-        self._teams = Teams(slots, blocks, threads, self._array)
+        self._teams = Teams(slots, blocks, threads, self._array, model.device.is_cuda)
         moves = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
         mass = np.where(moves, model.body_mass.numpy().astype(np.float64), np.inf)
         self._bodies = dict(
             chunks=self._array(slots.chunks), slot_body=self._array(slots.body), slot_world=self._array(slots.world),
-            wrenches=self._array(blocks.wrenches), wrench_start=self._array(blocks.wrench_start),
+            wrenches=self._array(blocks.wrenches), wrench_start=self._array(blocks.wrench_start), apart=int(blocks.apart),
             inverse_mass=self._array(1.0 / mass, model.dtype), com=model.body_com, gravity=model.gravity,
             numbers=self._array(body_numbers(model, slots, moves, 1.0 / mass), model.dtype),
         )  # fmt: skip
@@ -274,7 +277,8 @@ class SolverXPBD(SolverBase):
             damping_ratio=model.shape_material_damping_ratio,
             body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._body_moves,
             body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
-            chosen=whole(room), ordered=whole(room), colour=whole(room),
+            # sorting needs twice the room
+            chosen=whole(2 * room), ordered=whole(room), colour=whole(room),
             colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
             taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(places), kept_takers=whole(places),
             kept_head=whole(len(self._slots.body)),
@@ -298,6 +302,7 @@ class SolverXPBD(SolverBase):
         self._lists = dict(
             extra=extra,
             law=whole(room),
+            chunk=whole(2 * room if model.device.is_cuda else 0),
             room=room,
             fixed=fixed,
             banks=banks,
@@ -510,15 +515,26 @@ class SolverXPBD(SolverBase):
             collide(model, state, self._found, self.unsupported_contacts, moves)
         return self._found
 
+    def _share_out(self, N) -> None:
+        """Gives the contacts of a list to chunks."""
+        device = self.device
+        _, share_out, _, (name_chunks, find_starts), _ = order_kernels(self.model.dtype)
+        if device.is_cpu:
+            wp.launch(share_out, dim=1, inputs=[N], device=device)
+            return
+        room, chunk = self._lists["room"], self._lists["chunk"]
+        wp.launch(name_chunks, dim=room, inputs=[N, chunk], device=device)
+        wp.utils.radix_sort_pairs(chunk, self._lists["fixed"]["chosen"], room)
+        wp.launch(find_starts, dim=len(self._slots.chunks) + 1, inputs=[N, chunk, room], device=device)
+
     def _run(self, arrays, contacts, dt: float) -> None:
-        model = self.model
         N = None
         if contacts is not None:
             N = self._listed(contacts)
             if N.report:
                 # contacts between bodies that no force moves have none
                 N.wrench.zero_()
-            wp.launch(order_kernels(model.dtype)[1], dim=1, inputs=[N], device=model.device)
+            self._share_out(N)
         lists = self._lists if contacts is not None else None
         key = (
             *(a.ptr for a in arrays), 0 if contacts is None else contacts.rigid_contact_normal.ptr,
@@ -578,9 +594,11 @@ class SolverXPBD(SolverBase):
         N = Listed() if N is None else N
         inputs = [G, J, X, N, R, lists["a"], lists["b"], lists["numbers"], self._options(dt, contacts is not None)]
 
-        def record(first, count, member, members):
+        def record(first, count, member, members, block_dim):
             M = self._teams.member(self._structs[6], member, members)
             values = [first, *inputs[:-1], M, inputs[-1]]
-            return wp.launch(self._kernel, dim=count, inputs=values, device=model.device, record_cmd=True)
+            return wp.launch(
+                self._kernel, dim=count, inputs=values, device=model.device, record_cmd=True, block_dim=block_dim
+            )
 
         return Launches(self._teams, record), (arrays, contacts, inputs, G, J, X, R)

@@ -134,6 +134,7 @@ class Blocks:
         numbers: ``[blocks, JOINT_NUMBERS, width]``.
         wrenches: of joints that leave a body free, by chunks: dof, slot of the child, slot of the parent.
         wrench_start: first of these of each chunk.
+        apart: whether forces move none of the parents of these.
         world: of each lane, -1 for none, ``[blocks, width]``.
         chunk, colour: of each block.
     """
@@ -147,6 +148,7 @@ class Blocks:
     numbers: np.ndarray
     wrenches: np.ndarray
     wrench_start: np.ndarray
+    apart: bool
     world: np.ndarray
     chunk: np.ndarray
     colour: np.ndarray
@@ -303,6 +305,7 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
     return Blocks(
         table, joint, *(x.astype(np.int32).ravel() for x in (*sides, *starts)), numbers_of(model, joint),
         listed.astype(np.int32), np.searchsorted(wrench_chunk, np.arange(len(slots.chunks) + 1)).astype(np.int32),
+        not moves[parent[wrenches]].any(),
         np.where(joint >= 0, of_world, -1).astype(np.int32), block_chunk, np.array(block_colour, dtype=int),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from threading import Lock
 import numpy as np
 
 from newton_like.kernels.solvers.xpbd.order import FIRST_SLOT, FIRST_WORLD, LAST_WORLD
-from newton_like.kernels.solvers.xpbd.team import SERIAL, SYNC
+from newton_like.kernels.solvers.xpbd.team import BLOCK, SERIAL, SYNC
 from newton_like.threads import Command, cut, run_shared
 
 TEAM = 256
@@ -58,22 +58,24 @@ class Teams:
     Attributes:
         runs: first chunk and end of runs of chunks, and whether teams compute them.
         threads: number of members of a team.
+        blocks: whether teams are the threads of blocks of a GPU, which compute all chunks.
 
     Args:
         slots: a :class:`newton_like.solvers.xpbd.tables.Slots`.
         blocks: a :class:`newton_like.solvers.xpbd.tables.Blocks`.
         threads: number of threads.
         array: makes arrays of integers on the device.
+        on_gpu: whether the device is a GPU.
     """
 
-    def __init__(self, slots, blocks, threads: int, array):
+    def __init__(self, slots, blocks, threads: int, array, on_gpu: bool):
         chunks = slots.chunks
         starts = chunks[:, FIRST_SLOT]
         bodies = np.add.reduceat((slots.body >= 0).astype(int), starts) if len(slots.body) else np.zeros(len(chunks))
         large = (bodies > TEAM) & (chunks[:, LAST_WORLD] - chunks[:, FIRST_WORLD] == 1) & (threads > 1)
         cuts = [0, *(np.flatnonzero(np.diff(large)) + 1).tolist(), len(large)]
         self.runs = [(a, b, bool(large[a])) for a, b in pairwise(cuts) if b > a]
-        self.threads = threads
+        self.threads, self.blocks = BLOCK if on_gpu else threads, on_gpu
         stages, stage_at = joint_stages(blocks.chunk, blocks.colour, len(chunks))
         stages = stages if len(stages) else np.zeros((1, 3))
         self._arrays = dict(stages=array(stages), stage_at=array(stage_at), sync=array(np.zeros(SYNC * len(chunks))))
@@ -81,7 +83,7 @@ class Teams:
     def member(self, kind, member: int, members: int):
         """The struct ``Team``, of type `kind`, of a member."""
         M = kind()
-        M.member, M.members, M.pause = member, members, pause_function()
+        M.member, M.members, M.block, M.pause = member, members, int(self.blocks), pause_function()
         for name, array in self._arrays.items():
             setattr(M, name, array)
         return M
@@ -92,19 +94,24 @@ class Launches:
 
     Args:
         teams: which chunks these are.
-        record: ``record(first, count, member, members)`` records a launch.
+        record: ``record(first, count, member, members, block_dim)`` records a launch of `count` threads.
     """
 
     def __init__(self, teams: Teams, record):
-        self._threads = teams.threads
+        self._threads, self._on_gpu = teams.threads, teams.blocks
         self._alone: list[Command] = []
         self._teams: list[list[Command]] = []
         for first, end, together in teams.runs:
-            if together:
+            if teams.blocks:
+                size = teams.threads
+                self._alone.append(Command(record(first, size * (end - first), 0, size, size)))
+            elif together:
                 for c in range(first, end):
-                    self._teams.append([Command(record(c, 1, k, teams.threads)) for k in range(teams.threads)])
+                    self._teams.append([Command(record(c, 1, k, teams.threads, None)) for k in range(teams.threads)])
             else:
-                self._alone += [Command(record(first + start, n, 0, 1)) for start, n in cut(end - first, teams.threads)]
+                self._alone += [
+                    Command(record(first + start, n, 0, 1, None)) for start, n in cut(end - first, teams.threads)
+                ]
 
     def set_param_by_name(self, name: str, value) -> None:
         """Changes an argument of all launches."""
@@ -113,7 +120,10 @@ class Launches:
 
     def run(self) -> None:
         """Runs the kernels."""
-        if self._alone:
+        if self._alone and self._on_gpu:
+            for command in self._alone:
+                command.launch()
+        elif self._alone:
             run_shared([self._alone] * min(self._threads, len(self._alone)))
         for members in self._teams:
             with _LOCK:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import warp as wp
+from newton_like.kernels.solvers.xpbd.order import order_kernels
 
 import newton_like as nl
 from tests.solvers.xpbd.scenes import started, xpbd
@@ -96,3 +97,26 @@ def test_widths_agree_up_to_rounding(width, dtype, rng):
     poses, velocities = slice(7 * one.body_count), slice(7 * one.body_count, 13 * one.body_count)
     assert found[:, poses] == pytest.approx(expected[:, poses], abs=1e-5)
     assert found[:, velocities] == pytest.approx(expected[:, velocities], abs=5e-2)
+
+
+@pytest.mark.slow
+def test_a_gpu_gives_the_same_contacts_to_chunks(rng):
+    """Sorting the contacts of a list by chunks (GPUs) gives the order in which one thread lists them (CPUs)."""
+    model = scene(33).finalize("cpu")
+    state = started(model, joint_qd=0.5 * rng.normal(size=model.joint_dof_count))
+    solver = xpbd(model)
+    for _ in range(40):
+        solver.step(state, state)
+    N, lists, chunks = solver._listed(solver._found), solver._lists, len(solver._slots.chunks)
+    _, share_out, _, (name_chunks, find_starts), _ = order_kernels(model.dtype)
+    wp.launch(share_out, dim=1, inputs=[N], device="cpu")
+    start = N.start.numpy().copy()
+    chosen = N.chosen.numpy()[: start[-1]].copy()
+    assert chunks > 1 and start[-1] > 100
+    room = lists["room"]
+    chunk = wp.zeros(2 * room, dtype=int, device="cpu")
+    wp.launch(name_chunks, dim=room, inputs=[N, chunk], device="cpu")
+    wp.utils.radix_sort_pairs(chunk, lists["fixed"]["chosen"], room)
+    wp.launch(find_starts, dim=chunks + 1, inputs=[N, chunk, room], device="cpu")
+    np.testing.assert_array_equal(N.start.numpy(), start)
+    np.testing.assert_array_equal(N.chosen.numpy()[: start[-1]], chosen)

@@ -196,13 +196,14 @@ STEP = (
     Row("settled", "one for a world whose sweeps are done", _one, "kernel"),
     Row("settled_z", "its z", lambda n: n.dofs if n.pairs else 0, "kernel"),
     Row("settled_impulse", "its impulses", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
-    # Newton's steps between sweeps over packed contacts
-    Row("friction_bound", "bounds of the friction of dofs in the list", lambda n: n.packed * n.dofs, "kernel"),
-    Row("sweep_z", "z before the last sweep", lambda n: n.packed * n.dofs, "kernel"),
-    Row("aside_impulse", "impulses before the last step", lambda n: n.packed * _impulses(n), "kernel"),
-    Row("sweep_change", "change of z by the last sweep, squared", lambda n: n.packed, "kernel"),
-    Row("tried", "one for a world that makes a step", lambda n: n.packed, "kernel"),
-    Row("resting", "one for a world whose last step was taken back", lambda n: n.packed, "kernel"),
+    # steps of Newton between sweeps
+    Row("friction_bound", "bounds of the friction of dofs in the list", lambda n: n.polished * n.dofs, "kernel"),
+    Row("sweep_z", "z before the last sweep", lambda n: n.polished * n.dofs, "kernel"),
+    Row("aside_impulse", "impulses before the last step", lambda n: n.polished * _impulses(n), "kernel"),
+    Row("sweep_change", "change of z by the last sweep, squared", lambda n: n.polished, "kernel"),
+    Row("tried", "one for a world that makes a step", lambda n: n.polished, "kernel"),
+    Row("resting", "one for a world whose last step was taken back", lambda n: n.polished, "kernel"),
+    Row("newton", "equations of a step of a thread with one world", lambda n: n.newton_numbers and n.newton_numbers + 3 * n.dofs),
     Row("first_u", "its velocities", _dofs, "kernel"),
     Row("first_impulse", "its impulses", _impulses, "kernel"),
     # energy added by the time discretisation
@@ -295,7 +296,7 @@ def sizes(rows: Iterable[Row], counts) -> dict[str, int]:
         counts: a namespace with coords, dofs, bodies, trees, entries (of `h`) and reach (the longest chain); for a step also candidates,
             colliders, contact_rows, couplings, loop_rows, tendons, bonds, limit_rows and given, and the sizes of records: contact_numbers,
             dof_numbers, coupling_numbers, loop_numbers, tendon_numbers, ledger_numbers, those of `kernels.collision.pairs.records`; pairs,
-            shapes, first_paired and packed.
+            shapes, first_paired, polished, packed and newton_numbers.
     """
     return {row.name: row.size(counts) for row in rows}
 

@@ -141,8 +141,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         pairs: int
         first_paired: int
         pair_table: wp.array[int]
-        # one if sweeps are over packed contacts, see `kernels.solvers.packed`
-        packed: int
+        # one for a robot alone in its cluster whose bodies may touch each other, see `kernels.solvers.polish`
+        polished: int
         # one if some contact has a law, see LAW; one if some position limit has one, and where those of the degrees of freedom begin
         laws: int
         limit_laws: int

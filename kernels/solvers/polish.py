@@ -10,10 +10,12 @@ them at once (Alart and Curnier 1991; alternating with sweeps as Silcowitz, Nieb
 
 z is linear in the impulses. All other impulses stay: zero, or friction of dofs at its bound. A small multiple of the change of an impulse
 is added to its row, because rows may depend on each other. The code is native and computes one world at a time: worlds of a block have
-other rows, and only some of them need it.
+other rows, and only some of them need it. It computes with vectors along the rows of a world of a block; a thread with one world, as on a
+GPU, computes with single numbers, on the rows of the list of active contacts.
 """
 
 import types
+from collections.abc import Callable
 
 import warp as wp
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
@@ -39,33 +41,51 @@ PROXIMAL = 1.0e-5
 INSIDE = 0.99999
 """Friction below this part of its bound sticks."""
 
+COLUMNS = MOST_ROWS + 4
+"""Numbers of a row of the equations of a thread with one world. The right side is the column behind the last row that acts; statements
+that compute four columns or rows at a time may reach three further."""
 
-def _choose_code() -> str:
-    """Statements: lists the rows that act, with the place of their numbers, of their impulses and of their records."""
+ONE_WORLD = (MOST_ROWS + 3) * COLUMNS + MOST_ROWS
+"""Numbers of the equations and pivots of a thread with one world. They are in its memory, where neighbouring threads of a GPU read
+neighbouring words and which is as large as there are worlds. A GPU reserves the local arrays of a thread, 5 kB here, for all threads that
+it might run at once, which are some 270,000: more than 1 GB."""
 
-    def row(at: str, impulse: str, kind: int | str, record: str, dof: str = "-1") -> str:
-        return (
-            f"{{ from[m] = {at}; place[m] = {impulse}; kind[m] = {kind}; record[m] = {record}; dof[m] = {dof}; ++m; }}"
-        )
+ROW_LISTS = 5 * MOST_ROWS
+"""Integers of a thread with one world that list the rows that act."""
 
-    stick = row("L.dof_y + T.reach * i", f"p + {OF_FRICTION}", "STICK", "at", "i")
-    limit = row("L.dof_y + T.reach * i", f"p + {OF_POSITION}", "LIMIT", "at", "i")
+
+def _choose_code(contacts: str, stride: str, contact: str) -> str:
+    """Statements: list the rows that act, with the places of their numbers, impulses and records, and whose they are; or return false.
+
+    Args:
+        contacts: begins a loop over contacts that sets the places ``p`` of the impulses, ``at`` of the record and ``y`` of the rows.
+        stride: from one row of a contact to the next.
+        contact: what `owner` shall be for its rows; for a dof, it is ``-1 - dof``.
+    """
+
+    def row(at: str, impulse: str, kind: int | str, owner: str) -> str:
+        return f"{{ from[m] = {at}; place[m] = {impulse}; kind[m] = {kind}; record[m] = at; owner[m] = {owner}; ++m; }}"
+
+    def of_contact(n: int, kind: str) -> str:
+        return row(f"y + {stride} * {n}", f"p + {n}", kind, contact)
+
+    stick = row("L.dof_y + T.reach * i", f"p + {OF_FRICTION}", "STICK", "-1 - i")
+    limit = row("L.dof_y + T.reach * i", f"p + {OF_POSITION}", "LIMIT", "-1 - i")
     return f"""
-        for (int s = 0; s < slots; ++s) {{
-            const int p = L.packed_impulse + rows * s, at = L.packed + {CONTACT} * s, y = L.packed_y + D * rows * s;
+        {contacts}
             const real_t push = A(p), one = A(p + 1), two = A(p + 2), bound = A(at + {MU_SLIDE}) * push * real_t({INSIDE});
             if (!(push > 0) || !(A(at + {MASS}) > 0)) continue;
             if (m + rows > {MOST_ROWS}) return false;
             const bool sticks = one * one + two * two < bound * bound;
-            {row("y", "p", "NORMAL", "at")}
-            {row("y + D", "p + 1", "sticks ? STICK : SLIDE", "at")}
-            {row("y + 2 * D", "p + 2", "sticks ? STICK : SLIDE", "at")}
+            {of_contact(0, "NORMAL")}
+            {of_contact(1, "sticks ? STICK : SLIDE")}
+            {of_contact(2, "sticks ? STICK : SLIDE")}
             if (rows == 6) {{
                 const real_t spin = A(p + 3), most = A(at + {MU_SPIN}) * push, first = A(p + 4), second = A(p + 5);
                 const real_t turn = A(at + {MU_ROLL}) * push * real_t({INSIDE});
-                if ((spin < 0 ? -spin : spin) < most) {row("y + 3 * D", "p + 3", "STICK", "at")}
+                if ((spin < 0 ? -spin : spin) < most) {of_contact(3, "STICK")}
                 if (first * first + second * second < turn * turn) {{
-                    {row("y + 4 * D", "p + 4", "STICK", "at")} {row("y + 5 * D", "p + 5", "STICK", "at")} }}
+                    {of_contact(4, "STICK")} {of_contact(5, "STICK")} }}
             }}
         }}
         for (int q = 0; q < limits; ++q) {{
@@ -81,11 +101,17 @@ def _choose_code() -> str:
         }}"""
 
 
-def _equations_code() -> str:
-    """Statements: G x = the rest of the equations of all rows, from G = Y YT and the velocities u = Y z."""
+def _equations_code(count: str, number: str, row: str) -> str:
+    """Statements: G x = the rest of the equations of all rows, from G = Y YT and the velocities u = Y z.
+
+    Args:
+        count: of the entries of a row of G.
+        number: their type.
+        row: of G, where an entry of row ``{}`` is.
+    """
     return f"""
         for (int i = 0; i < m; ++i) {{
-            real_t* const one = g + i * wide;
+            const auto one = g + i * wide;
             const int at = record[i];
             const real_t own = one[i] * real_t({PROXIMAL}), p = A(place[i]);
             if (kind[i] == STICK) {{ one[i] = one[i] + own; x[i] = -u[i]; }}
@@ -94,17 +120,17 @@ def _equations_code() -> str:
                 one[i] = one[i] + (own + give);
                 x[i] = (side * A(at + {TARGET}) - u[i]) - give * p;
             }} else {{
-                real_t* const two = one + wide;
+                const auto two = one + wide;
                 const real_t step = A(at + {SLIDE_STEP}), mu = A(at + {MU_SLIDE}), push = A(place[i] - 1), p2 = A(place[i] + 1);
                 const real_t w1 = p - step * u[i], w2 = p2 - step * u[i + 1];
                 const real_t inverse = real_t(1) / wp::sqrt(w1 * w1 + (w2 * w2 + real_t(1e-30))), h1 = w1 * inverse, h2 = w2 * inverse;
                 const real_t part = mu * push * inverse, share = part < 1 ? part : real_t(1);
                 // d (w / |w|) = (1 - h hT) dw / |w|
                 const real_t c11 = share * (1 - h1 * h1), c12 = -share * h1 * h2, c22 = share * (1 - h2 * h2);
-                for (int j = 0; j < n; ++j) {{
-                    const v8 first = G[i * n + j], second = G[(i + 1) * n + j];
-                    G[i * n + j] = (first * c11 + second * c12) * step;
-                    G[(i + 1) * n + j] = (first * c12 + second * c22) * step;
+                for (int j = 0; j < {count}; ++j) {{
+                    const {number} first = {row.format("i")}[j], second = {row.format("(i + 1)")}[j];
+                    {row.format("i")}[j] = (first * c11 + second * c12) * step;
+                    {row.format("(i + 1)")}[j] = (first * c12 + second * c22) * step;
                 }}
                 one[i] = one[i] + (1 - c11); one[i + 1] = one[i + 1] - c12;
                 two[i] = two[i] - c12; two[i + 1] = two[i + 1] + (1 - c22);
@@ -116,8 +142,10 @@ def _equations_code() -> str:
 
 
 def _newton_code(width: int, real) -> str:
-    """C++ body of ``newton_steps``."""
+    """C++ body of ``newton_steps`` for several worlds."""
     number = C_NAME[real]
+    slots = f"""for (int s = 0; s < slots; ++s) {{
+            const int p = L.packed_impulse + rows * s, at = L.packed + {CONTACT} * s, y = L.packed_y + D * rows * s;"""
     blocks = MOST_ROWS // 8
     return f"""{{{FUSE}
         typedef {number} real_t; typedef real_t v8 __attribute__((ext_vector_type(8), aligned({4 if real is wp.float32 else 8})));
@@ -128,8 +156,8 @@ def _newton_code(width: int, real) -> str:
         auto step = [&](int l) -> bool {{
         auto A = [=](int i) -> real_t& {{ return F[(size_t)i * {width} + l]; }};
         const int slots = (int)A(L.packed_worlds) - 1;
-        int from[{MOST_ROWS}], place[{MOST_ROWS}], kind[{MOST_ROWS}], record[{MOST_ROWS}], dof[{MOST_ROWS}], m = 0;
-        {_choose_code()}
+        int from[{MOST_ROWS}], place[{MOST_ROWS}], kind[{MOST_ROWS}], record[{MOST_ROWS}], owner[{MOST_ROWS}], m = 0;
+        {_choose_code(slots, "D", "s")}
         if (m == 0) return false;
         // Y has a column of 8 n numbers for each dof
         const int n = (m + 7) / 8, wide = 8 * n;
@@ -138,10 +166,11 @@ def _newton_code(width: int, real) -> str:
         real_t x[{MOST_ROWS}];
         for (int k = 0; k < D * n; ++k) Y[k] = v8(0);
         for (int i = 0; i < m; ++i) {{
-            if (dof[i] < 0) for (int k = 0; k < D; ++k) y[k * wide + i] = A(from[i] + k);
+            const int dof = -1 - owner[i];
+            if (dof < 0) for (int k = 0; k < D; ++k) y[k * wide + i] = A(from[i] + k);
             else {{
-                const int* const c = T.chain.data + T.chain_at.data[dof[i]];
-                for (int d = 0; d <= T.depth.data[dof[i]]; ++d) y[c[d] * wide + i] = A(from[i] + d);
+                const int* const c = T.chain.data + T.chain_at.data[dof];
+                for (int d = 0; d <= T.depth.data[dof]; ++d) y[c[d] * wide + i] = A(from[i] + d);
             }}
         }}
         for (int j = 0; j < n; ++j) {{
@@ -157,7 +186,7 @@ def _newton_code(width: int, real) -> str:
             }}
             G[i * n + j] = a; G[(i + 1) * n + j] = b; G[(i + 2) * n + j] = c; G[(i + 3) * n + j] = d;
         }}
-        {_equations_code()}
+        {_equations_code("n", "v8", "(G + {} * n)")}
         for (int k = 0; k < m; ++k) {{
             const real_t inverse = real_t(1) / g[k * wide + k];
             u[k] = inverse;
@@ -189,17 +218,139 @@ def _newton_code(width: int, real) -> str:
         for (int l = 0; l < {width}; ++l) if (tried[l] > 0 && !step(l)) tried[l] = 0; }}"""
 
 
+def _one_world_code(real) -> str:
+    """C++ body of ``newton_step`` for a thread with one world."""
+    number = C_NAME[real]
+    listed = f"""for (int s = 0; s < contacts; ++s) {{
+            const int p = L.impulse + rows * active_at[s], at = L.contact + {CONTACT} * s, y = L.contact_y + T.reach * rows * s;"""
+    # of row i: the number of its entries, and their dofs
+    span = f"""const int own = owner[i]; const bool single = own < 0;
+            const int* const c = single ? T.chain.data + T.chain_at.data[-1 - own] : T.pair_table.data + spans[2 * own];
+            const int size = single ? T.depth.data[-1 - own] + 1 : spans[2 * own + 1];"""
+    lists = ", ".join(
+        f"{name} = spans + (2 * T.candidates + {i * MOST_ROWS})"
+        for i, name in enumerate(("from", "place", "kind", "record", "owner"))
+    )
+
+    def strided(name: str, number: str) -> str:
+        """Statement: a type of numbers that are not side by side in memory."""
+        return f"""struct {name} {{ {number}* data; size_t step;
+            CUDA_CALLABLE {number}& operator[](int i) const {{ return data[(size_t)i * step]; }}
+            CUDA_CALLABLE {number}& operator()(int i) const {{ return data[(size_t)i * step]; }}
+            CUDA_CALLABLE {name} operator+(int i) const {{ return {{data + (size_t)i * step, step}}; }} }};"""
+
+    def four(at: str, step: str, factor: str, other: str, last: str) -> str:
+        """Statements: four numbers, `step` apart from `at` on, minus sums of k products; then times `last`."""
+        place = [f"{at} + {i} * {step}" for i in range(4)]
+        loads = "".join(f"real_t s{i} = g[{place[i]}];" for i in range(4))
+        sums = "".join(f"s{i} = s{i} - f * g[{other} + {i} * {step}];" for i in range(4))
+        stores = "".join(f"g[{place[i]}] = s{i}{last};" for i in range(4))
+        return f"{loads} for (int q = 0; q < k; ++q) {{ const real_t f = g[{factor}]; {sums} }} {stores}"
+
+    return f"""{{ typedef {number} real_t; {strided("Numbers", number)} {strided("Integers", "int")}
+        enum {{ NORMAL, STICK, SLIDE, LIMIT, wide = {COLUMNS} }};
+        const Numbers A = {{mem.data + t, (size_t)mem.shape[1]}};
+        const Integers active_at = {{active.data + t, (size_t)active.shape[1]}};
+        const int D = T.dofs, rows = T.contact_rows;
+        const Integers list = active_at + T.candidates, spans = list + D;
+        const Integers {lists};
+        int m = 0;
+        {_choose_code(listed, "T.reach", "s")}
+        if (m == 0) return false;
+        const Numbers g = A + L.newton, u = g + {(MOST_ROWS + 3) * COLUMNS}, w = u + {MOST_ROWS}, Z = A + L.z;
+        // the right side is column m
+        const Numbers x = {{(g + m).data, wide * g.step}};
+        // three rows with an entry for each dof
+        for (int k = 0; k < 3 * D; ++k) w[k] = 0;
+        for (int i = 0, n; i < m; i += n) {{
+            {span}
+            n = kind[i] == NORMAL ? 3 : 1;
+            for (int r = 0; r < n; ++r) {{
+                const Numbers Y = A + from[i + r];
+                real_t sum = 0;
+                for (int k = 0; k < size; ++k) {{ const real_t y = Y[k]; w[3 * c[k] + r] = y; sum = sum + y * Z[c[k]]; }}
+                u[i + r] = sum;
+            }}
+            const int first = i;
+            for (int i = 0; i < first + n; ++i) {{
+                {span}
+                const Numbers Y = A + from[i];
+                real_t a = 0, b = 0, d = 0;
+                if (n == 1) for (int k = 0; k < size; ++k) a = a + Y[k] * w[3 * c[k]];
+                else for (int k = 0; k < size; ++k) {{
+                    const real_t y = Y[k]; const Numbers v = w + 3 * c[k];
+                    a = a + y * v[0]; b = b + y * v[1]; d = d + y * v[2];
+                }}
+                g[i * wide + first] = a; g[first * wide + i] = a;
+                if (n == 3) {{
+                    g[i * wide + first + 1] = b; g[(first + 1) * wide + i] = b;
+                    g[i * wide + first + 2] = d; g[(first + 2) * wide + i] = d;
+                }}
+            }}
+            for (int k = 0; k < size; ++k) for (int r = 0; r < n; ++r) w[3 * c[k] + r] = 0;
+        }}
+        {_equations_code("m", "real_t", "(g + {} * wide)")}
+        for (int i = 0; i < m; ++i) for (int j = m + 1; j < m + 4; ++j) g[i * wide + j] = 0;
+        for (int i = m; i < m + 3; ++i) for (int j = 0; j < m + 4; ++j) g[i * wide + j] = 0;
+        // row k of the upper factor and of the right side, then column k of the lower factor: sums are in registers
+        for (int k = 0; k < m; ++k) {{
+            for (int j = k; j <= m; j += 4) {{ {four("k * wide + j", "1", "k * wide + q", "q * wide + j", "")} }}
+            const real_t inverse = real_t(1) / g[k * wide + k];
+            u[k] = inverse;
+            for (int i = k + 1; i < m; i += 4) {{ {four("i * wide + k", "wide", "q * wide + k", "i * wide + q", " * inverse")} }}
+        }}
+        real_t largest = 0;
+        for (int k = m - 1; k >= 0; --k) {{
+            real_t rest = x[k];
+            for (int j = k + 1; j < m; ++j) rest = rest - g[k * wide + j] * x[j];
+            rest = rest * u[k];
+            x[k] = rest;
+            const real_t size = rest < 0 ? -rest : rest;
+            if (!(size <= largest)) largest = size;
+        }}
+        if (!(largest < real_t(1e10))) return false;
+        for (int i = 0; i < m; ++i) {{
+            {span}
+            const real_t p = x[i]; const Numbers Y = A + from[i];
+            A(place[i]) = A(place[i]) + p;
+            for (int k = 0; k < size; ++k) Z[c[k]] = Z[c[k]] + Y[k] * p;
+        }}
+        return true; }}"""
+
+
 def polish_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``newton_steps``, for lanes of several worlds."""
-    if not hasattr(m, "width") or m.width == 1:
-        # numbers of a trace, or one world
+    """For the namespace `m`: ``newton_steps``."""
+    if not hasattr(m, "width"):
+        # numbers of a trace
         return dict(newton_steps=None)
+    if m.width == 1:
+        return dict(newton_steps=_one_world(m))
 
     @wp.func_native(_newton_code(m.width, m.real))
     def newton_steps(
-        t: int, limits: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
+        t: int, contacts: int, limits: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
     ):
         """A step of Newton for the impulses of each world whose contacts are packed and for which ``tried`` is positive, and z; ``tried``
         <- zero where there is none."""
 
     return dict(newton_steps=newton_steps)
+
+
+def _one_world(m: types.SimpleNamespace):
+    """``newton_steps`` of a thread with one world."""
+    real = m.real
+
+    @wp.func_native(_one_world_code(m.real))
+    def newton_step(
+        t: int, contacts: int, limits: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
+    ) -> bool:
+        """A step of Newton for the impulses of the active contacts and limits, and z. Returns whether there is one."""
+
+    @m.shared
+    def newton_steps(t: int, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
+        """The same as for several worlds."""
+        if real(0.0) < m.get(mem, L.tried, t):
+            if not newton_step(t, contacts, limits, T, L, mem, active):
+                m.put(mem, L.tried, t, real(0.0))
+
+    return newton_steps

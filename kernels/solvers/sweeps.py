@@ -5,8 +5,8 @@ An impulse passes about one contact a sweep, so a pile needs many sweeps. There,
 pairs, one backwards and one forwards: symmetric Gauss-Seidel descends in a symmetric metric, so it can be accelerated, while many
 extrapolated sweeps in one direction diverge.
 
-A robot whose links touch each other has other contacts in each world. There, contacts are packed, and steps of Newton alternate with sweeps
-(`kernels.solvers.polish`).
+A robot whose links touch each other has other contacts in each world. There, contacts of a block of several worlds are packed, and steps of
+Newton alternate with sweeps (`kernels.solvers.polish`).
 """
 
 import types
@@ -31,7 +31,7 @@ FOLLOWING = 3
 """Sweeps after a step of Newton."""
 
 STILL = 0.2
-"""A world with packed contacts is done after a sweep that changed its velocities by less than this part of `tolerance`."""
+"""A world for which steps of Newton are made is done after a sweep that changed its velocities by less than this part of `tolerance`."""
 
 
 def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, paired: bool):
@@ -293,14 +293,14 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         """Sweeps on, after those that are `done`, until a round of sweeps changed the velocities of every world of the block by no more
         than `tolerance`, in the norm of the kinetic energy, of the change by all impulses, but at most LONGEST times as often as
         ``iterations`` says. The first round begins with the impulses of the step before; after half of it there is an early look, see
-        `EARLY`. A world keeps the result of the first look for which that holds. With ``T.packed``, sweeps after the early look are over
+        `EARLY`. A world keeps the result of the first look for which that holds. With ``T.polished``, sweeps after the early look are over
         the contacts of worlds that have not settled, alone; those of the others stay as they are."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         packed = int(0)
         visited = int(contacts)
         first = int(0)
-        if T.packed != 0:
+        if T.polished != 0:
             # impulses of contacts of worlds that have settled do not change
             first = T.contact_rows * contacts
         m.put(mem, L.settled, t, zero)
@@ -318,7 +318,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                 if packed != 0:
                     # contact n of each world stays in slot n
                     visited = drop(t, contacts, T, L, mem, active)
-                elif T.packed != 0:
+                elif T.polished != 0:
                     visited = pack(t, contacts, T, L, mem, active)
                     packed = 1
                 more = int(done)
@@ -361,10 +361,21 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         return m.where_lt(m.mul(bound, whole), m.get(mem, L.sweep_change, t), m.fill(real(1.0)), m.fill(real(0.0)))
 
     @m.func
+    def note_packed(t, contacts: int, slots: int, T, L, mem, active: wp.array2d[int]):
+        m.copy(t, L.aside_impulse, L.packed_impulse, T.contact_rows * slots, mem)
+
+    @m.func
+    def note_listed(t, contacts: int, slots: int, T, L, mem, active: wp.array2d[int]):
+        for a in range(contacts):
+            m.copy(t, L.aside_impulse + T.contact_rows * a, L.impulse + T.contact_rows * active[a, t], T.contact_rows, mem)
+
+    note_contacts = note_packed if can_pack else note_listed
+
+    @m.func
     def note_impulses(t, contacts: int, slots: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Notes z and the impulses, before steps of Newton."""
         m.copy(t, L.round_z, L.z, T.dofs, mem)
-        m.copy(t, L.aside_impulse, L.packed_impulse, T.contact_rows * slots, mem)
+        note_contacts(t, contacts, slots, T, L, mem, active)
         for n in range(limits):
             p = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + n, t] // 2)
             m.copy(t, L.aside_impulse + T.contact_rows * contacts + DOF_IMPULSES * n, p, DOF_IMPULSES, mem)
@@ -377,10 +388,22 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             m.put(mem, at + i, t, m.where_lt(zero, worse, m.get(mem, kept + i, t), m.get(mem, at + i, t)))
 
     @m.func
+    def restore_packed(t, worse: m.lane, contacts: int, slots: int, T, L, mem, active: wp.array2d[int]):
+        restore(t, L.packed_impulse, L.aside_impulse, T.contact_rows * slots, worse, mem)
+
+    @m.func
+    def restore_listed(t, worse: m.lane, contacts: int, slots: int, T, L, mem, active: wp.array2d[int]):
+        rows = T.contact_rows
+        for a in range(contacts):
+            restore(t, L.impulse + rows * active[a, t], L.aside_impulse + rows * a, rows, worse, mem)
+
+    restore_contacts = restore_packed if can_pack else restore_listed
+
+    @m.func
     def take_back(t, worse: m.lane, contacts: int, slots: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Gives worlds where `worse` is positive the z and impulses that were set aside."""
         restore(t, L.z, L.round_z, T.dofs, worse, mem)
-        restore(t, L.packed_impulse, L.aside_impulse, T.contact_rows * slots, worse, mem)
+        restore_contacts(t, worse, contacts, slots, T, L, mem, active)
         for n in range(limits):
             p = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + n, t] // 2)
             kept = L.aside_impulse + T.contact_rows * contacts + DOF_IMPULSES * n
@@ -394,7 +417,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
 
     @m.func
     def sweep_robot(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
-        """Sweeps over the rows of a robot whose contacts are packed, and steps of Newton, until a sweep changes the velocities of every
+        """Sweeps over the rows of a robot alone, of which a block of several worlds has packed contacts, and steps of Newton, until a sweep changes the velocities of every
         world of the block by less than STILL times `tolerance`, in the norm of the kinetic energy, of the change by all impulses. A step of
         Newton is taken back where the sweeps after it change more than those before; the next sweeps of such a world are without one."""
         zero = m.fill(real(0.0))
@@ -409,7 +432,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                 bound = m.mul(m.fill(o.dt), m.gain(P, b, i, FRICTION_LOSS))
             m.put(mem, L.friction_bound + n, t, bound)
         begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
-        slots = m.pack_contacts(t, contacts, T, L, mem, active)
+        slots = pack(t, contacts, T, L, mem, active)
         done = wp.max(3 * o.iterations // 4, 1)
         change = sweep_packed(b, t, done, contacts, slots, limits, plain, o, T, P, L, mem, active)
         m.put(mem, L.sweep_change, t, change)
@@ -424,10 +447,10 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                     keep_settled(t, now, first, contacts, limits, T, L, mem, active)
                     old = m.add(old, now)
                     m.put(mem, L.settled, t, old)
-                slots = m.drop_settled(t, contacts, T, L, mem, active)
+                slots = drop(t, contacts, T, L, mem, active)
                 note_impulses(t, contacts, slots, limits, T, L, mem, active)
                 m.put(mem, L.tried, t, m.mul(m.sub(one, old), m.sub(one, m.get(mem, L.resting, t))))
-                m.newton_steps(t, limits, T, L, mem, active)
+                m.newton_steps(t, contacts, limits, T, L, mem, active)
                 tried = m.get(mem, L.tried, t)
                 slow_pace(t, tried, L, mem)
                 before = m.get(mem, L.sweep_change, t)
@@ -441,7 +464,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                 done = done + FOLLOWING
             else:
                 all_done = bool(True)
-        m.unpack_impulses(t, contacts, T, L, mem, active)
+        unpack(t, contacts, T, L, mem, active)
         old = m.get(mem, L.settled, t)
         if m.any_lt(zero, old):
             take_settled(t, old, first, contacts, limits, T, L, mem, active)
@@ -460,19 +483,10 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         settle(b, t, done, contacts, limits, plain, o, T, P, L, mem, active)
 
     @m.func
-    def sweep_piles(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
-        """Sweeps over all rows until the velocities settle."""
-        list_spans(t, contacts, T, active)
-        sweep_listed(b, t, contacts, limits, plain, o, T, P, L, mem, active)
-
-    if not can_pack:
-        return sweep_piles
-
-    @m.func
     def sweep_any(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
-        """Sweeps over all rows until the velocities settle, with steps of Newton where contacts are packed and no rows couple joints."""
+        """Sweeps over all rows until the velocities settle, with steps of Newton for a robot alone without rows that couple joints."""
         list_spans(t, contacts, T, active)
-        if T.packed != 0 and T.bonds == 0:
+        if T.polished != 0 and T.bonds == 0:
             sweep_robot(b, t, contacts, limits, plain, o, T, P, L, mem, active)
         else:
             sweep_listed(b, t, contacts, limits, plain, o, T, P, L, mem, active)

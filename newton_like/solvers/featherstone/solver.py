@@ -115,10 +115,10 @@ class SolverFeatherstone(SolverBase):
             velocities of a world by no more than this part of the change by all impulses, in the norm of the kinetic energy. The first
             round has `iterations` sweeps and starts from the impulses of the step before; each further round has as many sweeps as all
             before. A world is done after half of `iterations` (if they are four or more) if these changed its velocities by no more than a
-            hundredth of that. A single robot whose links touch each other is solved in another way on a CPU with several worlds a thread,
-            unless couplings, loop joints or tendons act on it: after three quarters of `iterations`, steps of Newton alternate with
-            three sweeps, until a sweep changes the velocities by no more than a fifth of `tolerance`. A world's result does not depend on
-            the other worlds. 0: always the largest number.
+            hundredth of that. A single robot whose links touch each other is solved in another way, unless couplings, loop joints or
+            tendons act on it: after three quarters of `iterations`, steps of Newton alternate with three sweeps, until a sweep changes
+            the velocities by no more than a fifth of `tolerance`. A world's result does not depend on the other worlds. 0: always the
+            largest number.
         evaluator: ``"general"``: one compiled kernel for all robots; ``"specialised"``: straight-line code for each robot of the
             model, which is faster and is compiled at its first use and cached on disk; ``"auto"``: specialised where a robot's
             program stays within ``newton_like.solvers.featherstone.specialise.BUDGET`` operations. Both give bitwise identical

@@ -170,7 +170,7 @@ class Specialiser:
         readers |= {"massive"} if MASSIVE in list(T.tendon_item)[::ITEM] else set()
         readers |= {"adhesion"} if T.adhesive else set()
         readers |= {"pairs"} if T.pairs or self.shared_build else set()
-        readers |= {"polish"} if T.packed else set()
+        readers |= {"polish"} if T.polished else set()
         readers |= {"laws"} if T.laws and (T.pairs or self.shared_build) else set()
         arrays = {row.name for row in (*KINEMATICS, *STEP) if readers & set(row.read_by.split())}
         places = set()

@@ -28,6 +28,7 @@ from newton_like.kernels.solvers.couplings import COUPLING
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, DOF_ROW
 from newton_like.kernels.solvers.health import forget_kernel
 from newton_like.kernels.solvers.packed import MOST_DOFS
+from newton_like.kernels.solvers.polish import ONE_WORLD, ROW_LISTS
 from newton_like.kernels.solvers.step import general_stages, step_kernel
 from newton_like.kernels.solvers.tendons import TENDON_IMPULSES, TENDON_ROW
 from newton_like.kernels.tree import FRICTION, POSITION, SHAPE_TABLE, VELOCITY
@@ -83,11 +84,13 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
     numbers = {**tables.numbers, "limit_rows": DOF_IMPULSES * template.dofs if limited else 0}
     # contacts of a robot alone, which differ from world to world; those of boxes in piles are the same in all worlds
     alone = template.trees == 1 and template.dofs <= MOST_DOFS
-    numbers["packed"] = int(numbers["pairs"] > 0 and work.m.width > 1 and alone)
+    numbers["polished"] = int(numbers["pairs"] > 0 and alone)
+    several = work.m.width > 1
     numbers["first_tendon"] = numbers["couplings"] + numbers["loop_rows"]
     numbers["bonds"] = numbers["first_tendon"] + TENDON_IMPULSES * numbers["tendons"]
     of_pairs = PAIR_COUNTS if numbers["pairs"] else dict.fromkeys(PAIR_COUNTS, 0)
     records = dict(
+        packed=numbers["polished"] * several, newton_numbers=0 if several else numbers["polished"] * ONE_WORLD,
         contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, ledger_numbers=LEDGER, **of_pairs,
         surface_numbers=SURFACE_WORK, loop_numbers=LOOP, law_numbers=ROW_LAW, bounded_numbers=BOUNDED_ROW, tendon_numbers=TENDON_ROW,
     )  # fmt: skip
@@ -150,9 +153,10 @@ class Stepper:
         self.contacts_in = self.hand_over.lanes if self.given else work.block_lanes(0)
         self._stepped = False
         self._make_report()
-        # active contacts and dofs, and with pairs where the dofs of contacts are listed and how many they are
+        # active contacts and dofs; with pairs, where the dofs of contacts are listed and how many they are; rows of a step of Newton
         candidates = tables.numbers["candidates"]
-        length = max(candidates + batch.template.dofs + (2 * candidates if tables.numbers["pairs"] else 0), 1)
+        length = candidates + batch.template.dofs + (2 * candidates if tables.numbers["pairs"] else 0)
+        length = max(length + (ROW_LISTS if work.numbers["polished"] and solver.width == 1 else 0), 1)
         self.active = [
             wp.zeros((length, work.columns), dtype=wp.int32, device=work.device) for _ in range(work.workers)
         ]

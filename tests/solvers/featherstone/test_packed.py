@@ -1,4 +1,4 @@
-"""Sweeps over packed contacts, of robots whose links touch each other, against sweeps of one world at a time, which are not packed."""
+"""Steps of robots whose links touch each other: sweeps over packed contacts and steps of Newton, against sweeps of one world at a time."""
 
 import numpy as np
 import pytest
@@ -37,23 +37,28 @@ def solved(solver, model, state, times: int) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_packed_sweeps_find_the_velocities_of_single_worlds(rng):
-    """Sweeps of single worlds, which are not packed and make no steps of Newton, are the reference."""
+@pytest.mark.parametrize("width", [8, 1])
+def test_steps_of_newton_find_the_velocities_of_sweeps_alone(rng, width, monkeypatch):
+    """Many sweeps of single worlds, without packed contacts and steps of Newton, are the reference."""
     model, q = fallen_quadrupeds(rng)
     state = model.state()
-    many, single = (SolverFeatherstone(model, width=width, evaluator="general") for width in (8, 1))
-    many.reset(state, None, q.ravel(), np.zeros(model.joint_dof_count))
-    single.iterations, single.tolerance = 16, 0.0
+    solver = SolverFeatherstone(model, width=width, evaluator="general")
+    with monkeypatch.context() as patch:
+        # as for a robot with more degrees of freedom
+        patch.setattr("newton_like.solvers.featherstone.stepper.MOST_DOFS", 0)
+        swept = SolverFeatherstone(model, width=1, evaluator="general")
+    solver.reset(state, None, q.ravel(), np.zeros(model.joint_dof_count))
+    swept.iterations, swept.tolerance = 16, 0.0
     apart, error = [], []
     for _ in range(4):
         for _ in range(30):
-            many.step(state, state, None, None, 1.0 / 240.0)
-        default = solved(many, model, state, 1)
-        many.iterations, many.tolerance = 16, 0.0
-        converged = solved(many, model, state, 20)
-        many.iterations, many.tolerance = 8, 1.0e-3
-        single.reset(state, None, state.joint_q.numpy(), state.joint_qd.numpy())
-        reference = solved(single, model, state, 20)
+            solver.step(state, state, None, None, 1.0 / 240.0)
+        default = solved(solver, model, state, 1)
+        solver.iterations, solver.tolerance = 16, 0.0
+        converged = solved(solver, model, state, 20)
+        solver.iterations, solver.tolerance = 8, 1.0e-3
+        swept.reset(state, None, state.joint_q.numpy(), state.joint_qd.numpy())
+        reference = solved(swept, model, state, 20)
         scale = 1.0 + np.abs(reference).max(axis=1)
         apart.append(np.abs(converged - reference).max(axis=1) / scale)
         error.append(np.abs(default - reference).max(axis=1) / scale)
@@ -62,6 +67,34 @@ def test_packed_sweeps_find_the_velocities_of_single_worlds(rng):
     assert np.quantile(error, 0.5) < 1e-3
     # sweeps find something to do
     assert np.max(error) > 1e-9
+
+
+@pytest.mark.slow
+def test_threads_with_one_world_make_the_same_steps_of_newton(rng, monkeypatch):
+    """Threads with one world, which read the list of contacts, find the velocities of blocks with packed contacts, up to rounding where the
+    same steps of Newton are made; the memory layout of a GPU gives the same bits."""
+    model, q = fallen_quadrupeds(rng)
+    many, one = (SolverFeatherstone(model, width=width, evaluator="general") for width in (8, 1))
+    with monkeypatch.context() as patch:
+        patch.setattr("newton_like.programs.device.STAND_IN", True)
+        interleaved = SolverFeatherstone(model, width=1, evaluator="general")
+    state = model.state()
+    many.reset(state, None, q.ravel(), np.zeros(model.joint_dof_count))
+    apart = []
+    for _ in range(4):
+        for _ in range(30):
+            many.step(state, state, None, None, 1.0 / 240.0)
+        start = state.joint_q.numpy(), state.joint_qd.numpy()
+        found = []
+        for solver in (many, one, interleaved):
+            # all start without remembered forces
+            solver.reset(state, None, *start)
+            found.append(solved(solver, model, state, 2))
+        np.testing.assert_array_equal(found[2], found[1])
+        apart.append(np.abs(found[1] - found[0]).max(axis=1) / (1.0 + np.abs(found[0]).max(axis=1)))
+    # where a step of Newton is taken back or a world is done by a hair's breadth, rounding decides
+    assert np.quantile(apart, 0.75) < 1e-9
+    assert np.max(apart) < 1e-2
 
 
 @pytest.mark.slow

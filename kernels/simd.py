@@ -106,11 +106,7 @@ def module_options(flags: str, width: int) -> dict:
         # flags of vector code have no effect at this level, so that one set of flags serves all; at level 0, lengths of tendons that wrap
         # inside of shapes are wrong
         return {"cpu_compiler_flags": compiler_flags(GENERAL_FLAGS, 8), "optimization_level": 1}
-    options = {"cpu_compiler_flags": compiler_flags(flags, width)}
-    if width == 1:
-        # CUDA's compiler needs a quarter of the time at 2 that it needs at its own 3; 2 is the default for CPUs
-        options["optimization_level"] = 2
-    return options
+    return {"cpu_compiler_flags": compiler_flags(flags, width)}
 
 
 def simd_types(width: int, real) -> str:

@@ -1,7 +1,4 @@
-"""A physics engine for articulated rigid bodies on NVIDIA Warp: thousands of robots in parallel, on CPUs.
-
-The CUDA code has not been run on a GPU.
-"""
+"""A physics engine for articulated rigid bodies on NVIDIA Warp: thousands of robots in parallel, on CPUs and GPUs."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -15,7 +15,6 @@ GPU, computes with single numbers, on the rows of the list of active contacts.
 """
 
 import types
-from collections.abc import Callable
 
 import warp as wp
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
@@ -224,7 +223,7 @@ def _one_world_code(real) -> str:
     listed = f"""for (int s = 0; s < contacts; ++s) {{
             const int p = L.impulse + rows * active_at[s], at = L.contact + {CONTACT} * s, y = L.contact_y + T.reach * rows * s;"""
     # of row i: the number of its entries, and their dofs
-    span = f"""const int own = owner[i]; const bool single = own < 0;
+    span = """const int own = owner[i]; const bool single = own < 0;
             const int* const c = single ? T.chain.data + T.chain_at.data[-1 - own] : T.pair_table.data + spans[2 * own];
             const int size = single ? T.depth.data[-1 - own] + 1 : spans[2 * own + 1];"""
     lists = ", ".join(
@@ -328,7 +327,13 @@ def polish_program(m: types.SimpleNamespace) -> dict:
 
     @wp.func_native(_newton_code(m.width, m.real))
     def newton_steps(
-        t: int, contacts: int, limits: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
+        t: int,
+        contacts: int,
+        limits: int,
+        T: wp.ref[m.Tree],
+        L: wp.ref[m.Layout],
+        mem: m.memory,
+        active: wp.array2d[int],
     ):
         """A step of Newton for the impulses of each world whose contacts are packed and for which ``tried`` is positive, and z; ``tried``
         <- zero where there is none."""
@@ -342,7 +347,13 @@ def _one_world(m: types.SimpleNamespace):
 
     @wp.func_native(_one_world_code(m.real))
     def newton_step(
-        t: int, contacts: int, limits: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
+        t: int,
+        contacts: int,
+        limits: int,
+        T: wp.ref[m.Tree],
+        L: wp.ref[m.Layout],
+        mem: m.memory,
+        active: wp.array2d[int],
     ) -> bool:
         """A step of Newton for the impulses of the active contacts and limits, and z. Returns whether there is one."""
 

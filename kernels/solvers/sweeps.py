@@ -367,7 +367,9 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     @m.func
     def note_listed(t, contacts: int, slots: int, T, L, mem, active: wp.array2d[int]):
         for a in range(contacts):
-            m.copy(t, L.aside_impulse + T.contact_rows * a, L.impulse + T.contact_rows * active[a, t], T.contact_rows, mem)
+            m.copy(
+                t, L.aside_impulse + T.contact_rows * a, L.impulse + T.contact_rows * active[a, t], T.contact_rows, mem
+            )
 
     note_contacts = note_packed if can_pack else note_listed
 
@@ -417,9 +419,9 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
 
     @m.func
     def sweep_robot(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
-        """Sweeps over the rows of a robot alone, of which a block of several worlds has packed contacts, and steps of Newton, until a sweep changes the velocities of every
-        world of the block by less than STILL times `tolerance`, in the norm of the kinetic energy, of the change by all impulses. A step of
-        Newton is taken back where the sweeps after it change more than those before; the next sweeps of such a world are without one."""
+        """Sweeps over the rows of a robot alone, and steps of Newton, until a sweep changes the velocities of every world of the block by
+        less than STILL times `tolerance`, in the norm of the kinetic energy, of the change by all impulses. A step of Newton is taken back
+        where the sweeps after it change more than those before; the next sweeps of such a world are without one."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         first = T.contact_rows * contacts

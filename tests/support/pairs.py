@@ -89,7 +89,8 @@ class Points:
 
 NOTHING = dict(
     coords=0, dofs=0, bodies=0, trees=0, entries=0, reach=0, candidates=0, contact_rows=0, couplings=0, first_paired=0, shapes=0, pairs=0,
-    surface_pairs=0, surface_numbers=0, packed=0, polished=0, newton_numbers=0, loop_rows=0, loop_block=0, loop_soft=0, loop_numbers=0, law_numbers=0, bounded_numbers=0,
+    surface_pairs=0, surface_numbers=0, packed=0, polished=0, newton_numbers=0,
+    loop_rows=0, loop_block=0, loop_soft=0, loop_numbers=0, law_numbers=0, bounded_numbers=0,
 )  # fmt: skip
 """Counts of a robot without anything."""
 

@@ -48,22 +48,31 @@ def test_steps_of_newton_find_the_velocities_of_sweeps_alone(rng, width, monkeyp
         patch.setattr("newton_like.solvers.featherstone.stepper.MOST_DOFS", 0)
         swept = SolverFeatherstone(model, width=1, evaluator="general")
     solver.reset(state, None, q.ravel(), np.zeros(model.joint_dof_count))
-    swept.iterations, swept.tolerance = 16, 0.0
     apart, error = [], []
-    for _ in range(4):
-        for _ in range(30):
+    for _ in range(8):
+        for _ in range(15):
             solver.step(state, state, None, None, 1.0 / 240.0)
         default = solved(solver, model, state, 1)
-        solver.iterations, solver.tolerance = 16, 0.0
-        converged = solved(solver, model, state, 20)
-        solver.iterations, solver.tolerance = 8, 1.0e-3
         swept.reset(state, None, state.joint_q.numpy(), state.joint_qd.numpy())
-        reference = solved(swept, model, state, 20)
+        found = []
+        for each in (solver, swept):
+            each.iterations, each.tolerance = 16, 0.0
+            found.append([solved(each, model, state, 15) for _ in range(2)])
+            each.iterations, each.tolerance = 8, 1.0e-3
+        (before, converged), (earlier, reference) = found
         scale = 1.0 + np.abs(reference).max(axis=1)
-        apart.append(np.abs(converged - reference).max(axis=1) / scale)
-        error.append(np.abs(default - reference).max(axis=1) / scale)
-    # worlds in which links press each other into the ground converge slowly
-    assert np.quantile(apart, 0.5) < 1e-4
+
+        def difference(a, b, scale=scale):
+            return np.abs(a - b).max(axis=1) / scale
+
+        # worlds in which links press each other into the ground converge slowly
+        both = np.maximum(difference(converged, before), difference(reference, earlier)) < 1e-9
+        apart.append(difference(converged, reference)[both])
+        error.append(difference(default, reference))
+    apart, error = np.concatenate(apart), np.concatenate(error)
+    assert len(apart) > 8
+    # a few worlds have several solutions, because of friction
+    assert np.quantile(apart, 0.8) < 1e-6
     assert np.quantile(error, 0.5) < 1e-3
     # sweeps find something to do
     assert np.max(error) > 1e-9

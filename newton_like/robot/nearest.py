@@ -228,8 +228,9 @@ class Capsules:
         }
         bodies = np.array([0, self._reference, 0, *self.bodies, *[0] * (2 * pairs)], dtype=np.int32)
         tree = {"points": capsules, "result_size": pairs, "point_body": bodies}
-        size = count[0] if count else 1
-        return Calls(self._robot.machine, size, self._order, self._robot.evaluator, rows, tree)
+        if not count:
+            return Calls(self._robot.single, 1, self._order, "general", rows, tree)
+        return Calls(self._robot.machine, count[0], self._order, self._robot.evaluator, rows, tree)
 
     def _tasks(self, pairs: int) -> tuple[Task, Task, Task]:
         """Distances, distances with their derivatives, and distances with axes."""

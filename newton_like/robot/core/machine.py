@@ -27,6 +27,10 @@ _PAIRS = 8
 _LARGE = 64
 """Numbers of a configuration from which on the memory of results is fetched while they are computed."""
 
+_NARROW = 2
+"""Lanes of kernels for one configuration. Kernels of wide lanes take about twice the time, and states twice to eight times the memory.
+Results have the same bits."""
+
 _FRAME_ROWS = {"pos", "rot", "com", "subspace"}
 """Results of frames that general code for other tasks reads."""
 
@@ -44,13 +48,15 @@ class Machine:
         regrouped: returns the numbers of joints and links that inverse dynamics reads; see :mod:`newton_like.robot.regrouped`.
         merged: returns the same model with masses on links that move on their own, for tasks whose results are the same with these: they
             take less time. None: all masses are on such links.
+        narrow: whether kernels are for one configuration; see `_NARROW`.
     """
 
-    def __init__(self, model, regrouped: Callable, merged: Callable | None = None):
+    def __init__(self, model, regrouped: Callable, merged: Callable | None = None, narrow: bool = False):
         self.model, self._merged_model, self._regrouped_numbers = model, merged, regrouped
         self._merged = self._regrouped = None
         (self.batch,) = find_batches(model)
-        self.m = namespace(lane_width(model.device, model.dtype), model.dtype)
+        width = lane_width(model.device, model.dtype)
+        self.m = namespace(min(width, _NARROW) if narrow else width, model.dtype)
         self.parameters = Parameters(self.m, model, self.batch)
         dofs = model.joint_dof_count
         self._sizes = row_sizes(self.batch.template, _ROWS)

@@ -6,9 +6,11 @@ a velocity is expressed in. Twists have the angular part first, as the robot SDK
 
 import types
 
+from newton_like.kernels.tree import MOTION_SCALE
+
 
 def relative_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``robot_frames``, ``relative_pose``, ``relative_jacobian`` and ``relative_velocity``."""
+    """For the namespace `m`: ``robot_frames``, ``scaled_frames``, ``relative_pose``, ``relative_jacobian`` and ``relative_velocity``."""
     real = m.real
 
     @m.func
@@ -18,6 +20,22 @@ def relative_program(m: types.SimpleNamespace) -> dict:
         for k in range(T.bodies):
             m.place_body(b, t, k, T, P, L, mem)
             m.add_pitch(b, t, k, T, P, L, mem)
+
+    @m.func
+    def scaled_frames(b, t, T, P, L, mem):
+        """The same for coordinates whose units are not radians or metres; motion subspaces are those of the coordinates, and q is in
+        radians and metres then."""
+        for k in range(T.bodies):
+            for dof in range(T.dof_at[k], T.dof_at[k + 1]):
+                x = m.get(mem, L.q + T.q_at[k], t)
+                m.put(mem, L.q + T.q_at[k], t, m.mul(m.joint_param(P, b, k, MOTION_SCALE), x))
+        robot_frames(b, t, T, P, L, mem)
+        for k in range(T.bodies):
+            for dof in range(T.dof_at[k], T.dof_at[k + 1]):
+                at = L.subspace + 6 * dof
+                scale = m.joint_param(P, b, k, MOTION_SCALE)
+                s = m.get6(mem, at, t)
+                m.put6(mem, at, t, m.spatial(m.scale3(s.v, scale), m.scale3(s.w, scale)))
 
     @m.func
     def transposed(r: m.Mat33) -> m.Mat33:

@@ -99,7 +99,7 @@ class Capsules:
         self, core: StateCore, jacobian: bool, chosen: np.ndarray | None = None, q: np.ndarray | None = None
     ) -> Distances:
         """Distances of all pairs, or of chosen ones, for the joint positions of a state, or for others ``[n]`` or ``[batch, n]``."""
-        q = core.moved()["q"] if q is None else q if core.scale is None else q * core.scale
+        q = core.given["q"] if q is None else q
         pairs = self.pairs if chosen is None else self.pairs[chosen]
         names = self.names if chosen is None else [self.names[i] for i in chosen]
         n = len(self._order)
@@ -113,14 +113,12 @@ class Capsules:
             if not count:
                 results = [x[0] for x in results]
         found, rows = results[0], results[1] if jacobian else None
-        if jacobian and core.scale is not None:
-            rows = rows * core.scale
         vectors = (np.swapaxes(found[..., i : i + 3, :], -1, -2) for i in (1, 4, 7))
         return Distances(found[..., 0, :], *vectors, names, rows)
 
     def results(self, core: StateCore, least: int) -> list[CollisionResult] | BatchResults:
         """Results for one configuration, or for each of a batch, nearest first: all contacts, and further pairs until there are `least`."""
-        q = core.moved()["q"]
+        q = core.given["q"]
         if q.ndim == 1:
             return self._results_of_one(self.evaluate(core, False), least)
         count, pairs = len(q), len(self.pairs)

@@ -328,10 +328,7 @@ class Robot:
         core = core_of(self, state)
         ref = core.body(ref_link)
         self._weigh(core, target_link)
-        J = core.evaluate(tasks.CENTRE_JACOBIAN, (3, core.dofs), 0, ref)
-        if core.scale is not None:
-            J *= core.scale
-        return J
+        return core.evaluate(tasks.CENTRE_JACOBIAN, (3, core.dofs), 0, ref)
 
     def _weigh(self, core: StateCore, links) -> None:
         """Selects links whose centre of mass is asked for."""
@@ -375,10 +372,7 @@ class Robot:
             ValueError, TypeError: a state of another robot.
         """
         core = core_of(self, state)
-        M, scale = core.evaluate(tasks.MASS_MATRIX, (core.dofs, core.dofs)), core.scale
-        if scale is not None:
-            M *= scale * scale[:, None]
-        return M
+        return core.evaluate(tasks.MASS_MATRIX, (core.dofs, core.dofs))
 
     def compute_gravity_term(self, state: State) -> np.ndarray:
         """Joint torques and forces that hold the robot at rest under ``state.Vdot0`` [N m or N], ``[n]`` or ``[batch, n]``. Neither V0 nor
@@ -424,8 +418,9 @@ class Robot:
         if stuck.any():
             # configurations in which some joints move no inertia
             J = core.evaluate(tasks.JACOBIAN, (6, core.dofs), target, ref, target)[stuck]
-            J = J if core.scale is None else J / core.scale
             M = core.evaluate(tasks.MASS_MATRIX, (core.dofs, core.dofs))[stuck]
+            if core.scale is not None:
+                J, M = J / core.scale, M / (core.scale * core.scale[:, None])
             A[stuck] = J @ symmetric_inverse(M, _REACHABLE) @ np.swapaxes(J, -1, -2)
         left = stuck | singular
         A[left] = symmetric_inverse(A[left], _REACHABLE)

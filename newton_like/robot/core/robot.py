@@ -63,7 +63,8 @@ class RobotCore:
         self.masses = np.array([link.mass for link in self.links])
         inertias, moved = merged_inertias(self.links, self.edges)
         regrouped = partial(regrouped_numbers, inertias, flat)
-        self._numbers = model, regrouped, partial(with_inertias, model, inertias) if moved else None
+        merged = partial(with_inertias, model, inertias) if moved else None
+        self._numbers = model, regrouped, merged, not self.unit
         self.single, self._machine = Machine(*self._numbers, narrow=True), None
         self.patterns = Patterns(self.single, len(self.joints))
         self.capsules: OrderedDict = OrderedDict()

@@ -31,15 +31,14 @@ class StateCore:
         joints, joint_names, link_names: of the state, in its order.
         scale: motion for each unit of the coordinates, ``[n]``; None if all are 1.
         given: the inputs by name, as they were set. Those of one configuration are in the memory.
-        read: what kernels that know frames read: inputs of joints in units of motion, and the weights of links. Batches of these are
-            written by :meth:`moved`.
+        read: the same arrays and the weights of links, by the names that kernels have for them.
         batched: whether an input of kernels is a batch.
         placed: whether the frames in the memory are those of q.
         capsules, wheels: what the robot makes for the state when it is first asked for.
     """
 
     __slots__ = (
-        "_late", "_loan", "_memory", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints",
+        "_loan", "_memory", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints",
         "link_names", "order", "placed", "read", "robot", "scale", "wheels",
     )  # fmt: skip
 
@@ -50,11 +49,10 @@ class StateCore:
         self.dofs = n = len(self.joints)
         self.capsules = self.wheels = self._loan = None
         self.placed = self.batched = False
-        self._late: set[str] = set()
         store = robot.core.patterns.store
         memory = store.take(key)
         if memory is None:
-            memory = Memory(key, n, len(self.bodies), self.scale is not None)
+            memory = Memory(key, n, len(self.bodies))
         else:
             self._loan = store.lend(memory)
             memory.clear()
@@ -78,29 +76,9 @@ class StateCore:
         self.written(name)
 
     def written(self, name: str) -> None:
-        """Tells kernels the numbers of an input that was written."""
-        row, given = INPUTS[name], self.given[name]
+        """To be called after an input was written."""
         if name == "q":
             self.placed = False
-        if self.scale is not None and row is not None and name[0] != "V":
-            if given.ndim > 1:
-                self._late.add(name)
-            else:
-                self._late.discard(name)
-                np.multiply(given, self.scale, out=self.read[row])
-
-    def moved(self) -> dict[str, np.ndarray]:
-        """``read``, of the present inputs."""
-        while self._late:
-            name = self._late.pop()
-            np.multiply(self.given[name], self.scale, out=self.read[INPUTS[name]])
-        return self.read
-
-    def _inputs(self, task: Task) -> dict[str, np.ndarray]:
-        """The arrays that a task reads."""
-        if task.frames:
-            return self.moved()
-        return self.read if self.scale is None else {row: self.given[name] for name, row in INPUTS.items() if row}
 
     def numbers(self, name: str, value, what: str | None = None) -> np.ndarray:
         """Checked numbers for an input, ``[size]`` or ``[batch, size]``."""
@@ -136,11 +114,7 @@ class StateCore:
         single = len(shape) == 1
         self.given[name] = memory.given[name] if single else np.empty(shape)
         if row is not None:
-            scaled = self.scale is not None and name[0] != "V"
-            if single:
-                self.read[row] = memory.read[row]
-            else:
-                self.read[row] = np.empty(shape) if scaled else self.given[name]
+            self.read[row] = self.given[name]
             self.batched = any(x.ndim > 1 for x in self.read.values())
             self.placed = False
 
@@ -221,7 +195,7 @@ class StateCore:
             self._memory.links[:] = links
             run()
             return out.copy()
-        return self.robot.core.evaluate(self.order, count, task, self._inputs(task), shape, links)
+        return self.robot.core.evaluate(self.order, count, task, self.read, shape, links)
 
 
 def _as_doubles(value: list | tuple):

@@ -236,9 +236,9 @@ def staging_code(
     """C++ statements that move `n` numbers of every world k of a block from an array into lanes (`inward`), or back.
 
     Squares of `width` numbers of `width` worlds are transposed in registers; the last square overlaps the one before it. Fewer numbers are
-    squares of eight, if there are as many lanes. Unused lanes of the last block get the numbers of its last world. Numbers are stored only for existing worlds for which `wanted` is true.
-    If lanes are `packed`, number i is in the lane that starts at number ``place[i]``. With `added`, numbers are added to those of the
-    array; squares then do not overlap.
+    squares of eight, if there are as many lanes. Unused lanes of the last block get the numbers of its last world. Numbers are stored only
+    for existing worlds for which `wanted` is true. If lanes are `packed`, number i is in the lane that starts at number ``place[i]``. With
+    `added`, numbers are added to those of the array; squares then do not overlap.
     """
     shuffles, result = _transpose(width, 16 // (4 if real is wp.float32 else 8))
     steps = ("0", "step", "2 * step", "step3", "4 * step", "step5", "2 * step3", "step7")

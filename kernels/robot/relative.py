@@ -26,13 +26,13 @@ def relative_program(m: types.SimpleNamespace) -> dict:
         """The same for coordinates whose units are not radians or metres; motion subspaces are those of the coordinates, and q is in
         radians and metres then."""
         for k in range(T.bodies):
-            for dof in range(T.dof_at[k], T.dof_at[k + 1]):
-                x = m.get(mem, L.q + T.q_at[k], t)
-                m.put(mem, L.q + T.q_at[k], t, m.mul(m.joint_param(P, b, k, MOTION_SCALE), x))
+            if T.dof_at[k + 1] > T.dof_at[k]:
+                at = L.q + T.q_at[k]
+                m.put(mem, at, t, m.mul(m.joint_param(P, b, k, MOTION_SCALE), m.get(mem, at, t)))
         robot_frames(b, t, T, P, L, mem)
         for k in range(T.bodies):
-            for dof in range(T.dof_at[k], T.dof_at[k + 1]):
-                at = L.subspace + 6 * dof
+            if T.dof_at[k + 1] > T.dof_at[k]:
+                at = L.subspace + 6 * T.dof_at[k]
                 scale = m.joint_param(P, b, k, MOTION_SCALE)
                 s = m.get6(mem, at, t)
                 m.put6(mem, at, t, m.spatial(m.scale3(s.v, scale), m.scale3(s.w, scale)))

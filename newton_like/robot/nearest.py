@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class Capsules:
         vectors = (np.swapaxes(found[..., i : i + 3, :], -1, -2) for i in (1, 4, 7))
         return Distances(found[..., 0, :], *vectors, names, rows)
 
-    def results(self, core: StateCore, least: int) -> list[CollisionResult] | BatchResults:
+    def results(self, core: StateCore, least: int) -> Any:
         """Results for one configuration, or for each of a batch, nearest first: all contacts, and further pairs until there are `least`."""
         q = core.given["q"]
         if q.ndim == 1:

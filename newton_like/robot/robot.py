@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from sys import is_finalizing
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,6 @@ from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.nearest import Distances, capsules_of, chosen_pairs
 from newton_like.robot.screws import inverse_of_symmetric, symmetric_inverse
 from newton_like.robot.state import State, new_state
-from newton_like.robot.structure.collision import CollisionResult
 from newton_like.robot.structure.configuration import RobotConfiguration
 from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
@@ -73,7 +72,8 @@ class Robot:
                 f"{type(self).__name__} has {self._dofs} joints that move, but this robot has {self.dof}; use Robot"
             )
         self._orders = Orders(self.core)
-        self._has_mass = bool(self.core.masses.sum() > 0.0)
+        self._masses = self.core.masses.tolist()
+        self._has_mass = sum(self._masses) > 0.0
         self._mobility = mobility_of(robot_configuration)
 
     def __reduce__(self):
@@ -289,7 +289,7 @@ class Robot:
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
         """
-        return float(self.core.masses[core_of(self, state).body(target_link_index)])
+        return self._masses[core_of(self, state).body(target_link_index)]
 
     def compute_center_of_mass(
         self,
@@ -339,7 +339,12 @@ class Robot:
                 return
         else:
             weights.fill(0.0)
-            if not core.count_links(links):
+            if type(links) is int:
+                k = core.body(links)
+                weights[k] = 1.0
+                if self._masses[k] > 0.0:
+                    return
+            elif not core.count_links(links):
                 one = isinstance(links, str | bytes) or not hasattr(links, "__iter__")
                 for i in [links] if one else links:
                     weights[core.body(i)] += 1.0
@@ -428,9 +433,7 @@ class Robot:
 
     # ------------------------------------------------------------------------------------------------ collision
 
-    def detect_collisions_or_nearest_links(
-        self, state: State, collision_threshold: int = 0
-    ) -> list[CollisionResult] | Sequence[list[CollisionResult]]:
+    def detect_collisions_or_nearest_links(self, state: State, collision_threshold: int = 0) -> list[Any]:
         """Pairs of capsules that touch or overlap, and the nearest others until there are `collision_threshold` in all, nearest first.
 
         A pair is two capsules of different links that pass :meth:`Geom.filter`. Points are in the frame of the first link of the state.
@@ -441,8 +444,8 @@ class Robot:
                 that touch or overlap.
 
         Returns:
-            :class:`CollisionResult` objects; for a batch, a sequence with a list of them for each configuration, whose objects are made
-            when they are asked for.
+            A list of :class:`CollisionResult` objects; for a batch, a sequence with a list of them for each configuration, whose objects
+            are made when they are asked for. Type checkers see a list with entries of any type, since a type tells nothing about batches.
 
         Raises:
             ValueError, TypeError: a state of another robot; no count.

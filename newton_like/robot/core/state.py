@@ -14,6 +14,8 @@ from newton_like.robot.errors import RobotError, RobotIndexError, ShapeError
 INPUTS = {"q": "q", "qdot": "v", "qddot": "acceleration", "V0": "base_twist", "Vdot0": "base_acceleration", "tau": None}
 """The inputs, and the rows of kernels that read them."""
 
+_DOUBLE, _NUMBERS = np.dtype(np.float64), (float, int)
+
 
 class StateCore:
     """Inputs and results of a state. Indices of links, and the order of joints, are those of the state.
@@ -60,23 +62,23 @@ class StateCore:
         # entries are replaced by batches
         self.given, self.read = memory.given.copy(), memory.read.copy()
 
-    def set(self, name: str, value) -> None:
-        """Checks and copies an input."""
+    def set(self, name: str, value, what: str | None = None, opposite: bool = False) -> None:
+        """Checks and copies an input, or its opposite. `what`: its name in errors, by default `name`."""
         given = self.given[name]
         kind = type(value)
-        if (kind is list or kind is tuple) and value and len(value) == len(given) and type(value[0]) is float:
+        if (kind is list or kind is tuple) and value and len(value) == len(given) and type(value[0]) in _NUMBERS:
             value = _as_doubles(value)
-        plain = type(value) is np.ndarray and value.shape == given.shape and value.ndim == 1 and value.dtype == float
+        # most arrays have this object as their type
+        plain = type(value) is np.ndarray and value.dtype is _DOUBLE and value.shape == given.shape and value.ndim == 1
         if not (plain and value.dot(value) < LARGE):
-            value = self.numbers(name, value)
+            value = self.numbers(name, value, what)
             if value.shape != given.shape:
                 self._resize(name, value.shape)
                 given = self.given[name]
-        given[...] = value
-        self.written(name)
-
-    def written(self, name: str) -> None:
-        """To be called after an input was written."""
+        if opposite:
+            np.negative(value, out=given)
+        else:
+            given[...] = value
         if name == "q":
             self.placed = False
 

@@ -21,7 +21,7 @@ from newton_like.robot.nearest import Distances, capsules_of, chosen_pairs
 from newton_like.robot.screws import inverse_of_symmetric, symmetric_inverse
 from newton_like.robot.state import State, new_state
 from newton_like.robot.structure.configuration import RobotConfiguration
-from newton_like.robot.structure.joint import Joint
+from newton_like.robot.structure.joint import Joint, q_limits, qddot_limits, qdot_limits
 from newton_like.robot.structure.link import Link
 from newton_like.robot.structure.tree import count_joints
 from newton_like.robot.to_model import robot_builder
@@ -197,27 +197,27 @@ class Robot:
 
     def get_limit_q_lower(self, state: State) -> np.ndarray:
         """Lower limits of positions in the order of a state [rad or m], ``[n]``."""
-        return np.array([joint.get_limit_q_lower() for joint in core_of(self, state).joints])
+        return np.array([limits[0] for limits in map(q_limits, core_of(self, state).joints)])
 
     def get_limit_q_upper(self, state: State) -> np.ndarray:
         """Upper limits of positions in the order of a state [rad or m], ``[n]``."""
-        return np.array([joint.get_limit_q_upper() for joint in core_of(self, state).joints])
+        return np.array([limits[1] for limits in map(q_limits, core_of(self, state).joints)])
 
     def get_limit_qdot_lower(self, state: State) -> np.ndarray:
         """Lower limits of velocities in the order of a state [rad/s or m/s], ``[n]``."""
-        return np.array([joint.get_limit_qdot_lower() for joint in core_of(self, state).joints])
+        return np.array([limits[0] for limits in map(qdot_limits, core_of(self, state).joints)])
 
     def get_limit_qdot_upper(self, state: State) -> np.ndarray:
         """Upper limits of velocities in the order of a state [rad/s or m/s], ``[n]``."""
-        return np.array([joint.get_limit_qdot_upper() for joint in core_of(self, state).joints])
+        return np.array([limits[1] for limits in map(qdot_limits, core_of(self, state).joints)])
 
     def get_limit_qddot_lower(self, state: State) -> np.ndarray:
         """Lower limits of accelerations in the order of a state [rad/s^2 or m/s^2], ``[n]``."""
-        return np.array([joint.get_limit_qddot_lower() for joint in core_of(self, state).joints])
+        return np.array([limits[0] for limits in map(qddot_limits, core_of(self, state).joints)])
 
     def get_limit_qddot_upper(self, state: State) -> np.ndarray:
         """Upper limits of accelerations in the order of a state [rad/s^2 or m/s^2], ``[n]``."""
-        return np.array([joint.get_limit_qddot_upper() for joint in core_of(self, state).joints])
+        return np.array([limits[1] for limits in map(qddot_limits, core_of(self, state).joints)])
 
     def get_limit_torque(self, state: State) -> np.ndarray:
         """Limits of torques and forces in the order of a state [N m or N], ``[n]``."""

@@ -9,7 +9,17 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from newton_like.coercion import LARGEST
-from newton_like.robot.arguments import MAX_BITS, as_array, as_bits, as_length, as_matrix_rows, as_object, as_pose
+from newton_like.robot.arguments import (
+    LARGE,
+    MAX_BITS,
+    as_array,
+    as_bits,
+    as_length,
+    as_matrix_rows,
+    as_object,
+    as_pose,
+    plain_vector,
+)
 from newton_like.robot.errors import RobotError
 from newton_like.robot.structure.enums import NumberedEnum
 from newton_like.robot.structure.segments import along, nearest_points, normal_between, placed
@@ -23,8 +33,8 @@ class GeomType(NumberedEnum):
 
 _ORIGIN = (0.0, 0.0, 0.0)
 
-_PLAIN = (float, float, int, int)
-"""Types of the arguments of a capsule that are used as they are."""
+_PLAIN = (float, int, int)
+"""Types of the radius and the bits of a capsule that are used as they are."""
 
 _NAMELESS, _FIRST = [("", "")], [0]
 """The links and the pair of a result between two shapes without links."""
@@ -275,13 +285,8 @@ class GeomCapsule(Geom):
     ) -> None: ...
 
     def __init__(self, *args: float | np.ndarray, **kwargs: float | np.ndarray) -> None:
-        if len(args) == 4 and tuple(map(type, args)) == _PLAIN:
-            # as below, for numbers that need no conversion
-            height, radius, coltype, colaffinity = args
-            if 0.0 <= height <= LARGEST and 0.0 <= radius <= LARGEST and not (coltype | colaffinity) & ~MAX_BITS:
-                self._coltype, self._colaffinity, self._radius = coltype, colaffinity, radius
-                self._ends = [0.0, 0.0, 0.5 * height], [0.0, 0.0, -0.5 * height]
-                return
+        if self._take_plain(args):
+            return
         names = ("height", "radius", "coltype", "colaffinity")
         if len(args) + len(kwargs) == 5:
             names = ("start_point", "end_point", *names[1:])
@@ -299,6 +304,25 @@ class GeomCapsule(Geom):
         else:
             names = "start_point", "end_point"
             self._ends = tuple([as_array(given[name], (3,), name).tolist() for name in names])
+
+    def _take_plain(self, args: tuple) -> bool:
+        """Sets all attributes if no argument needs a conversion. Returns whether that is so."""
+        if len(args) < 4 or tuple(map(type, args[-3:])) != _PLAIN:
+            return False
+        radius, coltype, colaffinity = args[-3:]
+        if len(args) == 4:
+            height = args[0]
+            if type(height) is not float or not 0.0 <= height <= LARGEST:
+                return False
+            ends = [0.0, 0.0, 0.5 * height], [0.0, 0.0, -0.5 * height]
+        else:
+            ends = plain_vector(args[0], 3), plain_vector(args[1], 3)
+            if len(args) > 5 or None in ends or not math.hypot(*ends[0], *ends[1]) < LARGE:
+                return False
+        if not 0.0 <= radius <= LARGEST or (coltype | colaffinity) & ~MAX_BITS:
+            return False
+        self._radius, self._coltype, self._colaffinity, self._ends = radius, coltype, colaffinity, ends
+        return True
 
     @property
     def start_point(self) -> np.ndarray:

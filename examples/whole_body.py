@@ -74,6 +74,8 @@ def main(arguments: list[str] | None = None) -> None:
     state = robot.make_state(["base", *HANDS])
     wheeled.set_joints(state, wheeled.READY)
     in_room = [robot.compute_transformation(state, 0, i) for i in (1, 2)]
+    # compiles
+    rd.solve_ik(robot, state, [1, 2], in_room, starts=1)
 
     period = args.num_frames / RATE
     pose, q, base, errors = np.zeros(3), [], [], []

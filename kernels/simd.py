@@ -236,10 +236,9 @@ def staging_code(
     """C++ statements that move `n` numbers of every world k of a block from an array into lanes (`inward`), or back.
 
     Squares of `width` numbers of `width` worlds are transposed in registers; the last square overlaps the one before it. Fewer numbers are
-    squares of eight. Unused lanes
-    of the last block get the numbers of its last world. Numbers are stored only for existing worlds for which `wanted` is true.
-    If lanes are `packed`, number i is in the lane that starts at number ``place[i]``. With `added`, numbers are added to those of the
-    array; squares then do not overlap.
+    squares of eight, if there are as many lanes. Unused lanes of the last block get the numbers of its last world. Numbers are stored only
+    for existing worlds for which `wanted` is true. If lanes are `packed`, number i is in the lane that starts at number ``place[i]``. With
+    `added`, numbers are added to those of the array; squares then do not overlap.
     """
     shuffles, result = _transpose(width, 16 // (4 if real is wp.float32 else 8))
     steps = ("0", "step", "2 * step", "step3", "4 * step", "step5", "2 * step3", "step7")
@@ -294,7 +293,7 @@ def _few_code(width: int, real, inward: bool, packed: bool, whole: str) -> str:
     """C++ statements of :func:`staging_code` for fewer numbers than `width`: squares of eight numbers of eight worlds. At width 16, a
     register has a row of two squares, that of world k and that of world k + 8. Numbers beyond the last one are neither read nor stored."""
     lane = 16 // (4 if real is wp.float32 else 8)
-    if width == 16 and lane != 4:
+    if width < 8 or (width == 16 and lane != 4):
         return ""
     halves = ", ".join(map(str, range(8)))
     text = [

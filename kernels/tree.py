@@ -42,6 +42,9 @@ MASS, CENTRE_OF_MASS, INERTIA = 0, 1, 4
 # child's orientation at q = 0, and the limits of a distance joint.
 JOINT = 21
 PARENT_QUAT, PARENT_POS, CHILD_QUAT_INVERSE, CHILD_POS, HOME_QUAT, DISTANCE_MIN, DISTANCE_MAX = 0, 4, 7, 11, 14, 18, 19
+# Joints of robots of the SDK are no distance joints, and have other numbers there: the motion for each unit of the coordinate [rad or m],
+# and the pitch [m/rad].
+MOTION_SCALE, SCREW_PITCH = DISTANCE_MIN, DISTANCE_MAX
 
 # The axis in the anchor's frame and in the parent's; the child's orientation half a turn from q = 0: X_p (axis, 0) inverse X_c.
 DOF = 10

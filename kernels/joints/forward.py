@@ -14,8 +14,8 @@ In traces for differentiation (``m.varied``), orientations are constants with va
 import types
 
 from newton_like.kernels.tree import (  # isort: skip
-    AXIS, AXIS_IN_PARENT, BALL, BODY_FIXED, CHILD_POS, CHILD_QUAT_INVERSE, COMPOUND, DISTANCE_MAX, FIXED, FREE, HALF_TURN_QUAT,
-    HOME_QUAT, INERTIAL, PARENT_POS, PARENT_QUAT, PRISMATIC, REST_Q, REST_W, REVOLUTE,
+    AXIS, AXIS_IN_PARENT, BALL, BODY_FIXED, CHILD_POS, CHILD_QUAT_INVERSE, COMPOUND, FIXED, FREE, HALF_TURN_QUAT,
+    HOME_QUAT, INERTIAL, PARENT_POS, PARENT_QUAT, PRISMATIC, REST_Q, REST_W, REVOLUTE, SCREW_PITCH,
 )  # fmt: skip
 
 
@@ -191,10 +191,9 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def add_pitch(b, t, k: int, T, P, L, mem):
-        """Moves body k along the axis of a revolute joint, by its pitch [m/rad] for each radian. Only robots of the SDK have a pitch; it
-        has the place of the upper limit of a distance joint."""
+        """Moves body k along the axis of a revolute joint, by its pitch for each radian. Only robots of the SDK have a pitch."""
         if T.kind[k] == REVOLUTE:
-            pitch = m.joint_param(P, b, k, DISTANCE_MAX)
+            pitch = m.joint_param(P, b, k, SCREW_PITCH)
             at = L.subspace + 6 * T.dof_at[k]
             axis = m.get3(mem, at + 3, t)
             x = m.mul(pitch, m.get(mem, L.q + T.q_at[k], t))

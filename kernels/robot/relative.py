@@ -6,9 +6,11 @@ a velocity is expressed in. Twists have the angular part first, as the robot SDK
 
 import types
 
+from newton_like.kernels.tree import MOTION_SCALE
+
 
 def relative_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``robot_frames``, ``relative_pose``, ``relative_jacobian`` and ``relative_velocity``."""
+    """For the namespace `m`: ``robot_frames``, ``scaled_frames``, ``relative_pose``, ``relative_jacobian`` and ``relative_velocity``."""
     real = m.real
 
     @m.func
@@ -18,6 +20,22 @@ def relative_program(m: types.SimpleNamespace) -> dict:
         for k in range(T.bodies):
             m.place_body(b, t, k, T, P, L, mem)
             m.add_pitch(b, t, k, T, P, L, mem)
+
+    @m.func
+    def scaled_frames(b, t, T, P, L, mem):
+        """The same for coordinates whose units are not radians or metres; motion subspaces are those of the coordinates, and q is in
+        radians and metres then."""
+        for k in range(T.bodies):
+            if T.dof_at[k + 1] > T.dof_at[k]:
+                at = L.q + T.q_at[k]
+                m.put(mem, at, t, m.mul(m.joint_param(P, b, k, MOTION_SCALE), m.get(mem, at, t)))
+        robot_frames(b, t, T, P, L, mem)
+        for k in range(T.bodies):
+            if T.dof_at[k + 1] > T.dof_at[k]:
+                at = L.subspace + 6 * T.dof_at[k]
+                scale = m.joint_param(P, b, k, MOTION_SCALE)
+                s = m.get6(mem, at, t)
+                m.put6(mem, at, t, m.spatial(m.scale3(s.v, scale), m.scale3(s.w, scale)))
 
     @m.func
     def transposed(r: m.Mat33) -> m.Mat33:
@@ -88,24 +106,26 @@ def relative_program(m: types.SimpleNamespace) -> dict:
         put_jacobian_side(t, 1, m.fill(real(-1.0)), T, L, mem)
 
     @m.func
-    def side_velocity(t, side: int, sign: m.lane, T, L, mem) -> m.Spatial:
-        """The product of the columns of put_jacobian_side and their velocities."""
+    def add_side_velocity(t, side: int, sign: m.lane, v: m.Spatial, T, L, mem) -> m.Spatial:
+        """v plus `sign` times the twist that the dofs of put_jacobian_side cause, in the axes and about the origin of the base link."""
         leaf = T.leaf[T.point_body[side]]
         other = T.leaf[T.point_body[1 - side]]
-        v = m.spatial(m.zero3(), m.zero3())
         if leaf >= 0:
             for d in range(T.depth[leaf] + 1):
                 dof = T.chain[T.chain_at[leaf] + d]
                 if moves_only(dof, d, other, T) == 1:
-                    v = m.fma6(seen_column(t, dof, sign, T, L, mem), m.get(mem, L.v + dof, t), v)
+                    speed = m.mul(sign, m.get(mem, L.v + dof, t))
+                    v = m.fma6(m.get6(mem, L.subspace + 6 * dof, t), speed, v)
         return v
 
     @m.func
     def relative_velocity(t, T, L, mem):
         """matrix <- the twist of the target link relative to the reference link, for the joint velocities v."""
-        v = side_velocity(t, 0, m.fill(real(1.0)), T, L, mem)
-        v = m.add6(v, side_velocity(t, 1, m.fill(real(-1.0)), T, L, mem))
-        m.put3(mem, L.matrix, t, v.w)
-        m.put3(mem, L.matrix + 3, t, v.v)
+        v = add_side_velocity(t, 0, m.fill(real(1.0)), m.spatial(m.zero3(), m.zero3()), T, L, mem)
+        v = add_side_velocity(t, 1, m.fill(real(-1.0)), v, T, L, mem)
+        frame = T.point_body[2]
+        r = m.get9(mem, L.rot + 9 * frame, t)
+        m.put3(mem, L.matrix, t, m.apply_t(v.w, r))
+        m.put3(mem, L.matrix + 3, t, m.apply_t(m.velocity_at(v, m.get3(mem, L.pos + 3 * frame, t)), r))
 
     return locals()

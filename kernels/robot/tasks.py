@@ -12,6 +12,8 @@ FRESH = 64
 """Added to a task: the frames are computed first. Otherwise those in the memory are used."""
 MERGED = 128
 """Added to a task that reads masses: the centres of mass are computed first. Tasks of a robot with merged masses read different ones."""
+SCALED = 256
+"""Added to a task that reads frames, of a robot with coordinates whose units are not radians or metres."""
 
 
 def robot_task_program(m: types.SimpleNamespace) -> dict:
@@ -62,8 +64,11 @@ def robot_task_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def eval_robot(b, t, T, P, L, mem):
         """The task ``T.quantity``."""
-        if (T.quantity & FRESH) != 0 or T.quantity == FRAMES:
-            m.robot_frames(b, t, T, P, L, mem)
+        if (T.quantity & FRESH) != 0:
+            if (T.quantity & SCALED) != 0:
+                m.scaled_frames(b, t, T, P, L, mem)
+            else:
+                m.robot_frames(b, t, T, P, L, mem)
         run_task(b, t, T.quantity % FRESH, T, P, L, mem)
 
     return locals()

@@ -48,26 +48,10 @@ def as_object(value, kind: type, what: str):
     return value
 
 
-def as_array(value, shape: tuple[int, ...], what: str) -> np.ndarray:
-    """A new array of finite numbers with this shape, in double precision. A vector may also be a column ``[n, 1]``.
-
-    Raises:
-        ShapeError: another shape.
-        TypeError: not numbers.
-        RobotError: a number is not finite.
-    """
-    array = _converted(value, shape, what)
-    # few numbers are tested faster in Python; squares of large numbers overflow, of which np.dot warns
-    short = array.size <= SHORT and math.hypot(*array.ravel().tolist()) < LARGE
-    if not short and not np.isfinite(array).all():
-        raise RobotError(f"{what} has a number that is not finite: {array.tolist()}")
-    return array
-
-
-def _converted(value, shape: tuple[int, ...], what: str) -> np.ndarray:
-    """As :func:`as_array`, with any numbers."""
-    if type(value) is np.ndarray and value.shape == shape and value.dtype == _DOUBLE:
-        return value.copy()
+def as_array_of_any(value, shape: tuple[int, ...], what: str) -> np.ndarray:
+    """As :func:`as_array`, for numbers that may be infinite or NaN."""
+    if type(value) is np.ndarray and value.shape == shape and value.dtype.char in _EXACT:
+        return value.astype(_DOUBLE)
     try:
         given = np.asarray(value)
     except ValueError as error:
@@ -83,6 +67,22 @@ def _converted(value, shape: tuple[int, ...], what: str) -> np.ndarray:
         array = array[:, 0].copy()
     if array.shape != shape:
         raise ShapeError(f"{what} must have the shape {shape}, not {array.shape}")
+    return array
+
+
+def as_array(value, shape: tuple[int, ...], what: str) -> np.ndarray:
+    """A new array of finite numbers with this shape, in double precision. A vector may also be a column ``[n, 1]``.
+
+    Raises:
+        ShapeError: another shape.
+        TypeError: not numbers.
+        RobotError: a number is not finite.
+    """
+    array = as_array_of_any(value, shape, what)
+    # few numbers are tested faster in Python; squares of large numbers overflow, of which np.dot warns
+    short = array.size <= SHORT and math.hypot(*array.ravel().tolist()) < LARGE
+    if not short and not np.isfinite(array).all():
+        raise RobotError(f"{what} has a number that is not finite: {array.tolist()}")
     return array
 
 
@@ -103,7 +103,7 @@ def as_pose(value, what: str) -> np.ndarray:
         ShapeError, TypeError: as :func:`as_array`.
         RobotError: the matrix is not a rotation with a translation.
     """
-    T = _converted(value, (4, 4), what)
+    T = as_array_of_any(value, (4, 4), what)
     if not _is_rigid(*T.tolist()):
         # names the mistake
         T = as_array(T, (4, 4), what)

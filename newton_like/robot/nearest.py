@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,7 +99,7 @@ class Capsules:
         self, core: StateCore, jacobian: bool, chosen: np.ndarray | None = None, q: np.ndarray | None = None
     ) -> Distances:
         """Distances of all pairs, or of chosen ones, for the joint positions of a state, or for others ``[n]`` or ``[batch, n]``."""
-        q = core.moved()["q"] if q is None else q if core.scale is None else q * core.scale
+        q = core.given["q"] if q is None else q
         pairs = self.pairs if chosen is None else self.pairs[chosen]
         names = self.names if chosen is None else [self.names[i] for i in chosen]
         n = len(self._order)
@@ -113,14 +113,12 @@ class Capsules:
             if not count:
                 results = [x[0] for x in results]
         found, rows = results[0], results[1] if jacobian else None
-        if jacobian and core.scale is not None:
-            rows = rows * core.scale
         vectors = (np.swapaxes(found[..., i : i + 3, :], -1, -2) for i in (1, 4, 7))
         return Distances(found[..., 0, :], *vectors, names, rows)
 
-    def results(self, core: StateCore, least: int) -> list[CollisionResult] | BatchResults:
+    def results(self, core: StateCore, least: int) -> Any:
         """Results for one configuration, or for each of a batch, nearest first: all contacts, and further pairs until there are `least`."""
-        q = core.moved()["q"]
+        q = core.given["q"]
         if q.ndim == 1:
             return self._results_of_one(self.evaluate(core, False), least)
         count, pairs = len(q), len(self.pairs)
@@ -228,8 +226,9 @@ class Capsules:
         }
         bodies = np.array([0, self._reference, 0, *self.bodies, *[0] * (2 * pairs)], dtype=np.int32)
         tree = {"points": capsules, "result_size": pairs, "point_body": bodies}
-        size = count[0] if count else 1
-        return Calls(self._robot.machine, size, self._order, self._robot.evaluator, rows, tree)
+        if not count:
+            return Calls(self._robot.single, 1, self._order, "general", rows, tree)
+        return Calls(self._robot.machine, count[0], self._order, self._robot.evaluator, rows, tree)
 
     def _tasks(self, pairs: int) -> tuple[Task, Task, Task]:
         """Distances, distances with their derivatives, and distances with axes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from sys import is_finalizing
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,9 +20,8 @@ from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.nearest import Distances, capsules_of, chosen_pairs
 from newton_like.robot.screws import inverse_of_symmetric, symmetric_inverse
 from newton_like.robot.state import State, new_state
-from newton_like.robot.structure.collision import CollisionResult
 from newton_like.robot.structure.configuration import RobotConfiguration
-from newton_like.robot.structure.joint import Joint
+from newton_like.robot.structure.joint import Joint, q_limits, qddot_limits, qdot_limits
 from newton_like.robot.structure.link import Link
 from newton_like.robot.structure.tree import count_joints
 from newton_like.robot.to_model import robot_builder
@@ -73,7 +72,8 @@ class Robot:
                 f"{type(self).__name__} has {self._dofs} joints that move, but this robot has {self.dof}; use Robot"
             )
         self._orders = Orders(self.core)
-        self._has_mass = bool(self.core.masses.sum() > 0.0)
+        self._masses = self.core.masses.tolist()
+        self._has_mass = sum(self._masses) > 0.0
         self._mobility = mobility_of(robot_configuration)
 
     def __reduce__(self):
@@ -197,27 +197,27 @@ class Robot:
 
     def get_limit_q_lower(self, state: State) -> np.ndarray:
         """Lower limits of positions in the order of a state [rad or m], ``[n]``."""
-        return np.array([joint.get_limit_q_lower() for joint in core_of(self, state).joints])
+        return np.array([limits[0] for limits in map(q_limits, core_of(self, state).joints)])
 
     def get_limit_q_upper(self, state: State) -> np.ndarray:
         """Upper limits of positions in the order of a state [rad or m], ``[n]``."""
-        return np.array([joint.get_limit_q_upper() for joint in core_of(self, state).joints])
+        return np.array([limits[1] for limits in map(q_limits, core_of(self, state).joints)])
 
     def get_limit_qdot_lower(self, state: State) -> np.ndarray:
         """Lower limits of velocities in the order of a state [rad/s or m/s], ``[n]``."""
-        return np.array([joint.get_limit_qdot_lower() for joint in core_of(self, state).joints])
+        return np.array([limits[0] for limits in map(qdot_limits, core_of(self, state).joints)])
 
     def get_limit_qdot_upper(self, state: State) -> np.ndarray:
         """Upper limits of velocities in the order of a state [rad/s or m/s], ``[n]``."""
-        return np.array([joint.get_limit_qdot_upper() for joint in core_of(self, state).joints])
+        return np.array([limits[1] for limits in map(qdot_limits, core_of(self, state).joints)])
 
     def get_limit_qddot_lower(self, state: State) -> np.ndarray:
         """Lower limits of accelerations in the order of a state [rad/s^2 or m/s^2], ``[n]``."""
-        return np.array([joint.get_limit_qddot_lower() for joint in core_of(self, state).joints])
+        return np.array([limits[0] for limits in map(qddot_limits, core_of(self, state).joints)])
 
     def get_limit_qddot_upper(self, state: State) -> np.ndarray:
         """Upper limits of accelerations in the order of a state [rad/s^2 or m/s^2], ``[n]``."""
-        return np.array([joint.get_limit_qddot_upper() for joint in core_of(self, state).joints])
+        return np.array([limits[1] for limits in map(qddot_limits, core_of(self, state).joints)])
 
     def get_limit_torque(self, state: State) -> np.ndarray:
         """Limits of torques and forces in the order of a state [N m or N], ``[n]``."""
@@ -289,7 +289,7 @@ class Robot:
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
         """
-        return float(self.core.masses[core_of(self, state).body(target_link_index)])
+        return self._masses[core_of(self, state).body(target_link_index)]
 
     def compute_center_of_mass(
         self,
@@ -328,10 +328,7 @@ class Robot:
         core = core_of(self, state)
         ref = core.body(ref_link)
         self._weigh(core, target_link)
-        J = core.evaluate(tasks.CENTRE_JACOBIAN, (3, core.dofs), 0, ref)
-        if core.scale is not None:
-            J *= core.scale
-        return J
+        return core.evaluate(tasks.CENTRE_JACOBIAN, (3, core.dofs), 0, ref)
 
     def _weigh(self, core: StateCore, links) -> None:
         """Selects links whose centre of mass is asked for."""
@@ -342,7 +339,12 @@ class Robot:
                 return
         else:
             weights.fill(0.0)
-            if not core.count_links(links):
+            if type(links) is int:
+                k = core.body(links)
+                weights[k] = 1.0
+                if self._masses[k] > 0.0:
+                    return
+            elif not core.count_links(links):
                 one = isinstance(links, str | bytes) or not hasattr(links, "__iter__")
                 for i in [links] if one else links:
                     weights[core.body(i)] += 1.0
@@ -375,10 +377,7 @@ class Robot:
             ValueError, TypeError: a state of another robot.
         """
         core = core_of(self, state)
-        M, scale = core.evaluate(tasks.MASS_MATRIX, (core.dofs, core.dofs)), core.scale
-        if scale is not None:
-            M *= scale * scale[:, None]
-        return M
+        return core.evaluate(tasks.MASS_MATRIX, (core.dofs, core.dofs))
 
     def compute_gravity_term(self, state: State) -> np.ndarray:
         """Joint torques and forces that hold the robot at rest under ``state.Vdot0`` [N m or N], ``[n]`` or ``[batch, n]``. Neither V0 nor
@@ -424,8 +423,9 @@ class Robot:
         if stuck.any():
             # configurations in which some joints move no inertia
             J = core.evaluate(tasks.JACOBIAN, (6, core.dofs), target, ref, target)[stuck]
-            J = J if core.scale is None else J / core.scale
             M = core.evaluate(tasks.MASS_MATRIX, (core.dofs, core.dofs))[stuck]
+            if core.scale is not None:
+                J, M = J / core.scale, M / (core.scale * core.scale[:, None])
             A[stuck] = J @ symmetric_inverse(M, _REACHABLE) @ np.swapaxes(J, -1, -2)
         left = stuck | singular
         A[left] = symmetric_inverse(A[left], _REACHABLE)
@@ -433,9 +433,7 @@ class Robot:
 
     # ------------------------------------------------------------------------------------------------ collision
 
-    def detect_collisions_or_nearest_links(
-        self, state: State, collision_threshold: int = 0
-    ) -> list[CollisionResult] | Sequence[list[CollisionResult]]:
+    def detect_collisions_or_nearest_links(self, state: State, collision_threshold: int = 0) -> list[Any]:
         """Pairs of capsules that touch or overlap, and the nearest others until there are `collision_threshold` in all, nearest first.
 
         A pair is two capsules of different links that pass :meth:`Geom.filter`. Points are in the frame of the first link of the state.
@@ -446,8 +444,8 @@ class Robot:
                 that touch or overlap.
 
         Returns:
-            :class:`CollisionResult` objects; for a batch, a sequence with a list of them for each configuration, whose objects are made
-            when they are asked for.
+            A list of :class:`CollisionResult` objects; for a batch, a sequence with a list of them for each configuration, whose objects
+            are made when they are asked for. Type checkers see a list with entries of any type, since a type tells nothing about batches.
 
         Raises:
             ValueError, TypeError: a state of another robot; no count.

@@ -132,7 +132,7 @@ class State:
         Raises:
             ValueError, TypeError: see :meth:`set_q`.
         """
-        self.core.set("Vdot0", -self.core.numbers("Vdot0", gravity, "gravity"))
+        self.core.set("Vdot0", gravity, "gravity", opposite=True)
 
     def get_q(self) -> np.ndarray:
         """A copy of the joint positions [rad or m], ``[n]`` or ``[batch, n]``."""

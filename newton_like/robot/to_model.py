@@ -135,7 +135,10 @@ def machine_model(links, edges: list[Edge], flat: list[Edge]):
     model = builder.finalize("cpu", dtype=wp.float64)
     model.body_inertia.assign(inertias)
     model.joint_armature.zero_()
-    model.joint_max_distance.assign([0.0, *(0.0 if e.joint.is_fixed() else axis_of(e.S).pitch for e in edges)])
+    # distances have no meaning for these joints; see `newton_like.kernels.tree`
+    axes = [None if e.joint.is_fixed() else axis_of(e.S) for e in edges]
+    model.joint_min_distance.assign([1.0, *(1.0 if axis is None else axis.scale for axis in axes)])
+    model.joint_max_distance.assign([0.0, *(0.0 if axis is None else axis.pitch for axis in axes)])
     return model
 
 

@@ -30,7 +30,7 @@ ALLOWED = 5.0
 RATIO = 20.0
 """How many times faster a batch is to be."""
 
-RATED = ("pose", "space Jacobian", "body Jacobian", "mass matrix", "inverse dynamics", "collision")
+RATED = ("pose", "space Jacobian", "body Jacobian", "body velocity", "mass matrix", "inverse dynamics", "collision")
 """Quantities for which there is a target for batches."""
 
 
@@ -241,6 +241,18 @@ def measure(label: str, theirs: Side, mine: Side, batch: int, rounds: int, matri
         ours_too.compute_inverse_dynamics(group)
         return group.get_tau()
 
+    def vendor_velocity():
+        s.set_q(q)
+        s.set_qdot(qdot)
+        r.compute_forward_kinematics(s)
+        r.compute_diff_forward_kinematics(s)
+        return r.compute_body_velocity(s, base, tip)
+
+    def lanes_velocity():
+        group.set_q(some_q)
+        group.set_qdot(some_qdot)
+        return ours_too.compute_body_velocity(group, base, tip)
+
     def vendor_call(f):
         def call():
             s.set_q(q)
@@ -256,10 +268,15 @@ def measure(label: str, theirs: Side, mine: Side, batch: int, rounds: int, matri
 
         return call
 
+    moving = {
+        "inverse dynamics": (vendor_dynamics, lanes_dynamics),
+        "body velocity": (vendor_velocity, lanes_velocity),
+    }
     for name in two:
-        moving = name == "inverse dynamics"
-        vendor = vendor_dynamics if moving else vendor_call(one[name])
-        lanes = lanes_dynamics if moving else lanes_call(two[name])
+        if name in moving:
+            vendor, lanes = moving[name]
+        else:
+            vendor, lanes = vendor_call(one[name]), lanes_call(two[name])
         lanes()
         row = batch // 2
         mine.state = single

@@ -48,6 +48,15 @@ def test_quat_from_axis_angle_ignores_the_length_of_the_axis(rng):
     assert tf.quat_from_axis_angle([0, 0, 2], 0.3).shape == (4,)
 
 
+def test_quaternions_of_single_matrices_have_the_bits_of_those_of_batches(rng):
+    q = tf.quat_normalize(rng.normal(size=(200, 4)))
+    # half turns, whose w is zero, and unit quaternions
+    q = np.concatenate([q, tf.quat_normalize(np.c_[rng.normal(size=(20, 3)), np.zeros(20)]), np.eye(4)])
+    matrices = tf.quat_to_matrix(q)
+    together = tf.quat_from_matrix(matrices)
+    assert all(tf.quat_from_matrix(m).tobytes() == x.tobytes() for m, x in zip(matrices, together, strict=True))
+
+
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-4, 1.0, np.pi - 1e-9, np.pi])
 def test_quat_from_matrix_keeps_all_digits_at_every_angle(rng, angle):
     axis = rng.normal(size=(30, 3))

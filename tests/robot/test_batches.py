@@ -69,6 +69,16 @@ def test_gravity_of_a_batch_is_that_of_its_configurations(rng, evaluator, each):
         np.testing.assert_array_equal(robot.compute_gravity_term(one), found[i])
 
 
+def test_one_configuration_runs_in_two_lanes_at_most(rng):
+    """Lanes without a configuration take time, too."""
+    robot, state = made(rng, "auto")
+    for call in CALLS.values():
+        call(robot, state, 0, 1)
+    robot.compute_distances(state)
+    assert robot.core.single.m.width <= 2
+    assert robot.core._machine is None, "numbers for batches were made"
+
+
 def test_the_batch_of_a_function_is_that_of_its_inputs(rng):
     """Functions of q have one result if only velocities are a batch."""
     robot, state = made(rng, "general")

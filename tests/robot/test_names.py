@@ -120,3 +120,11 @@ def test_type_hints_can_be_read(x):
     hints = typing.get_type_hints(x)
     if not inspect.isclass(x) and x.__module__.startswith(robot.__name__):
         assert set(inspect.signature(x).parameters) <= {*hints, "self", "cls"}
+
+
+def test_type_checkers_accept_loops_over_collisions():
+    """A script for the SDK reads attributes of the results; in a union with lists, type checkers refuse them."""
+    hints = typing.get_type_hints(robot.Robot.detect_collisions_or_nearest_links)
+    assert typing.get_origin(hints["return"]) is list
+    (entry,) = typing.get_args(hints["return"])
+    assert entry in (typing.Any, robot.CollisionResult)

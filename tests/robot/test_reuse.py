@@ -96,7 +96,7 @@ def test_memory_that_is_kept_is_bounded(rng, monkeypatch):
     monkeypatch.setattr(single, "_ORDERS", 2)
     other = Store()
     for i in range(4):
-        memory = Memory(bytes([i]), 1, 1, False)
+        memory = Memory(bytes([i]), 1, 1)
         memory.prepare(robot.core.patterns)
         other.give(memory)
     assert [*other._idle] == [bytes([2]), bytes([3])]
@@ -105,7 +105,7 @@ def test_memory_that_is_kept_is_bounded(rng, monkeypatch):
 def test_memory_is_counted(rng, monkeypatch):
     """The count of memory that is kept follows all that is taken, given and forgotten."""
     robot, store = made(int(rng.integers(1 << 30))), Store()
-    memories = [Memory(bytes([i % 5]), 1, 1, False) for i in range(12)]
+    memories = [Memory(bytes([i % 5]), 1, 1) for i in range(12)]
     for memory in memories:
         memory.prepare(robot.core.patterns)
     monkeypatch.setattr(single, "_IDLE", 6 * memories[0].lanes.capacity)

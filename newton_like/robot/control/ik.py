@@ -124,7 +124,7 @@ def solve_ik(
         raise RobotError(f"starts is {starts}; give {_TABLE + 1} at most")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise RobotError(f"seed is {seed!r}; give an integer of at least 0")
-    q = core.moved()["q"]
+    q = core.given["q"] if core.scale is None else core.given["q"] * core.scale
     counts = {a.shape[0] for a in (q, *goals) if a.ndim == (2 if a is q else 3)}
     if len(counts) > 1:
         raise ShapeError(
@@ -340,7 +340,7 @@ class _Solver:
             poses = np.empty((_TABLE, self._count, GOAL))
             calls = Calls(self._core.machine, _TABLE, np.arange(self._dofs), "general")
             for i, (target, ref) in enumerate(zip(self._targets, self._refs, strict=True)):
-                (T,) = calls.evaluate(POSE, {"q": table}, [(4, 4)], (target, ref, 0))
+                (T,) = calls.evaluate(POSE, {"q": table / self._core.scale}, [(4, 4)], (target, ref, 0))
                 poses[:, i] = _numbers(T)
             self._tables[key] = table, cKDTree(_features(poses, weights))
             if len(self._tables) > 2:

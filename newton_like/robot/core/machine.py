@@ -27,6 +27,10 @@ _PAIRS = 8
 _LARGE = 64
 """Numbers of a configuration from which on the memory of results is fetched while they are computed."""
 
+_NARROW = 2
+"""Lanes of kernels for one configuration. Kernels of wide lanes take about twice the time, and states twice to eight times the memory.
+Results have the same bits."""
+
 _FRAME_ROWS = {"pos", "rot", "com", "subspace"}
 """Results of frames that general code for other tasks reads."""
 
@@ -44,13 +48,19 @@ class Machine:
         regrouped: returns the numbers of joints and links that inverse dynamics reads; see :mod:`newton_like.robot.regrouped`.
         merged: returns the same model with masses on links that move on their own, for tasks whose results are the same with these: they
             take less time. None: all masses are on such links.
+        scaled: whether units of some coordinates are not radians or metres.
+        narrow: whether kernels are for one configuration; see `_NARROW`.
     """
 
-    def __init__(self, model, regrouped: Callable, merged: Callable | None = None):
+    def __init__(
+        self, model, regrouped: Callable, merged: Callable | None = None, scaled: bool = False, narrow: bool = False
+    ):
+        self.scaled = scaled
         self.model, self._merged_model, self._regrouped_numbers = model, merged, regrouped
         self._merged = self._regrouped = None
         (self.batch,) = find_batches(model)
-        self.m = namespace(lane_width(model.device, model.dtype), model.dtype)
+        width = lane_width(model.device, model.dtype)
+        self.m = namespace(min(width, _NARROW) if narrow else width, model.dtype)
         self.parameters = Parameters(self.m, model, self.batch)
         dofs = model.joint_dof_count
         self._sizes = row_sizes(self.batch.template, _ROWS)
@@ -65,7 +75,8 @@ class Machine:
         if not task.frames:
             return task.number
         reads = self._merged_model is not None and task.masses
-        return task.number + (tasks.FRESH if fresh else 0) + (tasks.MERGED if reads else 0)
+        flags = (tasks.FRESH, fresh), (tasks.MERGED, reads), (tasks.SCALED, self.scaled)
+        return task.number + sum(flag for flag, wanted in flags if wanted)
 
     def parameters_of(self, task: Task) -> Parameters:
         """The numbers that a task reads."""
@@ -117,7 +128,8 @@ class Machine:
             work = work.with_memory(self._sizes, fields)
             work.parameters = self.parameters_of(task)
             emitter = work.emitter()
-            trace = trace_program("eval_robot" if whole else "robot_frames", work, emitter.parameter)
+            frames = "scaled_frames" if self.scaled and task.traced != "loop" else "robot_frames"
+            trace = trace_program("eval_robot" if whole else frames, work, emitter.parameter)
             rows = _LOOP_ROWS if task.traced == "loop" else _FRAME_ROWS
             if whole:
                 rows = {result.row for result in task.results}

@@ -40,7 +40,7 @@ class RobotCore:
         scale: radians, or for translations metres, of motion for each unit of the coordinates, ``[n]``.
         unit: whether all of them are 1.
         masses: of the links [kg], ``[links]``.
-        machine: numbers on the device, and kernels.
+        single: numbers on the device, and kernels for one configuration.
         patterns: launches for one configuration, and the memory that states hand on.
         evaluator: how batches are computed.
         capsules: those of :mod:`newton_like.robot.nearest`, by the order of links and joints.
@@ -63,10 +63,23 @@ class RobotCore:
         self.masses = np.array([link.mass for link in self.links])
         inertias, moved = merged_inertias(self.links, self.edges)
         regrouped = partial(regrouped_numbers, inertias, flat)
-        self.machine = Machine(model, regrouped, partial(with_inertias, model, inertias) if moved else None)
-        self.patterns = Patterns(self.machine, len(self.joints))
+        merged = partial(with_inertias, model, inertias) if moved else None
+        self._numbers = model, regrouped, merged, not self.unit
+        self.single, self._machine = Machine(*self._numbers, narrow=True), None
+        self.patterns = Patterns(self.single, len(self.joints))
         self.capsules: OrderedDict = OrderedDict()
         self._batches = Shelf(_BATCHES)
+
+    @property
+    def machine(self) -> Machine:
+        """Numbers on the device, and kernels for batches."""
+        return self._machine or self._make_machine()
+
+    @compiling
+    def _make_machine(self) -> Machine:
+        if self._machine is None:
+            self._machine = Machine(*self._numbers)
+        return self._machine
 
     def path(self, target: int, ref: int) -> tuple[list[int], list[int]]:
         """The dofs between two bodies: those that move the reference link only, from that link up; and those that move the target link
@@ -78,7 +91,7 @@ class RobotCore:
     def _ancestors(self, body: int) -> list[int]:
         """The dofs that move a body, from the body to the base link."""
         # the joints may be connected to other links by now
-        tree = self.machine.batch.template
+        tree = self.single.batch.template
         dofs: list[int] = []
         while body:
             dofs += range(int(tree.dof_at[body]), int(tree.dof_at[body + 1]))

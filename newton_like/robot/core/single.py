@@ -92,8 +92,7 @@ class Patterns:
         pattern = self._made.get((task, fresh)) or self._record(task, fresh, memory, out)
         found = pattern.places.get(memory.order) or self._places(task, pattern, memory)
         results = [] if out is None else [out]
-        read = memory.read if task.frames else memory.plain
-        given = self._told(pattern.inputs, [read[name] for name in pattern.fields], found[0])
+        given = self._told(pattern.inputs, [memory.read[name] for name in pattern.fields], found[0])
         taken = self._told(pattern.outputs, results, found[1])
         bounds, arguments = pattern.bounds, type(pattern.arguments).from_buffer_copy(pattern.arguments)
         arguments.T.point_body.data = memory.links.ctypes.data
@@ -141,20 +140,19 @@ class Memory:
     Attributes:
         order: of each dof, the place of its joint in the state, as bytes.
         given: the inputs by name.
-        read: what kernels that know frames read; see :class:`newton_like.robot.core.state.StateCore`.
-        plain: what the others read: inputs as they were set.
+        read: the same inputs and the weights of links by the names that kernels have for them.
         runs: by task, a function that launches it, and the array of its result.
         links: the three links that kernels read.
         lanes: what kernels work in; None until something is computed.
         kept: what launches know addresses of.
     """
 
-    __slots__ = ("_numbers", "given", "kept", "lanes", "links", "order", "plain", "read", "runs", "view")
+    __slots__ = ("_numbers", "given", "kept", "lanes", "links", "order", "read", "runs", "view")
 
-    def __init__(self, order: bytes, dofs: int, links: int, scaled: bool):
+    def __init__(self, order: bytes, dofs: int, links: int):
         # one block, so that one call clears it
         ends = [0, dofs, 2 * dofs, 3 * dofs, 4 * dofs, 4 * dofs + 6, 4 * dofs + 12, 4 * dofs + 12 + links]
-        self._numbers = x = np.zeros(ends[-1] + (3 * dofs if scaled else 0))
+        self._numbers = x = np.zeros(ends[-1])
         q, v, acceleration, tau, twist, base_acceleration, weights = (
             x[:dofs], x[dofs : ends[2]], x[ends[2] : ends[3]], x[ends[3] : ends[4]], x[ends[4] : ends[5]], x[ends[5] : ends[6]],
             x[ends[6] : ends[7]],
@@ -162,12 +160,9 @@ class Memory:
         self.given = {
             "q": q, "qdot": v, "qddot": acceleration, "V0": twist, "Vdot0": base_acceleration, "tau": tau,
         }  # fmt: skip
-        self.read = self.plain = {
+        self.read = {
             "q": q, "v": v, "acceleration": acceleration, "base_twist": twist, "base_acceleration": base_acceleration, "weights": weights,
         }  # fmt: skip
-        if scaled:
-            q, v, acceleration = x[ends[7] :].reshape(3, dofs)
-            self.read = {**self.plain, "q": q, "v": v, "acceleration": acceleration}
         self.order, self.lanes, self.links, self.view = order, None, None, None
         self.runs: dict = {}
         self.kept: list = []

@@ -14,6 +14,8 @@ from newton_like.robot.errors import RobotError, RobotIndexError, ShapeError
 INPUTS = {"q": "q", "qdot": "v", "qddot": "acceleration", "V0": "base_twist", "Vdot0": "base_acceleration", "tau": None}
 """The inputs, and the rows of kernels that read them."""
 
+_DOUBLE, _NUMBERS = np.dtype(np.float64), (float, int)
+
 
 class StateCore:
     """Inputs and results of a state. Indices of links, and the order of joints, are those of the state.
@@ -31,15 +33,14 @@ class StateCore:
         joints, joint_names, link_names: of the state, in its order.
         scale: motion for each unit of the coordinates, ``[n]``; None if all are 1.
         given: the inputs by name, as they were set. Those of one configuration are in the memory.
-        read: what kernels that know frames read: inputs of joints in units of motion, and the weights of links. Batches of these are
-            written by :meth:`moved`.
+        read: the same arrays and the weights of links, by the names that kernels have for them.
         batched: whether an input of kernels is a batch.
         placed: whether the frames in the memory are those of q.
         capsules, wheels: what the robot makes for the state when it is first asked for.
     """
 
     __slots__ = (
-        "_late", "_loan", "_memory", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints",
+        "_loan", "_memory", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints",
         "link_names", "order", "placed", "read", "robot", "scale", "wheels",
     )  # fmt: skip
 
@@ -50,11 +51,10 @@ class StateCore:
         self.dofs = n = len(self.joints)
         self.capsules = self.wheels = self._loan = None
         self.placed = self.batched = False
-        self._late: set[str] = set()
         store = robot.core.patterns.store
         memory = store.take(key)
         if memory is None:
-            memory = Memory(key, n, len(self.bodies), self.scale is not None)
+            memory = Memory(key, n, len(self.bodies))
         else:
             self._loan = store.lend(memory)
             memory.clear()
@@ -62,45 +62,25 @@ class StateCore:
         # entries are replaced by batches
         self.given, self.read = memory.given.copy(), memory.read.copy()
 
-    def set(self, name: str, value) -> None:
-        """Checks and copies an input."""
+    def set(self, name: str, value, what: str | None = None, opposite: bool = False) -> None:
+        """Checks and copies an input, or its opposite. `what`: its name in errors, by default `name`."""
         given = self.given[name]
         kind = type(value)
-        if (kind is list or kind is tuple) and value and len(value) == len(given) and type(value[0]) is float:
+        if (kind is list or kind is tuple) and value and len(value) == len(given) and type(value[0]) in _NUMBERS:
             value = _as_doubles(value)
-        plain = type(value) is np.ndarray and value.shape == given.shape and value.ndim == 1 and value.dtype == float
+        # most arrays have this object as their type
+        plain = type(value) is np.ndarray and value.dtype is _DOUBLE and value.shape == given.shape and value.ndim == 1
         if not (plain and value.dot(value) < LARGE):
-            value = self.numbers(name, value)
+            value = self.numbers(name, value, what)
             if value.shape != given.shape:
                 self._resize(name, value.shape)
                 given = self.given[name]
-        given[...] = value
-        self.written(name)
-
-    def written(self, name: str) -> None:
-        """Tells kernels the numbers of an input that was written."""
-        row, given = INPUTS[name], self.given[name]
+        if opposite:
+            np.negative(value, out=given)
+        else:
+            given[...] = value
         if name == "q":
             self.placed = False
-        if self.scale is not None and row is not None and name[0] != "V":
-            if given.ndim > 1:
-                self._late.add(name)
-            else:
-                self._late.discard(name)
-                np.multiply(given, self.scale, out=self.read[row])
-
-    def moved(self) -> dict[str, np.ndarray]:
-        """``read``, of the present inputs."""
-        while self._late:
-            name = self._late.pop()
-            np.multiply(self.given[name], self.scale, out=self.read[INPUTS[name]])
-        return self.read
-
-    def _inputs(self, task: Task) -> dict[str, np.ndarray]:
-        """The arrays that a task reads."""
-        if task.frames:
-            return self.moved()
-        return self.read if self.scale is None else {row: self.given[name] for name, row in INPUTS.items() if row}
 
     def numbers(self, name: str, value, what: str | None = None) -> np.ndarray:
         """Checked numbers for an input, ``[size]`` or ``[batch, size]``."""
@@ -136,11 +116,7 @@ class StateCore:
         single = len(shape) == 1
         self.given[name] = memory.given[name] if single else np.empty(shape)
         if row is not None:
-            scaled = self.scale is not None and name[0] != "V"
-            if single:
-                self.read[row] = memory.read[row]
-            else:
-                self.read[row] = np.empty(shape) if scaled else self.given[name]
+            self.read[row] = self.given[name]
             self.batched = any(x.ndim > 1 for x in self.read.values())
             self.placed = False
 
@@ -221,7 +197,7 @@ class StateCore:
             self._memory.links[:] = links
             run()
             return out.copy()
-        return self.robot.core.evaluate(self.order, count, task, self._inputs(task), shape, links)
+        return self.robot.core.evaluate(self.order, count, task, self.read, shape, links)
 
 
 def _as_doubles(value: list | tuple):

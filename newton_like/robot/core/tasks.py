@@ -49,8 +49,7 @@ class Task:
         masses: ``"own"``: the task reads the masses of links; ``"merged"``: it has the same result if links on fixed joints are parts of
             the link that carries them; ``"regrouped"``: it reads the numbers of :mod:`newton_like.robot.regrouped`; ``""``: it reads no
             masses.
-        frames: whether it reads the frames of links, which follow from inputs in units of motion; otherwise it reads the coordinates, and
-            inputs as they were set.
+        frames: whether it reads the frames of links; otherwise it reads the coordinates.
     """
 
     number: int

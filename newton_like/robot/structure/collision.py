@@ -8,7 +8,18 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from newton_like.robot.arguments import as_array, as_bits, as_length, as_matrix_rows, as_object, as_pose
+from newton_like.coercion import LARGEST
+from newton_like.robot.arguments import (
+    LARGE,
+    MAX_BITS,
+    as_array,
+    as_bits,
+    as_length,
+    as_matrix_rows,
+    as_object,
+    as_pose,
+    plain_vector,
+)
 from newton_like.robot.errors import RobotError
 from newton_like.robot.structure.enums import NumberedEnum
 from newton_like.robot.structure.segments import along, nearest_points, normal_between, placed
@@ -21,6 +32,9 @@ class GeomType(NumberedEnum):
 
 
 _ORIGIN = (0.0, 0.0, 0.0)
+
+_PLAIN = (float, int, int)
+"""Types of the radius and the bits of a capsule that are used as they are."""
 
 _NAMELESS, _FIRST = [("", "")], [0]
 """The links and the pair of a result between two shapes without links."""
@@ -133,6 +147,20 @@ class ResultRows(NamedTuple):
             result._rows, result._at = self, at
             made.append(result)
         return made
+
+
+class _Points(tuple):
+    """The points of :class:`ResultRows` of one pair, computed when they are asked for: nearest points of two axes, their ends, and the
+    radii."""
+
+    __slots__ = ()
+
+    def __getitem__(self, i: int) -> list:
+        p, q, a0, a1, b0, b1, radius, other_radius = self
+        if i < 2:
+            return [q if i else p]
+        n = normal_between(p, q, a0, a1, b0, b1)
+        return [(along(p, n, radius), along(q, n, -other_radius), n)[i - 2]]
 
 
 class BatchResults(Sequence):
@@ -257,6 +285,8 @@ class GeomCapsule(Geom):
     ) -> None: ...
 
     def __init__(self, *args: float | np.ndarray, **kwargs: float | np.ndarray) -> None:
+        if self._take_plain(args):
+            return
         names = ("height", "radius", "coltype", "colaffinity")
         if len(args) + len(kwargs) == 5:
             names = ("start_point", "end_point", *names[1:])
@@ -270,21 +300,39 @@ class GeomCapsule(Geom):
         self._radius = as_length(given["radius"], "radius")
         if "height" in given:
             half = 0.5 * as_length(given["height"], "height")
-            self._start, self._end = np.array([0.0, 0.0, half]), np.array([0.0, 0.0, -half])
+            self._ends = [0.0, 0.0, half], [0.0, 0.0, -half]
         else:
-            self._start = as_array(given["start_point"], (3,), "start_point")
-            self._end = as_array(given["end_point"], (3,), "end_point")
-        self._ends = self._start.tolist(), self._end.tolist()
+            names = "start_point", "end_point"
+            self._ends = tuple([as_array(given[name], (3,), name).tolist() for name in names])
+
+    def _take_plain(self, args: tuple) -> bool:
+        """Sets all attributes if no argument needs a conversion. Returns whether that is so."""
+        if len(args) < 4 or tuple(map(type, args[-3:])) != _PLAIN:
+            return False
+        radius, coltype, colaffinity = args[-3:]
+        if len(args) == 4:
+            height = args[0]
+            if type(height) is not float or not 0.0 <= height <= LARGEST:
+                return False
+            ends = [0.0, 0.0, 0.5 * height], [0.0, 0.0, -0.5 * height]
+        else:
+            ends = plain_vector(args[0], 3), plain_vector(args[1], 3)
+            if len(args) > 5 or None in ends or not math.hypot(*ends[0], *ends[1]) < LARGE:
+                return False
+        if not 0.0 <= radius <= LARGEST or (coltype | colaffinity) & ~MAX_BITS:
+            return False
+        self._radius, self._coltype, self._colaffinity, self._ends = radius, coltype, colaffinity, ends
+        return True
 
     @property
     def start_point(self) -> np.ndarray:
         """A copy of the start of the segment [m], shape ``[3]``."""
-        return self._start.copy()
+        return np.array(self._ends[0])
 
     @property
     def end_point(self) -> np.ndarray:
         """A copy of the end of the segment [m], shape ``[3]``."""
-        return self._end.copy()
+        return np.array(self._ends[1])
 
     @property
     def radius(self) -> float:
@@ -293,11 +341,11 @@ class GeomCapsule(Geom):
 
     def get_start_point(self) -> np.ndarray:
         """:attr:`start_point`."""
-        return self._start.copy()
+        return np.array(self._ends[0])
 
     def get_end_point(self) -> np.ndarray:
         """:attr:`end_point`."""
-        return self._end.copy()
+        return np.array(self._ends[1])
 
     def get_radius(self) -> float:
         """:attr:`radius`."""
@@ -321,14 +369,13 @@ class GeomCapsule(Geom):
             for pose, what in ((T, "T"), (other_T, "other_T")):
                 as_array(pose, (4, 4), what)
             raise RobotError(f"the distance of two capsules is {distance}; their coordinates are too large")
-        n = normal_between(p, q, a0, a1, b0, b1)
         result = object.__new__(CollisionResult)
-        points = [p], [q], [along(p, n, self._radius)], [along(q, n, -other._radius)], [n]
+        points = _Points((p, q, a0, a1, b0, b1, self._radius, other._radius))
         result._rows, result._at = ResultRows(_NAMELESS, _FIRST, [distance], points), 0
         return result
 
     def __repr__(self) -> str:
-        points = f"{self._start.tolist()}, {self._end.tolist()}"
+        points = f"{self._ends[0]}, {self._ends[1]}"
         return (
             f"GeomCapsule({points}, radius={self._radius:g}, coltype={self._coltype}, colaffinity={self._colaffinity})"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -352,6 +353,10 @@ class Joint:
     def __repr__(self) -> str:
         ends = [None if link is None else link.name for link in (self._parent_link, self._child_link)]
         return f"Joint({self._name!r}, fixed={self._fixed}, parent={ends[0]!r}, child={ends[1]!r})"
+
+
+q_limits, qdot_limits, qddot_limits = attrgetter("_q"), attrgetter("_qdot"), attrgetter("_qddot")
+"""The lower and the upper limit of a joint, as its getters, in less time."""
 
 
 def count_below(base_link: Link) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 # joints import links; annotations name the module of joints, which typing.get_type_hints finds later
 from newton_like.robot import structure
-from newton_like.robot.arguments import LARGE, as_array, as_name, as_object
+from newton_like.robot.arguments import LARGE, as_array, as_array_of_any, as_name, as_object
 from newton_like.robot.errors import RobotError
 from newton_like.robot.structure.collision import Collision, versions
 from newton_like.robot.structure.copies import bare, reduced_link, restore
@@ -228,9 +228,10 @@ def collision_versions(links: list[Link]) -> tuple:
 
 
 def _spatial_inertia(value, what: str) -> np.ndarray:
-    G = as_array(value, (6, 6), what)
+    G = as_array_of_any(value, (6, 6), what)
     if _is_sound(G.tolist()):
         return G
+    G = as_array(G, (6, 6), what)
     mass, coupling = G[3, 3], G[:3, 3:]
     if np.abs(G).max() > _LARGEST:
         raise RobotError(f"{what} has the number {np.abs(G).max():g}, which is too large; units are SI (kg, m)")
@@ -258,7 +259,7 @@ def _spatial_inertia(value, what: str) -> np.ndarray:
 
 
 def _is_sound(G: list[list[float]]) -> bool:
-    """A fast test that inertias of rigid bodies pass, those of point masses, rods and links without mass among them.
+    """A fast test that inertias of rigid bodies with finite numbers pass, those of point masses, rods and links without mass among them.
 
     It is stricter than that of :func:`_spatial_inertia`. Principal moments are above a negative number if the matrix minus that number has
     positive pivots.

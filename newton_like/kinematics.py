@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import warp as wp
 
+from newton_like.arrays import check_recorded, host_array
 from newton_like.kernels.branches import branch_kernels
-from newton_like.model.arguments import arrays_of_state, check_array, joint_selection
+from newton_like.model.arguments import arrays_of_state, check_array, check_model, joint_selection
 from newton_like.programs.program import Field, Program
 from newton_like.programs.run import run, selection
 from newton_like.types import BodyFlags, warp_types
@@ -33,10 +34,19 @@ _JACOBIAN = Program("eval_jacobian", (_Q,), (Field("matrix", "articulations", _j
 
 
 def _joint_arrays(model, joint_q, joint_qd) -> list[wp.array]:
+    check_model(model)
     return [
         check_array(model, joint_q, "joint_q", model.dtype, (model.joint_coord_count,)),
         check_array(model, joint_qd, "joint_qd", model.dtype, (model.joint_dof_count,)),
     ]
+
+
+def _on_device(model, value, name: str) -> wp.array:
+    """A Warp array as it is, or numbers from the host as an array ``[size]``."""
+    if isinstance(value, wp.array):
+        return value
+    check_recorded(check_model(model).device, f"{name} from the host")
+    return wp.array(host_array(value, name).ravel(), dtype=model.dtype, device=model.device)
 
 
 def eval_fk(
@@ -51,8 +61,8 @@ def eval_fk(
 
     Args:
         model: the :class:`Model`.
-        joint_q: coordinates [m, rad or quaternion x y z w], ``[joint_coord_count]``.
-        joint_qd: velocities [m/s or rad/s], ``[joint_dof_count]``.
+        joint_q: coordinates [m, rad or quaternion x y z w], ``[joint_coord_count]``; also as an array of another library, which is copied.
+        joint_qd: velocities [m/s or rad/s], ``[joint_dof_count]``, likewise.
         state: the :class:`State` (or anything with the two arrays) whose ``body_q`` and ``body_qd`` are written: poses
             of the link frames in the world; velocities of the centres of mass and angular velocities in world axes.
         mask: which articulations to evaluate, ``[articulation_count]`` bools or integers; all by default. Bodies of the
@@ -68,10 +78,9 @@ def eval_fk(
         TypeError: an array of the wrong scalar type.
         IndexError: an articulation in ``indices`` does not exist.
     """
-    joints, (body_q, body_qd) = (
-        _joint_arrays(model, joint_q, joint_qd),
-        arrays_of_state(model, state, "body_q", "body_qd"),
-    )
+    joint_q, joint_qd = _on_device(model, joint_q, "joint_q"), _on_device(model, joint_qd, "joint_qd")
+    joints = _joint_arrays(model, joint_q, joint_qd)
+    body_q, body_qd = arrays_of_state(model, state, "body_q", "body_qd")
     chosen = selection(model, mask, indices)
     if joint_mask is None and body_flag_filter == BodyFlags.ALL:
         move_bodies(model, [*joints, body_q, body_qd], chosen)
@@ -131,7 +140,7 @@ def eval_ik(model, state, joint_q, joint_qd, mask=None, indices=None, body_flag_
         TypeError: an array of the wrong scalar type.
         IndexError: an articulation in ``indices`` does not exist.
     """
-    bodies, joints = arrays_of_state(model, state, "body_q", "body_qd"), _joint_arrays(model, joint_q, joint_qd)
+    joints, bodies = _joint_arrays(model, joint_q, joint_qd), arrays_of_state(model, state, "body_q", "body_qd")
     chosen = selection(model, mask, indices)
     if body_flag_filter == BodyFlags.ALL:
         run(model, _IK, [*bodies, *joints], chosen)
@@ -185,13 +194,13 @@ def eval_jacobian(
     """
     if joint_S_s is not None and getattr(getattr(joint_S_s, "dtype", None), "_shape_", None) != (6,):
         raise TypeError("joint_S_s must be an array of spatial vectors or None; pass a mask by name: mask=...")
-    rows = 6 * model.max_joints_per_articulation
+    rows = 6 * check_model(model).max_joints_per_articulation
     return eval_matrix(model, _JACOBIAN, state, J, "J", (rows, model.max_dofs_per_articulation), mask)
 
 
 def eval_matrix(model, program: Program, state, out, name: str, shape: tuple[int, int], mask) -> wp.array | None:
     """Writes one matrix for every articulation, from ``state.joint_q``."""
-    joint_q = check_array(model, state.joint_q, "state.joint_q", model.dtype, (model.joint_coord_count,))
+    (joint_q,) = arrays_of_state(model, state, "joint_q")
     chosen = selection(model, mask)
     shape = (model.articulation_count, *shape)
     if out is not None:

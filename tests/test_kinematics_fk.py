@@ -26,6 +26,7 @@ from tests.support.kinematic_cases import (
 )
 from tests.support.mujoco_bridge import MujocoBridge
 from tests.support.random_trees import random_state, random_transform, random_tree
+from tests.support.tensor import Tensor
 
 # Trees of eight joints reach a few metres and metres a second. Each of some hundred operations rounds by 6e-8 (float32)
 # or 1e-16 (float64) of that; the largest seen error is 4 times smaller.
@@ -409,8 +410,8 @@ def test_wrong_selections_are_refused(rng):
 def test_wrong_arrays_are_refused(rng):
     model = forest(rng, worlds=2).finalize("cpu")
     n, state = model.joint_coord_count, model.state()
-    with pytest.raises(TypeError, match=r"joint_q.*float32"):
-        call(model, joint_q=np.zeros(n))
+    with pytest.raises(TypeError, match=r"joint_q.*array of numbers"):
+        call(model, joint_q="zeros")
     with pytest.raises(TypeError, match=r"joint_q.*float64.*float32"):
         call(model, joint_q=wp.zeros(n, dtype=wp.float64, device="cpu"))
     with pytest.raises(ValueError, match=rf"joint_q .*\({n + 1},\).*\({n},\)"):
@@ -422,6 +423,35 @@ def test_wrong_arrays_are_refused(rng):
     with pytest.raises(TypeError, match=r"state.body_q.*vec3f"):
         poses = wp.zeros(model.body_count, dtype=wp.vec3, device="cpu")
         call(model, state=SimpleNamespace(body_q=poses, body_qd=state.body_qd))
+
+
+def test_coordinates_may_be_numbers_of_the_host(rng):
+    model = forest(rng, worlds=2).finalize("cpu")
+    wanted, state = model.state(), model.state()
+    q, v = random_state(model, rng)
+    eval_fk(model, wp.array(q, dtype=wp.float32), wp.array(v, dtype=wp.float32), wanted)
+    for kind in (np.asarray, list, lambda x: np.asarray(x, dtype=np.float64)[None], Tensor):
+        eval_fk(model, kind(q), kind(v), state)
+        np.testing.assert_array_equal(state.body_q.numpy(), wanted.body_q.numpy())
+        np.testing.assert_array_equal(state.body_qd.numpy(), wanted.body_qd.numpy())
+    with pytest.raises(ValueError, match="joint_q has shape"):
+        eval_fk(model, q[:-1], v, state)
+
+
+def test_arguments_in_the_wrong_order_are_refused_by_name(rng):
+    model = forest(rng, worlds=2).finalize("cpu")
+    state = model.state()
+    for call in (
+        lambda: eval_jacobian(state, model),
+        lambda: eval_mass_matrix(state, model),
+        lambda: eval_fk(state, model.joint_q, model.joint_qd, state),
+        lambda: eval_ik(state, state, model.joint_q, model.joint_qd),
+    ):
+        with pytest.raises(TypeError, match="model must be a Model"):
+            call()
+    for call in (eval_jacobian, eval_mass_matrix):
+        with pytest.raises(TypeError, match="state must be a State"):
+            call(model, model.joint_q)
 
 
 @pytest.mark.gpu

@@ -7,6 +7,7 @@ import warp as wp
 from newton_like.coercion import as_flag
 from newton_like.dynamics.internal.common import Q, V, columns, evaluate, representation, state_arrays
 from newton_like.kinematics import eval_matrix
+from newton_like.model.arguments import check_model
 from newton_like.model.singular import check_invertible
 from newton_like.programs.program import Field, Program
 
@@ -57,7 +58,7 @@ def eval_mass_matrix(
         ValueError: an array of the wrong shape or device, or with gaps.
         TypeError: an array of the wrong scalar type.
     """
-    dofs = model.max_dofs_per_articulation
+    dofs = check_model(model).max_dofs_per_articulation
     whole = include_armature is True or as_flag(include_armature, "include_armature")
     program = _MASS_MATRIX if whole else _RIGID_MASS_MATRIX
     return eval_matrix(model, program, state, H, "H", (dofs, dofs), mask)

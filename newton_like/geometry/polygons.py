@@ -14,23 +14,24 @@ TINY = 1.0e-12
 """Areas below this part of the square of the size of a polygon are rounding errors."""
 
 
-def triangulate(points: np.ndarray) -> list[tuple[int, int, int]]:
-    """Triangles that cover a plane polygon once.
+def triangulate(polygons: np.ndarray) -> np.ndarray:
+    """Triangles that cover each of some plane polygons once.
 
     Args:
-        points: corners in order, ``[n, 3]``; a polygon that is not quite plane is projected along its mean normal.
+        polygons: corners in order, ``[m, n, 3]``; a polygon that is not quite plane is projected along its mean normal.
 
     Returns:
-        Triples of corners, ``n - 2`` of them, with the sense of rotation of the polygon. A polygon that crosses itself is covered in
+        Indices of corners, ``[m, n - 2, 3]`` int, with the sense of rotation of the polygon. A polygon that crosses itself is covered in
         part only.
     """
-    flat = _projected(np.asarray(points, dtype=np.float64))
-    left, found = list(range(len(flat))), []
-    while len(left) > 3:
-        i = _ear(flat, left)
-        found.append((left[i - 1], left[i], left[(i + 1) % len(left)]))
-        del left[i]
-    return [*found, tuple(left)]
+    flat = _projected(np.asarray(polygons, dtype=np.float64))
+    rows = np.arange(len(flat))
+    left, found = np.tile(np.arange(flat.shape[1]), (len(flat), 1)), []
+    while (n := left.shape[1]) > 3:
+        i = _ears(flat[rows[:, None], left])
+        found.append(np.stack([left[rows, i - 1], left[rows, i], left[rows, (i + 1) % n]], axis=1))
+        left = left[np.arange(n) != i[:, None]].reshape(-1, n - 1)
+    return np.stack([*found, left], axis=1)
 
 
 def are_convex(polygons: np.ndarray) -> np.ndarray:
@@ -78,9 +79,9 @@ def _without_concave_polygons(text: str) -> str | None:
         if not found:
             continue
         corners = places[np.array([index for _, index in found])]
-        for k in np.flatnonzero(~are_convex(corners)):
+        concave = np.flatnonzero(~are_convex(corners))
+        for k, triples in zip(concave, triangulate(corners[concave]), strict=True):
             at, words = found[k][0], lines[found[k][0]].split()[1:]
-            triples = triangulate(corners[k])
             lines[at] = "\n".join(f"f {words[i]} {words[j]} {words[k]}" for i, j, k in triples)
             changed = True
     return "\n".join(lines) + "\n" if changed else None
@@ -105,41 +106,42 @@ def _normals(points: np.ndarray) -> np.ndarray:
 
 
 def _projected(points: np.ndarray) -> np.ndarray:
-    """Corners in a plane ``[n, 2]``, counterclockwise."""
-    away = points - points.mean(axis=0)
-    (normal,) = _normals(points[None])
-    if not normal.any():
-        return away[:, :2]
-    across = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
-    across /= np.linalg.norm(across)
-    return np.stack([away @ across, away @ np.cross(normal, across)], axis=1)
+    """Corners of polygons ``[m, n, 3]`` in their planes ``[m, n, 2]``, counterclockwise."""
+    away = points - points.mean(axis=1, keepdims=True)
+    normal = _normals(points)
+    across = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal), axis=1)])
+    length = np.linalg.norm(across, axis=1, keepdims=True)
+    across = np.divide(across, length, out=np.zeros_like(across), where=length > 0.0)
+    axes = np.stack([across, np.cross(normal, across)], axis=2)
+    # polygons without an area have no normal
+    axes[~normal.any(axis=1)] = np.eye(3)[:, :2]
+    return away @ axes
 
 
-def _size(flat: np.ndarray) -> float:
-    return float(np.square(np.ptp(flat, axis=0)).sum())
-
-
-def _ear(flat: np.ndarray, left: list[int]) -> int:
-    """The place in `left` of a corner whose triangle with its neighbours is inside of the polygon."""
-    points = flat[left]
-    before, after = np.roll(points, 1, axis=0), np.roll(points, -1, axis=0)
-    tiny = TINY * _size(points)
+def _ears(points: np.ndarray) -> np.ndarray:
+    """For each polygon ``[m, n, 2]`` the index of a corner whose triangle with its neighbours is inside of the polygon, ``[m]``."""
+    before, after = np.roll(points, 1, axis=1), np.roll(points, -1, axis=1)
+    tiny = TINY * np.square(np.ptp(points, axis=1)).sum(axis=1)[:, None]
     area = _cross(points - before, after - points)
     # corners without an area go first; a polygon that crosses itself may have no ear
-    for i in np.flatnonzero(np.abs(area) <= tiny).tolist() or np.flatnonzero(area > 0.0).tolist():
-        if abs(area[i]) <= tiny:
-            return i
-        a, b, c = before[i], points[i], after[i]
+    level, left = np.abs(area) <= tiny, area > 0.0
+    found = np.where(level.any(axis=1), level.argmax(axis=1), area.argmax(axis=1))
+    left[level.any(axis=1)] = False
+    while (rows := np.flatnonzero(left.any(axis=1))).size:
+        i, all_points, least = left[rows].argmax(axis=1), points[rows], -tiny[rows]
+        a, b, c = (corners[rows, i][:, None] for corners in (before, points, after))
         inside = (
-            (_cross(b - a, points - a) >= -tiny)
-            & (_cross(c - b, points - b) >= -tiny)
-            & (_cross(a - c, points - c) >= -tiny)
+            (_cross(b - a, all_points - a) >= least)
+            & (_cross(c - b, all_points - b) >= least)
+            & (_cross(a - c, all_points - c) >= least)
         )
         # corners at the same place as one of the triangle do not count
-        apart = ~((points == a).all(axis=1) | (points == b).all(axis=1) | (points == c).all(axis=1))
-        if not (inside & apart).any():
-            return i
-    return int(np.argmax(area))
+        apart = ~np.any([(all_points == corner).all(axis=2) for corner in (a, b, c)], axis=0)
+        ear = ~(inside & apart).any(axis=1)
+        found[rows[ear]] = i[ear]
+        left[rows, i] = False
+        left[rows[ear]] = False
+    return found
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:

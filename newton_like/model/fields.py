@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from weakref import WeakKeyDictionary
 
 import warp as wp
 
@@ -11,13 +12,20 @@ from newton_like.arrays import check_recorded, host_array
 
 _INTEGERS = (wp.bool, wp.int32)
 
+_left_out: WeakKeyDictionary = WeakKeyDictionary()
+"""For each object, the arrays by name whose attributes are None."""
+
 
 class Fields:
     """Base class whose attributes accept arrays of any library. Unknown names raise AttributeError.
 
     A Warp array of the same scalar type, size and device replaces the old array. Other values with the same number of entries (a NumPy
-    array, a torch tensor, a list, a Warp array of another precision or device) are copied into the old array.
+    array, a torch tensor, a list, a Warp array of another precision or device) are copied into the old array. None leaves an array out,
+    where the class permits it.
     """
+
+    _needed = False
+    """Whether no array may be None."""
 
     _complete = True
     """Whether all attributes exist; until then assignments are not checked."""
@@ -27,6 +35,13 @@ class Fields:
             object.__setattr__(self, name, value)
             return
         old = getattr(self, name, None)
+        if value is None and isinstance(old, wp.array):
+            if self._needed:
+                raise ValueError(f"{type(self).__name__}.{name} must be an array, not None")
+            _left_out.setdefault(self, {})[name] = old
+        elif old is None and self in _left_out:
+            # an array that comes back must fit in the place of the one that was left out
+            old = _left_out[self].get(name)
         if isinstance(old, wp.array):
             value = _taken(old, value, f"{type(self).__name__}.{name}")
         elif old is None and not (name.startswith("_") or hasattr(self, name) or self._accepts(name)):

@@ -149,6 +149,7 @@ class Model(Fields):
     contact_attributes: frozenset[str] = frozenset()
     state_attributes: frozenset[str] = frozenset()
     _complete = False  # until finalize has set all arrays
+    _needed = True
     _edits = _graph_readers = _graph_numbers = _surfaces = None
     # scales of shapes as of finalize, where there are hulls; and what the structure was, see newton_like.model.structure
     _hull_scale = _structure = _accepted = None

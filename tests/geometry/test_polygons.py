@@ -28,7 +28,7 @@ def in_space(rng, flat: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("n", [4, 7, 30, 180])
 def test_triangles_cover_the_polygon_once(rng, n):
     flat = star(rng, n)
-    triples = triangulate(in_space(rng, flat))
+    (triples,) = triangulate(in_space(rng, flat)[None])
     areas = [area(flat[list(triple)]) for triple in triples]
     assert len(triples) == n - 2
     assert min(areas) > -1e-12

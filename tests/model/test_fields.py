@@ -146,3 +146,25 @@ def test_masses_that_no_body_has_are_refused_when_they_are_taken_over(rng, name,
     setattr(model, name, numbers)
     with pytest.raises(ValueError, match=rf"\(index {body}\): {name} is"):
         solver.notify_model_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
+
+
+@pytest.mark.parametrize("value", [np.zeros(3), "zeros", 5.0])
+def test_an_array_that_was_left_out_comes_back_with_its_size(model, rng, value):
+    for owner, name in ((model.control(), "joint_target_q"), (model.state(), "body_f")):
+        array = getattr(owner, name)
+        setattr(owner, name, None)
+        with pytest.raises((ValueError, TypeError), match=f"{type(owner).__name__}.{name}"):
+            setattr(owner, name, value)
+        assert getattr(owner, name) is None
+        values = rng.normal(size=array.numpy().shape).astype(np.float32)
+        setattr(owner, name, values)
+        assert isinstance(getattr(owner, name), wp.array)
+        np.testing.assert_array_equal(getattr(owner, name).numpy(), values)
+
+
+def test_a_model_needs_all_its_arrays(model):
+    for name in MODEL:
+        before = getattr(model, name)
+        with pytest.raises(ValueError, match=f"Model.{name} must be an array"):
+            setattr(model, name, None)
+        assert getattr(model, name) is before

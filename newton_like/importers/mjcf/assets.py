@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from newton_like.geometry.mesh import Heightfield, Mesh, load_triangles
-from newton_like.geometry.polygons import are_convex, triangulate
 from newton_like.geometry.transforms import quat_to_matrix
+from newton_like.importers.mjcf.obj import load_obj
 from newton_like.importers.mjcf.pose import unit
 from newton_like.importers.mjcf.records import Mjcf
 from newton_like.importers.mjcf.source import floats, whole, words
@@ -123,7 +123,7 @@ class Assets:
             raise element.error("builtin meshes are not supported; write its vertices and faces, or use a file")
         if "file" in element.attributes:
             path = self._path(element)
-            return {".msh": _load_msh, ".obj": _load_obj}.get(path.suffix.lower(), load_triangles)(path)
+            return {".msh": _load_msh, ".obj": load_obj}.get(path.suffix.lower(), load_triangles)(path)
         vertices = _array(element, "vertex", 3)
         if "face" not in element.attributes:
             return vertices, None
@@ -236,41 +236,6 @@ def _load_msh(path: Path) -> tuple[np.ndarray, np.ndarray]:
     points = np.frombuffer(raw[16 : 16 + sizes[0]], dtype="<f4").reshape(-1, 3)
     triangles = np.frombuffer(raw[len(raw) - sizes[2] :], dtype="<i4").reshape(-1, 3)
     return points.astype(np.float64), triangles.astype(np.int64)
-
-
-def _load_obj(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices and triangles of an OBJ file. Four-sided faces are cut along their shorter diagonal, and ears are cut off other polygons
-    that are not convex, as in MuJoCo.
-
-    If the corners of a face are not coplanar, the volume depends on the cut.
-    """
-    vertices: list[list[float]] = []
-    faces: list[tuple[int, ...]] = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        parts = line.split()
-        if parts[:1] == ["v"]:
-            vertices.append([float(part) for part in parts[1:4]])
-        elif parts[:1] == ["f"]:
-            corners = [int(part.split("/", 1)[0]) for part in parts[1:]]
-            faces.append(tuple(i - 1 if i > 0 else len(vertices) + i for i in corners))
-    points = np.array(vertices, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1] != 3 or not faces:
-        raise ValueError(f"mesh '{path}' contains no triangles")
-    if min(map(min, faces)) < 0 or max(map(max, faces)) >= len(points) or min(map(len, faces)) < 3:
-        raise ValueError(f"mesh '{path}' has a face with fewer than 3 corners, or with a corner that does not exist")
-    triangles: list[tuple[int, int, int]] = []
-    for face in faces:
-        if len(face) == 4:
-            a, b, c, d = face
-            if np.sum((points[a] - points[c]) ** 2) < np.sum((points[b] - points[d]) ** 2):
-                triangles += [(a, b, c), (a, c, d)]
-            else:
-                triangles += [(a, b, d), (b, c, d)]
-        elif len(face) > 4 and not are_convex(points[None, list(face)])[0]:
-            triangles += [tuple(face[i] for i in triple) for triple in triangulate(points[list(face)])]
-        else:
-            triangles += [(face[0], face[i], face[i + 1]) for i in range(1, len(face) - 1)]
-    return points, np.array(triangles, dtype=np.int64)
 
 
 def _load_png(path: Path) -> np.ndarray:

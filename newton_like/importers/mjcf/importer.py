@@ -121,10 +121,12 @@ def add_mjcf(
     * Masks, excludes, pairs and the parent rule of the file define which shapes collide. Bodies of one tree do not collide with each
       other, unless ``enable_self_collisions`` is set. A tree of 500 or more moving shapes gets its own collision group for this.
     * ``motor``, ``position``, ``velocity`` and linear ``general`` actuators without activation of hinges, slides and tendons become
-      drives: gains, effort limits, targets for the controls of `keyframe`, or for 0. Other actuators on joints, tendons and sites are
-      added to ``builder.actuators``: with activation, with gains or biases that depend on length and velocity, muscles. Adhesion,
-      crank sliders, ``dcmotor``, ``pid`` and ``user`` types, and muscles along paths without ``lengthrange`` are in the report as data
-      and in a remark. Armature and damping of an actuator become those of its joint.
+      drives: gains, effort limits, targets for the controls of `keyframe`, or for 0. Other actuators are added to
+      ``builder.actuators``: with activation, with gains or biases that depend on length and velocity, muscles, ``dcmotor``, crank
+      sliders, ``adhesion``, and all on sites. Data only, with a remark, are ``pid``, ``orientation`` and ``plugin`` elements, types
+      ``user``, ``dcmotor`` with a controller, thermal model or LuGre friction, and muscles without ``lengthrange`` on sliders or on
+      joints without limits.
+      Armature and damping of an actuator become those of its joint.
     * ``connect`` and ``weld`` become loop joints, and a linear ``joint`` equality becomes a mimic joint. Other ``joint`` equalities become
       rows of the custom frequency ``mujoco:equality_constraint``. Equalities that state ``solref`` or ``solimp`` are soft as in MuJoCo;
       others are rigid.

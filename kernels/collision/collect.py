@@ -39,9 +39,10 @@ def detect_kernel(m, surfaces: bool = False):
             m.put9(mem, L.rot + 9 * k, t, r)
             m.put3(mem, L.pos + 3 * k, t, x)
             m.put6(mem, L.twist + 6 * k, t, m.spatial(m.cross_plus(com, w, m.get3(mem, velocity, t)), w))
+        ahead = m.fill(real(LOOKAHEAD))
         for s in range(T.colliders):
-            m.detect(b, t, s, m.fill(real(LOOKAHEAD)), T, P, L, mem)
-        look(b, t, m.fill(real(LOOKAHEAD)), T, P, L, mem)
+            m.detect(b, t, s, ahead, T, P, L, mem)
+        look(b, t, ahead, T, P, L, mem)
 
     return batch_kernel(m, compute)
 

@@ -23,7 +23,6 @@ def wrapping_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``wrap_path``."""
     real = m.real
     wrap_halvings = DOUBLE_HALVINGS if real in (wp.float64, np.float64) else SINGLE_HALVINGS
-    wrap_tiny = 1.0e-12
 
     @m.struct
     class Wrap:
@@ -35,6 +34,11 @@ def wrapping_program(m: types.SimpleNamespace) -> dict:
         arc: m.lane
 
     @m.func
+    def root_above(square: m.lane) -> m.lane:
+        """The square root, at least 1e-12: of lengths that are divisors."""
+        return m.sqrt(m.larger(square, m.fill(real(1.0e-24))))
+
+    @m.func
     def flat_cross(a: m.Vec3, b: m.Vec3) -> m.lane:
         return m.fnma(a.y, b.x, m.mul(a.x, b.y))
 
@@ -44,13 +48,13 @@ def wrapping_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def flat_length(a: m.Vec3) -> m.lane:
-        return m.sqrt(m.larger(flat_dot(a, a), m.fill(real(wrap_tiny * wrap_tiny))))
+        return root_above(flat_dot(a, a))
 
     @m.func
     def tangent_touch(x: m.Vec3, r: m.lane, sign: m.lane) -> m.Vec3:
         """The point where a tangent from x touches the circle, in the plane z = 0."""
-        square = m.larger(flat_dot(x, x), m.fill(real(wrap_tiny)))
-        root = m.mul(sign, m.sqrt(m.larger(m.fnma(r, r, square), m.fill(real(wrap_tiny * wrap_tiny)))))
+        square = m.larger(flat_dot(x, x), m.fill(real(1.0e-12)))
+        root = m.mul(sign, root_above(m.fnma(r, r, square)))
         share = m.div(r, square)
         a = m.mul(share, m.fma(root, x.y, m.mul(r, x.x)))
         b = m.mul(share, m.fnma(root, x.x, m.mul(r, x.y)))
@@ -59,13 +63,13 @@ def wrapping_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def tangent_angle(x: m.Vec3, r: m.lane) -> m.lane:
         square = m.fnma(r, r, flat_dot(x, x))
-        return m.atan2(m.sqrt(m.larger(square, m.fill(real(wrap_tiny * wrap_tiny)))), r)
+        return m.atan2(root_above(square), r)
 
     @m.func
     def reach_of_line(x: m.Vec3, y: m.Vec3) -> m.lane:
         """The squared distance of the segment x y from the origin, in the plane."""
         d = m.vec(m.sub(y.x, x.x), m.sub(y.y, x.y), m.fill(real(0.0)))
-        share = m.div(m.neg(flat_dot(x, d)), m.larger(flat_dot(d, d), m.fill(real(wrap_tiny * wrap_tiny))))
+        share = m.div(m.neg(flat_dot(x, d)), m.larger(flat_dot(d, d), m.fill(real(1.0e-24))))
         share = m.larger(m.fill(real(0.0)), m.smaller(share, m.fill(real(1.0))))
         near = m.fma3(d, share, x)
         return flat_dot(near, near)
@@ -158,7 +162,7 @@ def wrapping_program(m: types.SimpleNamespace) -> dict:
         way = m.zero3()
         f = m.zero3()
         if kind == ROUND_SPHERE or kind == IN_SPHERE:
-            way = m.scale3(x, m.rcp(m.sqrt(m.larger(m.dot(x, x), m.fill(real(wrap_tiny * wrap_tiny))))))
+            way = m.scale3(x, m.rcp(root_above(m.dot(x, x))))
             f = m.cross(plane_axis(x, y), way)
             a = m.vec(m.dot(x, way), m.dot(x, f), zero)
             b = m.vec(m.dot(y, way), m.dot(y, f), zero)
@@ -176,13 +180,13 @@ def wrapping_program(m: types.SimpleNamespace) -> dict:
         if kind == ROUND_CYLINDER or kind == IN_CYLINDER:
             before = flat_length(m.sub3(a, w.first))
             after = flat_length(m.sub3(b, w.last))
-            rise = m.div(m.sub(y.z, x.z), m.larger(m.add(before, m.add(arc, after)), m.fill(real(wrap_tiny))))
+            rise = m.div(m.sub(y.z, x.z), m.larger(m.add(before, m.add(arc, after)), m.fill(real(1.0e-12))))
             up = m.mul(rise, arc)
             start = m.fma(rise, before, x.z)
             first = m.vec(w.first.x, w.first.y, start)
             last = m.vec(w.last.x, w.last.y, m.add(start, up))
             # derivatives stay finite where nothing wraps
-            arc = m.sqrt(m.larger(m.fma(up, up, m.mul(arc, arc)), m.fill(real(wrap_tiny * wrap_tiny))))
+            arc = root_above(m.fma(up, up, m.mul(arc, arc)))
         return Wrap(on, first, last, arc)
 
     return locals()

@@ -183,6 +183,69 @@ def test_no_variable_of_a_kernel_has_the_name_of_a_constant_of_warp():
     assert wrong == []
 
 
+def nested_uses(node: ast.AST, path: tuple = ()):
+    """Names that a function reads, in order: the name, whether ``real`` casts it, and the choices and loops around the place."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Name):
+        return  # a constant of its own
+    if isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.Name):
+        cast = ast.unparse(node.func).rpartition(".")[2] in ("real", "float64", "int64", "uint64")
+        yield node.args[0].id, cast, path
+    elif isinstance(node, ast.Name):
+        yield node.id, False, path
+    elif isinstance(node, ast.BoolOp):
+        for k, value in enumerate(node.values):
+            yield from nested_uses(value, (*path, (node, k)) if k else path)
+    elif isinstance(node, ast.If | ast.IfExp | ast.For | ast.While):
+        yield from nested_uses(node.iter if isinstance(node, ast.For) else node.test, path)
+        for part in ("body", "orelse"):
+            held = getattr(node, part)
+            for each in held if isinstance(held, list) else [held]:
+                yield from nested_uses(each, (*path, (node, part)))
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from nested_uses(child, path)
+
+
+def uninitialised_constants(function: ast.FunctionDef) -> list[str]:
+    """Constants from outside of a kernel's function of which Warp makes variables that are read before they are set."""
+    own = {a.arg for a in function.args.args}
+    own |= {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    uses: dict[str, list] = {}
+    for statement in function.body:
+        for name, cast, path in nested_uses(statement):
+            uses.setdefault(name, []).append((cast, path))
+    return [
+        name
+        for name, ways in uses.items()
+        if name not in own
+        and any(cast for cast, _ in ways)
+        and not (ways[0][0] and all(path[: len(ways[0][1])] == ways[0][1] for _, path in ways))
+        and len(ways) > 1
+    ]
+
+
+def test_casts_of_constants_set_them_before_they_are_read():
+    """Warp turns a constant K into a variable of double precision at the first ``real(K)`` of a function: other uses of K before it, or on
+    ways around it, read a variable that nothing has set. Literals, and ``real(K)`` ahead of all other uses, are safe."""
+    bad = "def f(a):\n    n = int(K)\n    if a:\n        x = real(L)\n    y = real(L)\n    return real(K)"
+    good = "def f(a):\n    n = int(K)\n    x = real(n)\n    y = real(L)\n    if a:\n        y = real(L)\n    return -L"
+    assert uninitialised_constants(ast.parse(bad).body[0]) == ["K", "L"]
+    assert uninitialised_constants(ast.parse(good).body[0]) == []
+    wrong = [
+        f"{module}:{node.lineno} {node.name} {names}"
+        for module in MODULES
+        if module.startswith("newton_like.kernels")
+        for node in ast.walk(tree_of(MODULES[module]))
+        if isinstance(node, ast.FunctionDef)
+        if any(
+            ast.unparse(d) in ("m.func", "m.shared", "wp.func") or "kernel" in ast.unparse(d)
+            for d in node.decorator_list
+        )
+        if (names := uninitialised_constants(node))
+    ]
+    assert wrong == []
+
+
 def programs_of(module: str) -> set[str]:
     """Names that a file of kernels adds to the namespace of programs: definitions in functions that take the namespace."""
     makers = [f for f in tree_of(MODULES[module]).body if isinstance(f, ast.FunctionDef)]

@@ -321,7 +321,7 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         low = m.where_lt(low, none, low, spare.x)
         rcp_thick = m.rcp(m.fma(m.fill(real(THICKNESS)), size, o.rounding))
         twelve = int(SHARED_CORNERS)
-        a = Corner(zero, spare, m.fill(real(SHARED_CORNERS)))
+        a = Corner(zero, spare, m.fill(real(twelve)))
         for i in range(twelve):
             x = m.get3(mem, L.corners + SHARED_CORNER * i + HEIGHT, t)
             above = m.mul(m.sub(x.x, low), rcp_thick)

@@ -141,7 +141,7 @@ def ball_program(m: types.SimpleNamespace) -> dict:
             d = m.sub3(m.get3(mem, at + 3, t), n)
             known = m.where_lt(m.dot(d, d), m.fill(real(1.0e-3)), known, zero)
             where = m.where_lt(half, known, zero, where)
-        where = m.where_lt(count, m.fill(real(UNSURES)), where, zero)
+        where = m.where_lt(count, m.fill(real(entries)), where, zero)
         for i in range(entries):
             at = w + UNSURE + UNSURE_NUMBERS * i
             miss = m.sub(count, m.fill(real(i)))

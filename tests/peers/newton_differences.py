@@ -47,6 +47,8 @@ COLLECTED = "equality constraints as data without loop joints (convert_mjc_equal
 RETURN = "a follower that starts away from its relation returns within some steps; Newton moves it there at once"
 BRANCH = "a branch of a path with one site is refused, as by MuJoCo"
 UNKNOWN = "a tendon that names a missing or unnamed site or geom is refused by name, as by MuJoCo; Newton drops this part of the path"
+GAPS = "joints of SolverXPBD are constraints: velocities of bodies and of joints agree but for their errors, 0.003 rad/s here"
+WITHIN = "looks at heights at the ends of steps, and a ball bounces within one"
 INTERVAL = "update_mass_matrix_interval: the mass matrix is factored in every step"
 
 DIFFERENCES: dict[str, dict[str, str]] = {
@@ -61,7 +63,7 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "*_kamino_cpu": SOLVERS,
         "*_mujoco_cpu_cpu": SOLVERS,
         "*_mujoco_warp_cpu": SOLVERS,
-        "*_xpbd_cpu": SOLVERS,
+        "TestBodyVelocity.test_d6_angular_state_matches_fk_xpbd_cpu": GAPS,
         "*_semi_implicit_cpu": SOLVERS,
         "TestBodyVelocity.test_featherstone_distance_descendant_stays_inertial_under_parent_torque_cpu": ORDER,
         "TestBodyVelocity.test_featherstone_free_descendant_stays_inertial_under_parent_torque_cpu": ORDER,
@@ -151,7 +153,7 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "*_mujoco_cpu_cpu": SOLVERS,
         "*_semi_implicit_cpu": SOLVERS,
         "*_steel_cpu": SOLVERS,
-        "*_xpbd_cpu": SOLVERS,
+        "TestPhysicsVerification.test_restitution_sweep_xpbd_cpu": WITHIN,
     },
     "rigid_contact": {
         "*_kamino_cpu": SOLVERS,

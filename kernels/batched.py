@@ -27,7 +27,7 @@ def batch_kernel(
         result: how the results are stored, one of :data:`newton_like.kernels.pieces.RESULTS`.
         inputs: how the inputs are read, ``"bring"`` or ``"bring_packed"``.
     """
-    options = module_options(flags, m.width)
+    options = module_options(flags, m.width, quick=0)
     take, bring = getattr(m, result), getattr(m, inputs)
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)

@@ -91,22 +91,27 @@ def compiler_flags(flags: str, width: int) -> str:
 
 
 QUICK_COMPILATION = os.environ.get("NEWTON_LIKE_QUICK_COMPILATION") == "1"
-"""For tests: whether kernels are compiled for CPUs with less optimisation. Results have the same bits. Compilation takes about
-three quarters of the time."""
+"""For tests on machines without CUDA: whether kernels are compiled with less optimisation. Compilation of most kernels takes less than
+half the time, and their runs take several times as long. Results have the same bits, as far as kernels say which operations are fused."""
+
+if QUICK_COMPILATION:
+    # Flags of vector code have no effect at low levels, so one set of flags serves all kernels; Warp precompiles its header for each set.
+    wp.config.optimization_level = 0
+    wp.config.cpu_compiler_flags = compiler_flags(GENERAL_FLAGS, 8)
 
 
-def module_options(flags: str, width: int) -> dict:
+def module_options(flags: str, width: int, level: int | None = None, quick: int = 1) -> dict:
     """Options of the module of a kernel over lanes of `width` worlds.
 
     Args:
         flags: of the compiler for CPUs.
         width: see above.
+        level: of optimisation, or None for Warp's default.
+        quick: level of optimisation under `QUICK_COMPILATION`. At level 0, runs take several times as long as at level 1.
     """
-    if QUICK_COMPILATION and not wp.is_cuda_available():
-        # flags of vector code have no effect at this level, so that one set of flags serves all; at level 0, lengths of tendons that wrap
-        # inside of shapes are wrong
-        return {"cpu_compiler_flags": compiler_flags(GENERAL_FLAGS, 8), "optimization_level": 1}
-    return {"cpu_compiler_flags": compiler_flags(flags, width)}
+    if QUICK_COMPILATION:
+        return {"optimization_level": quick}
+    return {"cpu_compiler_flags": compiler_flags(flags, width), "optimization_level": level}
 
 
 def simd_types(width: int, real) -> str:

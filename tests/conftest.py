@@ -7,6 +7,7 @@ import zlib
 
 import numpy as np
 import pytest
+import warp as wp
 
 DEFAULT_SEED = 20261121
 
@@ -20,8 +21,10 @@ SEED = int(os.environ["NEWTON_LIKE_SEED"])
 
 def pytest_configure(config):
     """The quick tests compile kernels with less optimisation. With the slow tests, as in ``.ci/run``, all tests run what users run."""
-    if config.option.markexpr == "not slow":
-        os.environ.setdefault("NEWTON_LIKE_QUICK_COMPILATION", "1")
+    if config.option.markexpr == "not slow" and "NEWTON_LIKE_QUICK_COMPILATION" not in os.environ:
+        level, wp.config.log_level = wp.config.log_level, wp.LOG_ERROR
+        os.environ["NEWTON_LIKE_QUICK_COMPILATION"] = "0" if wp.is_cuda_available() else "1"
+        wp.config.log_level = level
 
 
 def pytest_report_header(config):
@@ -57,6 +60,13 @@ def rng(request) -> np.random.Generator:
         name = name.replace(f"seed{seed}-", "").replace(f"-seed{seed}", "").replace(f"[seed{seed}]", "")
     print(f"random inputs: NEWTON_LIKE_SEED={seed} repeats them")
     return np.random.default_rng([seed, zlib.crc32(name.encode())])
+
+
+@pytest.fixture(scope="module")
+def module_rng(request) -> np.random.Generator:
+    """Random numbers of what the tests of a file share: a function of the run's seed and the name of the file. With
+    ``--seeds``, they are those of the first seed."""
+    return np.random.default_rng([SEED, zlib.crc32(request.node.nodeid.encode())])
 
 
 @pytest.fixture

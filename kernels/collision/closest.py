@@ -62,7 +62,7 @@ def search_kernel(m):
         x = m.fma3(touch.n, m.mul(m.fill(real(0.5)), distance), x)
         m.put_pair_point(t, 0, x, touch.n, distance, m.fill(real(1.0)), L, mem)
 
-    @wp.kernel(module="unique", enable_backward=False, module_options=module_options(GENERAL_FLAGS, m.width))
+    @wp.kernel(module="unique", enable_backward=False, module_options=module_options(GENERAL_FLAGS, m.width, quick=0))
     def search(
         first: int,
         last: int,

@@ -214,9 +214,7 @@ def step_kernel(
     if not paired:
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_pairs(m))})
     real = m.real
-    options = module_options(flags, m.width)
-    if level is not None:
-        options.setdefault("optimization_level", level)
+    options = module_options(flags, m.width, level)
     smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate
     recheck, finish, detect, detect_hull = stages.recheck, stages.finish, stages.detect, stages.detect_hull
     coupling_build, contact_build = stages.coupling_build, stages.contact_build

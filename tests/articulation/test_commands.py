@@ -29,8 +29,8 @@ def chosen(rng, count: int):
 
 
 @pytest.fixture(scope="module")
-def robot():
-    return walker(np.random.default_rng(3), actuators={"legs": ImplicitActuatorCfg(".*", stiffness=5.0, damping=0.1)})
+def robot(module_rng):
+    return walker(module_rng, actuators={"legs": ImplicitActuatorCfg(".*", stiffness=5.0, damping=0.1)})
 
 
 WRITES = {

@@ -13,11 +13,10 @@ from tests.articulation.test_commands import chosen
 
 
 @pytest.fixture(scope="module")
-def robot() -> Articulation:
+def robot(module_rng) -> Articulation:
     """A robot with two fixed tendons and two spatial ones."""
-    rng = np.random.default_rng(11)
     one = nl.ModelBuilder()
-    add_robot(one, rng)
+    add_robot(one, module_rng)
     hips = [one.joint_label.index(f"walker/{side}_hip_joint") for side in ("left", "right")]
     for k, joint in enumerate(hips):
         one.add_tendon(Tendon(label=f"fixed_{k}", joints=((joint, 0, 1.0),), stiffness=1.0, limits=(-3.0, 3.0)))

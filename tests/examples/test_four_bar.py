@@ -16,6 +16,7 @@ def test_angles_close_the_linkage(rng):
     np.testing.assert_allclose(ends, lengths[:, 0], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_linkages_keep_their_energy_and_distances():
     """The middle of the coupler stays at half its length from the end of the crank, which is a crank away from the hinge."""
     scene = four_bar.build(3, 1.0 / 240.0, "cpu", 2)

@@ -24,6 +24,7 @@ def test_lengths_of_legs_are_those_of_the_model(rng):
     np.testing.assert_allclose(found + stewart_platform.HOME_LENGTH, wanted, rtol=0, atol=3e-5)
 
 
+@pytest.mark.slow
 def test_platforms_follow_their_paths():
     scene = stewart_platform.build(3, 1.0 / 240.0, "cpu", 1)
     simulate(scene, round(stewart_platform.TEST_TIME / scene.frame_time), "move", True)

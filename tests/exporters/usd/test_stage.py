@@ -335,8 +335,17 @@ def scene_for_worlds(rng):
     return source
 
 
-@pytest.mark.parametrize("instanced", [False, True])
-@pytest.mark.parametrize("case", ["grid", "prefixes", "turned"])
+SLOW = (("grid", True), ("prefixes", False), ("turned", False))
+
+
+@pytest.mark.parametrize(
+    ("case", "instanced"),
+    [
+        pytest.param(case, instanced, marks=pytest.mark.slow if (case, instanced) in SLOW else ())
+        for case in ("grid", "prefixes", "turned")
+        for instanced in (False, True)
+    ],
+)
 def test_equal_worlds_refer_to_one(rng, tmp_path, case, instanced):
     source = scene_for_worlds(rng)
     builder = ModelBuilder()

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import warp as wp
 from scipy.spatial.transform import Rotation
 
 from newton_like import ModelBuilder, ShapeConfig
@@ -24,7 +23,7 @@ def stack(densities) -> ModelBuilder:
 
 
 def test_a_stack_of_ten_boxes_stands():
-    simulation = Simulation(worlds_of([stack([1000.0] * 10)]), dtype=wp.float64)
+    simulation = Simulation(worlds_of([stack([1000.0] * 10)]))
     start = simulation.poses[..., :3]
     simulation.run(2.0)
     assert np.abs(simulation.poses[..., :3] - start).max() < 1.0e-3
@@ -46,7 +45,7 @@ def test_a_stack_of_turned_boxes_comes_to_rest(rng):
         q[:, 5], q[:, 6] = np.sin(half), np.cos(half)
         builder.joint_q = q.ravel().tolist()
         builders.append(builder)
-    simulation = Simulation(worlds_of(builders), dtype=wp.float64)
+    simulation = Simulation(worlds_of(builders))
     simulation.run(4.0)
     fastest = simulation.run(0.5, lambda: np.abs(simulation.velocities[..., :3]).max())
     assert fastest.max() < 1.0e-4
@@ -55,7 +54,7 @@ def test_a_stack_of_turned_boxes_comes_to_rest(rng):
 def test_a_light_box_carries_a_heavy_one():
     """1 kg below, 100 kg above: the penetration is a hundred times that of a box alone, and nothing moves."""
     volume = (2.0 * HALF) ** 3
-    simulation = Simulation(worlds_of([stack([1.0 / volume, 100.0 / volume])]), dtype=wp.float64)
+    simulation = Simulation(worlds_of([stack([1.0 / volume, 100.0 / volume])]))
     start = simulation.poses[..., :3]
     simulation.run(2.0)
     np.testing.assert_allclose(simulation.model.body_mass.numpy(), [1.0, 100.0], rtol=1.0e-6)
@@ -80,7 +79,7 @@ def test_a_cylinder_rests_on_a_box(rng, pose):
         body = builder.add_body(xform=(0.0, 0.0, height, *turn.as_quat()))
         builder.add_shape_cylinder(body, radius=HALF, half_height=0.2)
         builders.append(builder)
-    at_rest(Simulation(worlds_of(builders), dtype=wp.float64))
+    at_rest(Simulation(worlds_of(builders)))
 
 
 def at_rest(simulation: Simulation) -> None:
@@ -105,7 +104,7 @@ def test_a_capsule_rests_in_a_corner(rng):
     )
     body = builder.add_body(xform=(0.0, 0.0, HALF, *LYING))
     builder.add_shape_capsule(body, radius=HALF, half_height=0.2, cfg=ShapeConfig(mu=0.0))
-    simulation = Simulation(worlds_of([builder] * 2), dtype=wp.float64)
+    simulation = Simulation(worlds_of([builder] * 2))
     start, press = simulation.poses, rng.uniform(10.0, 100.0, 2)
     wrench = np.zeros((2, 1, 6))
     wrench[:, 0, 0] = press

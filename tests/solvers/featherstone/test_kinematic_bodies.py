@@ -505,7 +505,7 @@ def test_a_kinematic_body_that_worlds_share_moves_once():
 
 def test_the_dynamics_library_does_not_look_at_flags(rng):
     scene, _ = trees_on_kinematic_roots(rng)
-    model = scene.finalize("cpu", dtype=wp.float64)
+    model = scene.finalize("cpu")
     state = model.state()
     state.joint_q.assign(random_state(model, rng)[0])
     results = []

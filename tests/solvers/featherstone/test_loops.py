@@ -50,7 +50,7 @@ def test_a_four_bar_keeps_its_energy_and_stays_closed(rng):
     scene = ModelBuilder()
     for builder, _ in bars:
         scene.add_world(builder)
-    model = scene.finalize("cpu")
+    model = scene.finalize("cpu", dtype=wp.float64)
     state = model.state()
     state.joint_q.assign(loop_coordinates(model, np.concatenate([q for _, q in bars])))
     eval_fk(model, state.joint_q, state.joint_qd, state)
@@ -130,7 +130,7 @@ def test_worlds_with_other_anchors_have_the_bits_that_they_have_alone(rng):
         scene = ModelBuilder()
         for i in chosen:
             scene.add_world(bars[i][0])
-        model = scene.finalize("cpu")
+        model = scene.finalize("cpu", dtype=wp.float64)
         state = model.state()
         state.joint_q.assign(loop_coordinates(model, np.concatenate([bars[i][1] for i in chosen])))
         solver = SolverFeatherstone(model, evaluator="general")
@@ -142,7 +142,7 @@ def test_worlds_with_other_anchors_have_the_bits_that_they_have_alone(rng):
 
 def test_an_edited_anchor_moves_the_end_of_the_chain(rng):
     builder, q = four_bar(rng)
-    model = builder.finalize("cpu")
+    model = builder.finalize("cpu", dtype=wp.float64)
     state = model.state()
     state.joint_q.assign(loop_coordinates(model, q))
     solver = SolverFeatherstone(model, evaluator="general")
@@ -164,7 +164,7 @@ def test_a_graph_reads_edited_anchors(rng):
     builder, q = four_bar(rng)
     results = []
     for captured in (False, True):
-        model = builder.finalize("cpu")
+        model = builder.finalize("cpu", dtype=wp.float64)
         state = model.state()
         state.joint_q.assign(loop_coordinates(model, q))
         solver = SolverFeatherstone(model, evaluator="general")
@@ -196,7 +196,7 @@ def test_disabled_loop_joints_have_no_rows(rng):
         scene = ModelBuilder()
         scene.add_builder(builder)
         scene.joint_enabled[3] = closed_before
-        model = scene.finalize("cpu")
+        model = scene.finalize("cpu", dtype=wp.float64)
         state = model.state()
         state.joint_q.assign(loop_coordinates(model, q))
         solver = SolverFeatherstone(model, evaluator="general")
@@ -226,7 +226,7 @@ def test_a_loop_joint_without_rows_has_no_effect():
         chain.add_articulation([chain.add_joint_revolute(-1, link, axis=(0, 1, 0))])
         if with_joint:
             chain.add_joint_free(link, label="loose")
-        model = chain.finalize("cpu")
+        model = chain.finalize("cpu", dtype=wp.float64)
         state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
         for _ in range(10):
             solver.step(state, state)
@@ -243,7 +243,7 @@ def test_both_evaluators_give_the_same_bits(rng):
         scene = ModelBuilder()
         for builder, _ in bars:
             scene.add_world(builder)
-        model = scene.finalize("cpu")
+        model = scene.finalize("cpu", dtype=wp.float64)
         state = model.state()
         state.joint_q.assign(loop_coordinates(model, np.concatenate([q for _, q in bars])))
         solver = SolverFeatherstone(model, evaluator=evaluator)
@@ -308,7 +308,7 @@ def test_loop_joints_with_coordinates_of_several_rotations_have_no_forces(rng, k
         axes = [JointDofConfig(axis=axis, **edit) for axis in np.eye(3)[:2]]
         builder.add_joint_d6(-1, other, angular_axes=axes, label="extra")
     with pytest.raises(ValueError, match=rf"'extra'.*{told}"):
-        SolverFeatherstone(builder.finalize("cpu"))
+        SolverFeatherstone(builder.finalize("cpu", dtype=wp.float64))
 
 
 LEG = """
@@ -357,7 +357,7 @@ def test_a_quadruped_with_loops_in_its_legs_stands_as_in_mujoco():
     """Parallelograms move the calves. Contacts and loops of MuJoCo give way by some millimetres, and feet creep while the robot settles."""
     builder = ModelBuilder()
     builder.add_mjcf(QUADRUPED)
-    model = builder.finalize("cpu")
+    model = builder.finalize("cpu", dtype=wp.float64)
     state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
     peer = mujoco.MjModel.from_xml_string(QUADRUPED)
     data = mujoco.MjData(peer)

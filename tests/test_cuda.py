@@ -1,7 +1,8 @@
 """Results on a GPU agree with those on a CPU, do not depend on a world's index (same bits), and launches can be captured in a graph.
 
 Without a CUDA device these tests are skipped. With ``NEWTON_LIKE_GPU=cpu`` they run on a CPU with one world a thread and the memory layout
-of a GPU, which tests all code except the device.
+of a GPU, which tests all code except the device, and
+except the blocks of threads that share a chunk in `SolverXPBD`.
 """
 
 import os
@@ -24,6 +25,7 @@ from newton_like.articulation.multirotor import (
     add_vehicle,
 )
 from newton_like.solvers import SolverFeatherstone, SolverXPBD
+from newton_like.solvers.xpbd.solver import GPU_CHUNKS
 from tests.benchmarks.cases import CASES
 from tests.benchmarks.contact_scenes import heap
 from tests.support.kinematic_cases import forest, real_array
@@ -146,13 +148,14 @@ def test_contacts_that_are_handed_over(gpu):
     gpu.agrees(work, DOUBLE)
 
 
-def test_bits_depend_on_the_world_alone(gpu):
+@pytest.mark.parametrize("kind", [SolverFeatherstone, SolverXPBD])
+def test_bits_depend_on_the_world_alone(gpu, kind):
     """The same bits in every run, for any number of worlds and at any place among them."""
     with gpu:
 
         def run(worlds, first):
             model = walkers(worlds).finalize(gpu.device)
-            solver, state = SolverFeatherstone(model, unsupported_contacts="ignore"), started(model, worlds, first)
+            solver, state = kind(model, unsupported_contacts="ignore"), started(model, worlds, first)
             for _ in range(20):
                 solver.step(state, state, dt=1.0 / 240.0)
             return state.joint_q.numpy().reshape(worlds, -1)
@@ -274,21 +277,40 @@ def test_dynamics(gpu, rng, evaluator):
     gpu.agrees(work, 1.0e-8)
 
 
-@pytest.mark.parametrize("worlds", [1, WORLDS])
-def test_maximal_coordinates(gpu, worlds):
-    """A heap of 300 bodies, and many small worlds of quadrupeds: the threads of a block share a chunk of worlds."""
+def test_a_heap_in_maximal_coordinates(gpu):
+    """A heap of 300 bodies that lies, in one world: on a GPU the threads of a block share it."""
+    scene = newton_like.ModelBuilder()
+    scene.add_ground_plane()
+    scene.add_builder(heap(300))
+    model = scene.finalize("cpu", dtype=wp.float64)
+    fallen, solver = model.state(), SolverXPBD(model)
+    eval_fk(model, fallen.joint_q, fallen.joint_qd, fallen)
+    for _ in range(150):
+        solver.step(fallen, fallen, dt=1.0 / 240.0)
 
     def work(device):
-        if worlds == 1:
-            scene = newton_like.ModelBuilder()
-            scene.add_ground_plane()
-            scene.add_builder(heap(300))
-        else:
-            scene = walkers(worlds)
         model = scene.finalize(device, dtype=wp.float64)
-        state = model.state() if worlds == 1 else started(model, worlds)
-        eval_fk(model, state.joint_q, state.joint_qd, state)
-        solver = SolverXPBD(model, unsupported_contacts="ignore")
+        state, contacts = model.state(), model.contacts()
+        for name in ("joint_q", "joint_qd", "body_q", "body_qd"):
+            getattr(state, name).assign(getattr(fallen, name).numpy())
+        model.collide(state, contacts)
+        assert contacts.rigid_contact_count.numpy()[0] > 500
+        solver = SolverXPBD(model)
+        for _ in range(3):
+            solver.step(state, state, dt=1.0 / 240.0)
+        return results(state)
+
+    gpu.agrees(work, DOUBLE)
+
+
+def test_small_worlds_in_maximal_coordinates(gpu):
+    """Quadrupeds that stand, more than one in a chunk."""
+    worlds = 2 * GPU_CHUNKS + 1
+
+    def work(device):
+        model = walkers(worlds).finalize(device, dtype=wp.float64)
+        solver, state = SolverXPBD(model, unsupported_contacts="ignore"), started(model, worlds)
+        assert len(solver._slots.chunks) < worlds
         for _ in range(10):
             solver.step(state, state, dt=1.0 / 240.0)
         return results(state)

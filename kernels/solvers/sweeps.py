@@ -338,7 +338,8 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     def sweep_packed(
         b, t, sweeps: int, contacts: int, slots: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
     ) -> m.lane:  # fmt: skip
-        """So many sweeps, each after an extrapolation. Returns the change of z by the last one, squared."""
+        """So many sweeps, each after an extrapolation. Returns the change of z by the last one, squared. For one world alone, the slots are
+        its active contacts."""
         packed = int(1)
         for _sweep in range(sweeps):
             extrapolate(t, contacts, slots, packed, limits, T, L, mem, active)

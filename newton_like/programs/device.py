@@ -45,7 +45,7 @@ def lane_width(device=None, dtype=wp.float32, width: int | None = None) -> int:
         raise ValueError(f"lane width {chosen!r} must be one of {WIDTHS}; see NEWTON_LIKE_WIDTH")
     if cuda:
         if width not in (None, 1):
-            raise ValueError(f"lane width {width} on {device}: CUDA kernels advance one world a thread; use 1")
+            raise ValueError(f"lane width {width} on {device}: lanes of CUDA kernels have one number; use 1")
         return 1
     return int(chosen)
 

@@ -11,13 +11,14 @@ import argparse
 import os
 import time
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import warp as wp
 
 import newton_like as nl
 from examples import heap
-from newton_like.solvers import SolverXPBD
+from newton_like.solvers import SolverFeatherstone, SolverXPBD
 
 from . import contact_scenes
 from .cases import CASES
@@ -134,6 +135,10 @@ def bench_quadrupeds(worlds: int, rounds: int, settings: list[tuple[int, int]]) 
     for substeps, iterations in settings:
         other = case.scene(newton, worlds).finalize("cpu")
         runs[f"newton, {substeps} x {iterations}"] = Theirs(other, substeps, iterations, case.dt)
+    exact, state = SolverFeatherstone(model, evaluator="general"), model.state()
+    for _ in range(round(1.0 / case.dt)):
+        exact.step(state, state, dt=case.dt)
+    print(f"  {'SolverFeatherstone':34s} height of a trunk {state.joint_q.numpy()[2]:.4f} m")
     for name, run in runs.items():
         for _ in range(round(1.0 / case.dt)):
             run.step()
@@ -165,6 +170,9 @@ class Bullet:
         )
         masses, poses = model.body_mass.numpy(), model.joint_q.numpy().reshape(-1, 7)
         self.bodies = []
+        # pybullet multiplies the coefficients of two shapes, and this package takes their mean
+        if (friction != 1.0).any():
+            raise ValueError("the coefficients of friction must be 1, so that those of pairs are equal in both engines")
         for kind, scale, owner, place, mu in zip(kinds, scales, owners, places, friction, strict=True):
             scale = [float(x) for x in scale]
             if kind == nl.GeoType.PLANE:
@@ -184,11 +192,8 @@ class Bullet:
                 float(masses[owner]) if owner >= 0 else 0.0, shape, -1, pose[:3].tolist(), pose[3:].tolist()
             )
             p.changeDynamics(body, -1, lateralFriction=float(mu), linearDamping=0.0, angularDamping=0.0)
-            # pybullet multiplies the coefficients of two shapes, here the larger one counts: the ground and walls get 1
             if owner >= 0:
                 self.bodies.append(body)
-            else:
-                p.changeDynamics(body, -1, lateralFriction=1.0)
 
     def step(self) -> None:
         """One step of DT."""
@@ -257,6 +262,10 @@ def main() -> None:
     warnings.simplefilter("ignore")
     wp.config.quiet = True
     settings = [tuple(map(int, x.split("x"))) for x in given.newton]
+    for scene, peer in (("towers", "newton"), ("quadrupeds", "newton"), ("heap", "pybullet")):
+        if scene in given.scenes and find_spec(peer) is None:
+            print(f"{scene}: left out, because {peer} is not installed")
+            given.scenes.remove(scene)
     if "towers" in given.scenes:
         bench_towers(given.boxes, given.rounds, settings, 40)
     if "quadrupeds" in given.scenes:

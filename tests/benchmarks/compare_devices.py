@@ -1,8 +1,9 @@
 """Steps on a GPU compared with those on the CPU: ``python -m tests.benchmarks.compare_devices [SCENE ...] [--device cuda:0]``.
 
-A scene is one of those below, or ``general:FILE.xml``. Each scene starts from the same states on both devices. For a number of steps the
-largest difference of coordinates over all worlds is printed, then the time of a step of many worlds on the GPU in single precision, called
-one by one and as a graph. Scenes in which bodies hit each other magnify rounding: the difference after the first step is printed as well.
+A scene is one of those below, or ``general:FILE.xml``, ``specialised:FILE.xml`` or ``xpbd:FILE.xml``. Each scene starts from the same
+states on both devices. For a number of steps the largest difference of coordinates over all worlds is printed, then the time of a step of
+many worlds on the GPU in single precision, called one by one and as a graph. Scenes in which bodies hit each other magnify rounding: the
+difference after the first step is printed as well.
 """
 
 from __future__ import annotations
@@ -61,6 +62,19 @@ class Run:
         """One step, in place."""
         self.solver.step(self.state, self.state, self.control, None, self.dt)
 
+    def fall(self, steps: int, others: list) -> None:
+        """Steps, and gives the state to the same scene on other devices."""
+        for _ in range(steps):
+            self.step()
+        for other in others:
+            for name in ("joint_q", "joint_qd", "body_q", "body_qd"):
+                getattr(other.state, name).assign(getattr(self.state, name).numpy())
+
+    def contacts(self) -> int:
+        """Contacts of the last step of `SolverXPBD`, or of the state."""
+        found = getattr(self.solver, "_found", None) or self.model.collide(self.state)
+        return int(found.rigid_contact_count.numpy()[0])
+
     def poses(self) -> np.ndarray:
         """Poses of bodies, ``[worlds, n]``."""
         return self.state.body_q.numpy().reshape(self.worlds, -1)
@@ -71,7 +85,8 @@ class Run:
 
 
 def _bend(rng, q, qd):
-    q[:] = q + rng.normal(0.0, 0.02, len(q)) * (np.arange(len(q)) >= (7 if len(q) > 7 else 0))
+    # a free root has one coordinate more than velocities
+    q[:] = q + rng.normal(0.0, 0.02, len(q)) * (np.arange(len(q)) >= (7 if len(q) > len(qd) else 0))
     qd[:] = rng.normal(0.0, 0.1, len(qd))
 
 
@@ -99,8 +114,12 @@ def _heap():
     return contact_scenes.heap(60)
 
 
+FALL = 100
+"""Steps on the CPU in which the bodies of a heap fall onto each other."""
+
 SCENES: dict[str, tuple] = {}
-"""Names, ``kind:scene``: a function that returns the builder of a world, words, time step [s], function that spreads the starts."""
+"""Names, ``kind:scene``: a function that returns the builder of a world, words (``ground``, and ``falls`` if bodies fall first), time step
+[s], function that spreads the starts."""
 for _scene in contact_scenes.SCENES:
     if _scene.name != "heap":
         SCENES[f"general:{_scene.name}"] = (
@@ -114,7 +133,7 @@ SCENES["general:legs"] = (_legs, (), 0.002, lambda rng, q, qd: None)
 SCENES["general:hand"] = (_hand, (), 0.002, _bend)
 SCENES["xpbd:tower"] = SCENES["general:tower"]
 SCENES["xpbd:wall"] = SCENES["general:wall"]
-SCENES["xpbd:heap"] = (_heap, ("ground",), 1.0 / 240.0, lambda rng, q, qd: None)
+SCENES["xpbd:heap"] = (_heap, ("ground", "falls"), 1.0 / 240.0, lambda rng, q, qd: None)
 SCENES["xpbd:legs"] = SCENES["general:legs"]
 
 
@@ -124,6 +143,8 @@ def compare(name: str, options) -> bool:
     runs = [Run(name, device, options.worlds, REAL[options.dtype]) for device in ("cpu", options.device)]
     differences = []
     first = None
+    if "falls" in runs[0].options:
+        runs[0].fall(FALL, runs[1:])
     for _ in range(options.steps):
         for run in runs:
             run.step()
@@ -132,7 +153,7 @@ def compare(name: str, options) -> bool:
         first = first or time.perf_counter() - begin
     speed = np.abs(runs[0].velocities()).max()
     print(
-        f"| {name} | {options.dtype} | {differences[0]:.1e} | {max(differences):.1e} | {speed:.3g} | {first:.0f} s |",
+        f"| {name} | {options.dtype} | {runs[0].contacts()} | {differences[0]:.1e} | {max(differences):.1e} | {speed:.3g} | {first:.0f} |",
         flush=True,
     )
     return max(differences) < options.tolerance
@@ -177,6 +198,11 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     wp.config.log_level = wp.LOG_ERROR
     failed = 0
+    if options.steps:
+        print(
+            "| scene | numbers | contacts | difference of poses after a step | after all | fastest joint | until the first step [s] |"
+        )
+        print("| --- " * 7 + "|")
     for name in options.scenes or SCENES:
         try:
             if options.steps:

@@ -1,8 +1,9 @@
 """The step of the solver in maximal coordinates.
 
-A chunk is a group of worlds whose bodies stand together in memory. One CPU worker takes a chunk through all sub-steps, while the chunk is
-in its cache; within it, lanes are bodies, joints or contacts of any of its worlds. Joints and contacts are ordered by colours: those of one
-colour share no body that moves. All sums are taken in this order, so that the result of a world does not depend on the others.
+A chunk is a group of worlds whose bodies stand together in memory. A thread of a CPU takes a chunk through all sub-steps, while the chunk
+is in its cache; all threads together take a large world, and the threads of a block of a GPU a chunk. Lanes are bodies, joints or
+contacts of any world of the chunk. Joints and contacts are ordered by colours: those of one colour share no body that moves. All sums are
+taken in this order, so that the result of a world does not depend on the others.
 """
 
 import types
@@ -114,8 +115,8 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
         """Bodies in slots, and the state.
 
         chunks: see `newton_like.kernels.solvers.xpbd.order`; of slots: body and world; of joints that leave a body free, by chunks: first
-        dof, slot of the child and of the parent, and whether forces move none of these parents; of bodies: inverse mass, zero for kinematic
-        ones, and centre of mass.
+        dof, slot of the child and of the parent, and whether forces move none of these parents and all children differ; of bodies: inverse
+        mass, zero for kinematic ones, and centre of mass.
         """
 
         chunks: wp.array2d[int]
@@ -221,9 +222,9 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
             other = at + G.wrenches[i, 2]
             f = vec3(G.joint_f[d], G.joint_f[d + 1], G.joint_f[d + 2])
             turn = vec3(G.joint_f[d + 3], G.joint_f[d + 4], G.joint_f[d + 5])
-            arm = read3(G.numbers, own, stride, POS) - read3(G.numbers, other, stride, POS)
             push_slot(G, own, stride, f, turn)
             if G.apart == 0:
+                arm = read3(G.numbers, own, stride, POS) - read3(G.numbers, other, stride, POS)
                 push_slot(G, other, stride, -f, -turn - wp.cross(arm, f))
 
     @wp.func

@@ -26,7 +26,7 @@ from newton_like.model.edits import GRAVITY, edits_of
 from newton_like.model.joint_types import look_up
 from newton_like.model.model import contact_room
 from newton_like.options import check_option
-from newton_like.programs.device import lane_width
+from newton_like.programs.device import interleaved, lane_width
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone.settings import Fixed, Setting
 from newton_like.solvers.xpbd.features import check_features, warn_open_joints
@@ -44,8 +44,8 @@ from newton_like.types import BodyFlags, warp_types
 NEVER = 1.0e30
 """A speed that no impact has [m/s]."""
 _OF_TENDONS = ("tendon_f", "tendon_target_q", "tendon_target_qd")
-_TEAMS = 64
-"""A quarter of the chunks that many small worlds make at least on a GPU, so that it has work for all of its multiprocessors."""
+GPU_CHUNKS = 256
+"""Many small worlds make at least so many chunks on a GPU: more than it has multiprocessors."""
 
 _RECORDED = 16
 KEPT = 0.8
@@ -113,7 +113,8 @@ class SolverXPBD(SolverBase):
             rest, see :mod:`newton_like.solvers.xpbd.sleep`. Needs a CPU.
         unsupported_contacts: ``"error"`` or ``"ignore"``: see :meth:`newton_like.Model.collide`, for steps that find contacts.
         width: lanes of a kernel thread, see :func:`newton_like.programs.device.lane_width`.
-        threads: CPU threads, see :func:`newton_like.threads.worker_count`.
+        threads: CPU threads, see :func:`newton_like.threads.worker_count`. On a GPU, the threads of a block compute a group of small
+            worlds, or one large world.
         newton_options: options of Newton 1.8 that choose how it computes, at their defaults.
 
     Raises:
@@ -182,7 +183,7 @@ class SolverXPBD(SolverBase):
         model, width = self.model, self.width
         lines = LinesOf(model)
         threads = worker_count(self.threads) if model.device.is_cpu else 1
-        slots = make_slots(model, width, threads if model.device.is_cpu else _TEAMS, BODY_NUMBERS)
+        slots = make_slots(model, width, 4 * threads if model.device.is_cpu else GPU_CHUNKS, BODY_NUMBERS)
         blocks = make_blocks(model, slots, width, lines.joints)
         kinds = ("wraps" if lines.wraps else "lines") if lines.lines else ""
         laws = contact_laws_of(model)
@@ -266,7 +267,7 @@ class SolverXPBD(SolverBase):
         vec3 = warp_types(model.dtype).vec3
         # the impulses of the last step are those of a list of another capacity; banks hold them even if that one was larger
         old = None if self._lists is None else self._lists["banks"][1 - self._lists["now"]]
-        places = room if old is None else max(room, old["shape0"].size)
+        places, sorts = room if old is None else max(room, old["shape0"].size), interleaved(model.device)
 
         def whole(n, dtype=wp.int32):
             return wp.zeros(max(n, 1), dtype=dtype, device=model.device)
@@ -278,7 +279,7 @@ class SolverXPBD(SolverBase):
             body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._body_moves,
             body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             # sorting needs twice the room
-            chosen=whole(2 * room), ordered=whole(room), colour=whole(room),
+            chosen=whole((1 + sorts) * room), ordered=whole(room), colour=whole(room),
             colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
             taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(places), kept_takers=whole(places),
             kept_head=whole(len(self._slots.body)),
@@ -302,7 +303,7 @@ class SolverXPBD(SolverBase):
         self._lists = dict(
             extra=extra,
             law=whole(room),
-            chunk=whole(2 * room if model.device.is_cuda else 0),
+            chunk=whole(2 * sorts * room),
             room=room,
             fixed=fixed,
             banks=banks,
@@ -519,7 +520,7 @@ class SolverXPBD(SolverBase):
         """Gives the contacts of a list to chunks."""
         device = self.device
         _, share_out, _, (name_chunks, find_starts), _ = order_kernels(self.model.dtype)
-        if device.is_cpu:
+        if not interleaved(device):
             wp.launch(share_out, dim=1, inputs=[N], device=device)
             return
         room, chunk = self._lists["room"], self._lists["chunk"]

@@ -50,14 +50,14 @@ def worlds_of_bodies(model) -> np.ndarray:
     return np.maximum(model.body_world.numpy(), 0)
 
 
-def make_slots(model, width: int, threads: int, body_numbers: int) -> Slots:
-    """Groups worlds in chunks. Bodies with the same place in their worlds follow each other."""
+def make_slots(model, width: int, least: int, body_numbers: int) -> Slots:
+    """Groups worlds in chunks, as many as `least` if there are as many worlds. Bodies with the same place in their worlds follow each
+    other."""
     worlds, world = model.world_count, worlds_of_bodies(model)
     each = max(1.0, model.body_count / max(worlds, 1))
     size = int(np.ceil(BODIES_PER_CHUNK / each))
     size = max(1, -(-size // width) * width) if size > 1 else 1
-    # enough chunks for all threads
-    most = max(width, worlds // (4 * threads) // width * width)
+    most = max(width, worlds // least // width * width)
     size = min(size, most)
     count = max(1, -(-worlds // size))
     first_of_world = np.full(worlds, model.body_count)
@@ -134,7 +134,7 @@ class Blocks:
         numbers: ``[blocks, JOINT_NUMBERS, width]``.
         wrenches: of joints that leave a body free, by chunks: dof, slot of the child, slot of the parent.
         wrench_start: first of these of each chunk.
-        apart: whether forces move none of the parents of these.
+        apart: whether forces move none of the parents of these, and each has another child.
         world: of each lane, -1 for none, ``[blocks, width]``.
         chunk, colour: of each block.
     """
@@ -305,7 +305,7 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
     return Blocks(
         table, joint, *(x.astype(np.int32).ravel() for x in (*sides, *starts)), numbers_of(model, joint),
         listed.astype(np.int32), np.searchsorted(wrench_chunk, np.arange(len(slots.chunks) + 1)).astype(np.int32),
-        not moves[parent[wrenches]].any(),
+        not moves[parent[wrenches]].any() and len(np.unique(child[wrenches])) == len(wrenches),
         np.where(joint >= 0, of_world, -1).astype(np.int32), block_chunk, np.array(block_colour, dtype=int),
     )  # fmt: skip
 

@@ -47,6 +47,7 @@ def test_steps_of_newton_find_the_velocities_of_sweeps_alone(rng, width, monkeyp
         # as for a robot with more degrees of freedom
         patch.setattr("newton_like.solvers.featherstone.stepper.MOST_DOFS", 0)
         swept = SolverFeatherstone(model, width=1, evaluator="general")
+    assert [x._steppers[0].work.numbers["polished"] for x in (solver, swept)] == [1, 0]
     solver.reset(state, None, q.ravel(), np.zeros(model.joint_dof_count))
     apart, error = [], []
     for _ in range(8):

@@ -91,3 +91,17 @@ def test_a_large_world_keeps_momentum(rng):
     after = mass @ state.body_qd.numpy().astype(float)[:, :3]
     # rounding of single precision, over all bodies, sub-steps and contacts
     assert np.abs(after - before).max() < 1.0e-4 * mass.sum()
+
+
+def test_members_of_a_team_share_forces_of_joints_only_where_each_body_has_one():
+    """A body that is free and also has a distance joint gets the forces of both joints; one thread adds them."""
+    solvers = []
+    for tethered in (False, True):
+        builder = nl.ModelBuilder()
+        for i in range(2):
+            body = builder.add_body(xform=(0.5 * i, 0.0, 1.0, 0, 0, 0, 1))
+            builder.add_shape_sphere(body, radius=0.1)
+        if tethered:
+            builder.add_joint_distance(-1, body, min_distance=0.0, max_distance=2.0)
+        solvers.append(xpbd(builder.finalize("cpu")))
+    assert [solver._bodies["apart"] for solver in solvers] == [1, 0]

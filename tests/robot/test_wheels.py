@@ -111,3 +111,38 @@ def test_batches_have_the_bits_of_single_configurations(rng):
         np.testing.assert_array_equal(robot.compute_mobility_diff_kinematics(one), back[i])
     with pytest.raises(rd.ShapeError, match=r"\(64, 2\).*\(3,\)"):
         robot.compute_mobility_inverse_diff_kinematics(other, velocities[:, 1:], velocities[0])
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (([0.1, 0.0], 0.2), dict(foo=1)),
+        (([0.2, 0.5, 0.0],), dict(linear_velocity=[0.5, 0.0], angular_velocity=0.2)),
+        ((), dict(body_velocity=[0.2, 0.5, 0.0], linear_velocity=[0.5, 0.0], angular_velocity=0.2)),
+        (([0.1, 0.0],), dict(linear_velocity=[0.5, 0.0])),
+        ((), dict(linear_velocity=[0.5, 0.0], foo=0.2)),
+        ((), {}),
+    ],
+)
+def test_velocities_of_a_base_have_one_form(args, named):
+    robot = rd.Robot(rd.load_robot_from_urdf(assets.path("wheeled_humanoid.urdf"), "base"), evaluator="general")
+    state = robot.make_state()
+    with pytest.raises(TypeError, match=r"body_velocity.*linear_velocity, angular_velocity"):
+        robot.compute_mobility_inverse_diff_kinematics(state, *args, **named)
+    assert not state.qdot.any()
+
+
+def test_velocities_of_a_base_by_name(rng):
+    robot = rd.Robot(rd.load_robot_from_urdf(assets.path("wheeled_humanoid.urdf"), "base"), evaluator="general")
+    state, (w, x, y) = robot.make_state(), rng.normal(size=3).tolist()
+    robot.compute_mobility_inverse_diff_kinematics(state, [w, x, y])
+    wanted = state.qdot
+    for args, named in (
+        ((), dict(body_velocity=[w, x, y])),
+        (([x, y], w), {}),
+        (([x, y],), dict(angular_velocity=w)),
+        ((), dict(angular_velocity=w, linear_velocity=[x, y])),
+    ):
+        state.qdot = np.zeros(robot.dof)
+        robot.compute_mobility_inverse_diff_kinematics(state, *args, **named)
+        np.testing.assert_array_equal(state.qdot, wanted)

@@ -192,10 +192,11 @@ def _same_below(link: Link, changes: list[tuple]) -> bool:
     They did if each joint is again as it was before its first change; or if no change was below the link: the parent link of the last such
     change would still be below it.
     """
+    # hashing a reference whose joint is gone would be an error; all references to one joint are one object
     seen = set()
     for _, joint, parent, child in changes:
-        if joint not in seen:
-            seen.add(joint)
+        if id(joint) not in seen:
+            seen.add(id(joint))
             if child is None:
                 break
             found = joint()

@@ -256,10 +256,14 @@ def solve_ik_qp(
             following = np.where(inside | at_limit, bound, q + dq)
             if sweep is None or sweep.is_clear(q, following, near, program.floor(near)):
                 break
+            if program.must_move:
+                status = "infeasible"
+                break
             # the distances of the step are linearised
             dq *= 0.5
         else:
             status = "stalled"
+        if status != "steps":
             break
         q = following
         now.set_q(q)
@@ -278,6 +282,7 @@ class _Program:
         low, high: limits of positions.
         safe: least distance of capsules; None: distances are not looked at.
         has_goals: whether a task has a weight above 0.
+        must_move: whether the limits of a velocity leave out 0, so that steps cannot be halved.
 
     Args:
         robot, state, ...: see :func:`solve_qp_step`; limits are read once.
@@ -306,11 +311,14 @@ class _Program:
         self._slowest = -self._fastest
         if dt is not None:
             dt = _number(dt, "dt", above=True)
-            self._slowest = np.maximum(self._slowest, dt * robot.get_limit_qdot_lower(state))
-            self._fastest = np.minimum(self._fastest, dt * robot.get_limit_qdot_upper(state))
+            # products with limits that are missing may be infinite
+            with np.errstate(over="ignore"):
+                self._slowest = np.maximum(self._slowest, dt * robot.get_limit_qdot_lower(state))
+                self._fastest = np.minimum(self._fastest, dt * robot.get_limit_qdot_upper(state))
         self.safe = None if safe_distance is None else _number(safe_distance, "safe_distance")
         self._core, self._pairs, self._nearest = core, pairs, nearest
         self._overlap: tuple[Distances, np.ndarray] | None = None
+        self.must_move = bool((self._slowest > 0.0).any() or (self._fastest < 0.0).any())
         if pairs is not None or self.safe is not None:
             self._capsules = capsules_of(core)
             self._chosen = chosen_pairs(self._capsules, pairs)
@@ -396,16 +404,16 @@ class _Program:
             f -= self._posture_weight * (self._posture - q)
         G, least = self._separation(near, len(q), more)
         low, high, slowest, fastest = self.low - q, self.high - q, self._slowest, self._fastest
-        beyond = (low > 0.0).any() or (high < 0.0).any()
+        below, above = low > 0.0, high < 0.0
+        beyond = below.any() or above.any()
         bounds, back = (np.maximum(low, slowest), np.minimum(high, fastest)), least
         for part in _PARTS:
             # what is beyond a limit or too near comes back by this part; zero is a solution for the part 0
             if beyond:
-                up, down = np.minimum(part * low, fastest.clip(0.0)), np.maximum(part * high, slowest.clip(None, 0.0))
-                bounds = (
-                    np.maximum(np.where(low > 0.0, up, low), slowest),
-                    np.minimum(np.where(high < 0.0, down, high), fastest),
-                )
+                first, last = low.copy(), high.copy()
+                first[below] = np.minimum(part * low[below], fastest[below].clip(0.0))
+                last[above] = np.maximum(part * high[above], slowest[above].clip(None, 0.0))
+                bounds = np.maximum(first, slowest), np.minimum(last, fastest)
             if part != 1.0:
                 back = np.where(least > 0.0, part * least, least)
             dq, status = minimum(self._solve, H, f, *bounds, G, back)
@@ -434,8 +442,7 @@ class _Program:
         clear = (self._distances_at(q + parts[:, None] * step.dq) >= floor).all(axis=1)
         if clear[0]:
             return step
-        if (self._slowest > 0.0).any() or (self._fastest < 0.0).any():
-            # velocities cannot be halved
+        if self.must_move:
             return step._replace(dq=np.zeros(len(q)), success=False, status="infeasible")
         if not clear.any():
             return step._replace(dq=np.zeros(len(q)), status="still")

@@ -59,10 +59,12 @@ class QPStep(NamedTuple):
 
     Attributes:
         dq: changes of the joint positions [rad or m], ``[n]``; zero if there is no success.
-        success: whether dq keeps all limits and distances.
+        success: whether dq keeps all limits and distances or, for joints beyond their limits and capsules too near, does not make it worse;
+            see `too_near`.
         status: of a success, ``"optimal"``: dq is the solution; ``"shortened"``: dq is the solution times a power of 1/2, because the
             solution leads capsules too near; ``"still"``: no other step than zero was found. Otherwise ``"infeasible"`` (no step keeps all
-            limits), or another reason of the solver.
+            limits; or the solution leads capsules too near, and limits of velocities that leave out 0 do not let it be halved), or another
+            reason of the solver.
         too_near: names of the links of the pairs of capsules that are nearer than the safe distance at the start of the step.
     """
 
@@ -82,7 +84,7 @@ class QPPath(NamedTuple):
             distance at the end.
         status: ``"reached"``; ``"stalled"``: neither do the errors get smaller, nor do positions beyond limits and capsules that are too
             near come back; ``"steps"``: the number of steps was used up; or the status of the step that failed, after which there are no
-            others.
+            others. It is ``"infeasible"``, too, for a step that would have to be halved although limits of velocities leave out 0.
         rotation_error, position_error: the largest ones of all tasks at the end [rad, m].
         too_near: names of the links of the pairs of capsules that are nearer than the safe distance at the end.
     """

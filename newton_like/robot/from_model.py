@@ -12,7 +12,7 @@ from newton_like.model import Model
 from newton_like.model.arguments import check_model
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.robot.arguments import as_object
-from newton_like.robot.errors import RobotError, RobotNameError
+from newton_like.robot.errors import RobotError, RobotIndexError, RobotNameError
 from newton_like.robot.robot import Robot
 from newton_like.robot.screws import inverse, spatial_inertia
 from newton_like.robot.structure.collision import Collision, GeomCapsule
@@ -44,8 +44,10 @@ def from_model(model: Model, articulation: int | str | None = None, *, evaluator
         evaluator: see :class:`Robot`.
 
     Raises:
-        TypeError: not a model.
-        ValueError, KeyError, IndexError: no such articulation, or several; a BALL, FREE or DISTANCE joint above which there is a link.
+        TypeError: not a model; `articulation` is neither an index nor a label.
+        KeyError, IndexError: no articulation with this label, or several; no such index.
+        ValueError: the first world has no articulation, or several, and `articulation` is missing; a BALL, FREE or DISTANCE joint above
+            which there is a link; a second body that a joint connects to the world; a joint to a body of another articulation.
 
     Warns:
         UserWarning: the articulation has armatures, damping, springs, friction or coupled joints, which robots do not have.
@@ -81,7 +83,8 @@ def _articulation(model, articulation) -> int:
     if isinstance(articulation, bool) or not isinstance(articulation, int | np.integer):
         raise TypeError(f"articulation must be an index or a label, not {articulation!r}")
     if not 0 <= articulation < len(labels):
-        raise RobotError(f"articulation {articulation}: the model has {len(labels)}")
+        has = f"{len(labels)} articulations, 0 to {len(labels) - 1}" if labels else "no articulations"
+        raise RobotIndexError(f"articulation {articulation}: the model has {has}")
     return int(articulation)
 
 
@@ -152,7 +155,13 @@ def _connect(model, first: int, last: int, links: dict[int, Link], name_of: Call
 
 
 def _axis_names(label: str, count: int, labels: set[str]) -> list[str]:
-    """Names of the axes of a joint. Parts of its label that other joints have for `labels` are no names."""
+    """Names of the axes of a joint: the parts of its label, unless a joint has one of them as its whole label.
+
+    Args:
+        label: of the joint.
+        count: number of axes.
+        labels: of all joints of the articulation.
+    """
     if count < 2:
         return [label]
     prefix, slash, last = label.rpartition("/")

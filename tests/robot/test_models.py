@@ -236,8 +236,9 @@ def test_models_that_are_no_robots_are_refused(rng):
     assert rd.from_model(model, "right").dof == 2
     with pytest.raises(KeyError, match="middle"):
         rd.from_model(model, "middle")
-    with pytest.raises(ValueError, match="2"):
-        rd.from_model(model, 2)
+    for index in (2, -1):
+        with pytest.raises(rd.RobotIndexError, match=f"{index}.*0 to 1"):
+            rd.from_model(model, index)
     with pytest.raises(TypeError, match="Model"):
         rd.from_model(two)
 

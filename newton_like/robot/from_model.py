@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 
 import numpy as np
 
+from newton_like.callers import outside_level
 from newton_like.geometry.transforms import transform_to_matrix
 from newton_like.model import Model
 from newton_like.model.arguments import check_model
@@ -26,6 +28,10 @@ _LEFT_OUT = {
     "joint_armature": "armatures", "joint_damping": "damping", "joint_stiffness": "springs", "joint_friction": "friction",
 }  # fmt: skip
 """Arrays of dofs without a counterpart in a robot."""
+
+
+_LIMITS = "joint_limit_lower", "joint_limit_upper", "joint_velocity_limit", "joint_effort_limit"
+"""Arrays of dofs that become limits of joints."""
 
 
 def from_model(model: Model, articulation: int | str | None = None, *, evaluator: str = "auto") -> Robot:
@@ -113,6 +119,7 @@ def _connect(model, first: int, last: int, links: dict[int, Link], name_of: Call
     X_p, X_c = (transform_to_matrix(each.numpy()) for each in (model.joint_X_p, model.joint_X_c))
     starts, axes = model.joint_qd_start.numpy().tolist(), model.joint_axis.numpy().astype(float).reshape(-1, 3)
     dims = model.joint_dof_dim.numpy().tolist()
+    limits = [getattr(model, name).numpy().tolist() for name in _LIMITS]
     labels = {name_of(label) for label in model.joint_label[first:last]}
     base = world = None
     for j in range(first, last):
@@ -145,7 +152,7 @@ def _connect(model, first: int, last: int, links: dict[int, Link], name_of: Call
         for i, (dof, name) in enumerate(zip(dofs, names, strict=False)):
             make = Joint.make_prismatic if i < slides else Joint.make_revolute
             joint = make(name, axis=axes[dof])
-            _limit(model, joint, dof)
+            _limit(joint, *(limit[dof] for limit in limits))
             end = child if i == len(dofs) - 1 else Link(f"{label}:{i}", np.zeros((6, 6)))
             joint.connect_links(parent, end, T, inverse(X_c[j]) if end is child else np.eye(4))
             parent, T = end, np.eye(4)
@@ -171,17 +178,14 @@ def _axis_names(label: str, count: int, labels: set[str]) -> list[str]:
     return [f"{label}:{i}" for i in range(count)]
 
 
-def _limit(model, joint: Joint, dof: int) -> None:
-    """Sets the limits of a joint to those of a dof."""
-
-    def number(name: str) -> float:
-        value = float(getattr(model, name).numpy()[dof])
-        return value if abs(value) < MAXVAL else np.copysign(UNLIMITED, value)
-
-    joint.set_limit_q(number("joint_limit_lower"), number("joint_limit_upper"))
-    speed = number("joint_velocity_limit")
+def _limit(joint: Joint, lower: float, upper: float, speed: float, effort: float) -> None:
+    """Sets the limits of a joint to those of a dof of a model."""
+    lower, upper, speed, effort = (
+        x if abs(x) < MAXVAL else math.copysign(UNLIMITED, x) for x in (lower, upper, speed, effort)
+    )
+    joint.set_limit_q(lower, upper)
     joint.set_limit_qdot(-speed, speed)
-    joint.set_limit_torque(number("joint_effort_limit"))
+    joint.set_limit_torque(effort)
 
 
 def _add_capsules(model, links: dict[int, Link]) -> None:
@@ -189,13 +193,14 @@ def _add_capsules(model, links: dict[int, Link]) -> None:
     own = getattr(model, NAMESPACE, None)
     groups = [getattr(own, name).numpy() if hasattr(own, name) else np.ones(model.shape_count, int) for name in FILTER]
     bodies, flags, types = (x.numpy() for x in (model.shape_body, model.shape_flags, model.shape_type))
+    scales, poses = model.shape_scale.numpy(), model.shape_transform.numpy()
     for i in np.flatnonzero(np.isin(types, (int(GeoType.CAPSULE), int(GeoType.SPHERE))) & np.isin(bodies, list(links))):
         if not flags[i] & ShapeFlags.COLLIDE_SHAPES:
             continue
-        scale = model.shape_scale.numpy()[i].astype(float)
+        scale = scales[i].astype(float)
         height = 2.0 * scale[1] if types[i] == GeoType.CAPSULE else 0.0
         collision = Collision(model.shape_label[i])
-        collision.set_origin(transform_to_matrix(model.shape_transform.numpy()[i]))
+        collision.set_origin(transform_to_matrix(poses[i]))
         collision.add_geom(GeomCapsule(height, float(scale[0]), *(int(bits[i]) for bits in groups)))
         links[int(bodies[i])].add_collision(collision)
 
@@ -218,5 +223,5 @@ def _warn(model, first: int, last: int) -> None:
     if left:
         warnings.warn(
             f"the robot has no {', '.join(left)}, but the model has; results of the robot are without them",
-            stacklevel=3,
+            stacklevel=outside_level(),
         )

@@ -128,9 +128,9 @@ def test_unequal_limits_of_velocity_become_the_smaller_one_with_a_warning():
     joint = rd.Joint.make_revolute("elbow")
     joint.set_limit_qdot(-1.0, 3.0)
     joint.connect_links(*links)
-    with pytest.warns(UserWarning, match="'elbow'"):
+    with pytest.warns(UserWarning, match="'elbow'") as found:
         builder = rd.Robot(rd.RobotConfiguration("r", links[0]), evaluator="general").to_builder()
-    assert builder.joint_velocity_limit[-1] == 1.0
+    assert builder.joint_velocity_limit[-1] == 1.0 and found[0].filename == __file__
 
 
 def test_joints_of_one_body_keep_their_names():

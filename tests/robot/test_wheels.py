@@ -68,8 +68,9 @@ def test_wheels_at_one_place_have_the_order_of_the_file(rng):
         for name in order:
             rd.Joint.make_revolute(name, axis=-T[:3, 1]).connect_links(base, rd.Link(f"{name}_link"))
         configuration = rd.RobotConfiguration("case", base, rd.MobileBaseDifferential(list(order), [0.4, 0.1], T))
-        with pytest.warns(UserWarning, match=f"{order[0]} right"):
+        with pytest.warns(UserWarning, match=f"{order[0]} right") as found:
             robot = rd.Robot(configuration, evaluator="general")
+        assert found[0].filename == __file__
         state = robot.make_state([], ["a", "b"])
         # the middle between the wheels rests
         robot.compute_mobility_inverse_diff_kinematics(state, [1.0, T[1, 3], -T[0, 3]])
@@ -92,8 +93,9 @@ def test_wheels_of_screws_without_a_side_are_checked(rng, order):
         with pytest.raises(rd.RobotError, match="contradict"):
             rd.wheel_roles(mobile, base)
     else:
-        with pytest.warns(UserWarning, match=f"{order[0]} front right"):
+        with pytest.warns(UserWarning, match=f"{order[0]} front right") as found:
             assert rd.wheel_roles(mobile, base) == [0, 1, 2, 3]
+        assert found[0].filename == __file__
 
 
 def test_batches_have_the_bits_of_single_configurations(rng):

@@ -44,8 +44,8 @@ class Robot:
     Args:
         robot_configuration: name, base link and mobile base.
         evaluator: how batches are computed. ``"specialised"``: by code that is compiled for this robot (seconds, then kept on disk);
-            ``"general"``: by code for all robots; ``"auto"``: specialised from 256 configurations on, unless the code is long (a mass matrix
-            of more than some 50 joints). The results are the same, bit by bit.
+            ``"general"``: by code for all robots; ``"auto"``: specialised from 256 configurations on, unless the code is long (a mass
+            matrix of more than some 50 joints). The results are the same, bit by bit.
 
     Raises:
         ValueError: an unsound tree (cycles, repeated names), inertia, joint or mobile base; the message names it. An unknown `evaluator`.
@@ -534,9 +534,9 @@ class Robot:
 
         Bodies and joints have the names of links and joints. The joint of the base link is ``{name of the robot}_base``, with ``_`` for
         each ``/``, and the shapes are ``{link}/{collision}_{index of the geom}``; such a label that another joint or shape has ends with a
-        number, such as ``_2``. Joints have the limits of position, velocity (the smaller one of both directions, with a warning) and torque;
-        models have no limits of acceleration. Capsules become shapes without density. The mobile base is left out: its wheels are joints
-        like all others. Inertias that no body can have are replaced by the nearest possible ones.
+        number, such as ``_2``. Joints have the limits of position, velocity (the smaller one of both directions, with a warning) and
+        torque; models have no limits of acceleration. Capsules become shapes without density. The mobile base is left out: its wheels are
+        joints like all others. Inertias that no body can have are replaced by the nearest possible ones.
 
         Args:
             state: gives the initial positions of the joints, and so the poses of the bodies; by default zero.

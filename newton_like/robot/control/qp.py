@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -284,7 +285,6 @@ class _Program:
         low, high: limits of positions.
         safe: least distance of capsules; None: distances are not looked at.
         has_goals: whether a task has a weight above 0.
-        must_move: whether the limits of a velocity leave out 0, so that steps cannot be halved.
 
     Args:
         robot, state, ...: see :func:`solve_qp_step`; limits are read once.
@@ -313,14 +313,13 @@ class _Program:
         self._slowest = -self._fastest
         if dt is not None:
             dt = _number(dt, "dt", above=True)
-            # products with limits that are missing may be infinite
-            with np.errstate(over="ignore"):
+            # products with limits that are missing are infinite for long times
+            with np.errstate(over="ignore") if dt > 1.0 else nullcontext():
                 self._slowest = np.maximum(self._slowest, dt * robot.get_limit_qdot_lower(state))
                 self._fastest = np.minimum(self._fastest, dt * robot.get_limit_qdot_upper(state))
         self.safe = None if safe_distance is None else _number(safe_distance, "safe_distance")
         self._core, self._pairs, self._nearest = core, pairs, nearest
         self._overlap: tuple[Distances, np.ndarray] | None = None
-        self.must_move = bool((self._slowest > 0.0).any() or (self._fastest < 0.0).any())
         if pairs is not None or self.safe is not None:
             self._capsules = capsules_of(core)
             self._chosen = chosen_pairs(self._capsules, pairs)
@@ -329,6 +328,11 @@ class _Program:
             raise RobotError(f"approach {approach:g} must be at most 1")
         if isinstance(nearest, bool) or not isinstance(nearest, int | np.integer) or nearest < 1:
             raise RobotError(f"nearest is {nearest!r}; give a count of at least 1")
+
+    @property
+    def must_move(self) -> bool:
+        """Whether the limits of a velocity leave out 0, so that steps cannot be halved."""
+        return bool((self._slowest > 0.0).any() or (self._fastest < 0.0).any())
 
     def measured(self, state: State) -> list[tuple[np.ndarray, np.ndarray]]:
         """Jacobians and pose errors of the goals."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import warp as wp
+from scipy.spatial.transform import Rotation
 
 from newton_like.cli import terminal
 from newton_like.cli.terminal import count_text, natural_int, positive_int, progress
@@ -217,6 +218,12 @@ def verdict(check: Callable[[], None]) -> None:
     except AssertionError as failure:
         raise SystemExit(f"test failed: {failure}") from None
     print("  test passed")
+
+
+def pose_errors(poses: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Angles [rad] and distances [m] between poses, ``[count, 4, 4]``, and others, ``[count, 4, 4]`` or ``[1, 4, 4]``: ``[count, 2]``."""
+    turned = Rotation.from_matrix(poses[:, :3, :3].transpose(0, 2, 1) @ wanted[:, :3, :3]).magnitude()
+    return np.stack([turned, np.linalg.norm(poses[:, :3, 3] - wanted[:, :3, 3], axis=1)], axis=1)
 
 
 def new_figure(mosaic, **options):

@@ -22,7 +22,7 @@ HANDS = ("right_tool", "left_tool")
 LOOK = {"azimuth": 35.0, "elevation": 22.0, "size": (480, 460)}
 """Direction of the camera [degrees] and size of the video [pixels]."""
 TEST_ERROR, TEST_TRAVEL = 1e-5, 0.1
-"""Error of the hands [m] that ``--test`` allows, and distance [m] that the base has to travel."""
+"""Errors of the hands [rad, m] that ``--test`` allows, and distance [m] that the base has to travel."""
 
 
 def drive(time: float, period: float) -> np.ndarray:
@@ -41,14 +41,17 @@ def planar(pose: np.ndarray) -> np.ndarray:
 
 
 def plot(seconds: np.ndarray, base: np.ndarray, errors: np.ndarray, distance: np.ndarray, folder: Path) -> Path:
-    """Plots the motion of the base, the errors of the hands and the least distance of two capsules; returns the path of the PNG."""
+    """Plots the motion of the base, the errors of the hands, ``[steps, 2]`` in rad and m, and the least distance of two capsules; returns
+    the path of the PNG."""
     figure, axes = common.new_figure([["base", "hands", "distance"]], figsize=(12, 3.8))
     for i, label in enumerate(("x [m]", "y [m]", "yaw [rad]")):
         axes["base"].plot(seconds, base[:, i], label=label)
     axes["base"].set(title="Pose of the base", ylabel="position and angle")
     axes["base"].legend(fontsize=8)
-    axes["hands"].semilogy(seconds, np.maximum(errors, 1e-16))
-    axes["hands"].set(title="Error of the hands in the room", ylabel="position error [m]")
+    for i, label in enumerate(("rotation [rad]", "position [m]")):
+        axes["hands"].semilogy(seconds, np.maximum(errors[:, i], 1e-16), label=label)
+    axes["hands"].set(title="Errors of the hands in the room", ylabel="error")
+    axes["hands"].legend(fontsize=8)
     axes["distance"].plot(seconds, 1e3 * distance)
     axes["distance"].set(title="Least distance of two capsules", ylabel="distance [mm]", ylim=(0.0, None))
     for each in axes.values():
@@ -78,7 +81,7 @@ def main(arguments: list[str] | None = None) -> None:
     rd.solve_ik(robot, state, [1, 2], in_room, starts=1)
 
     period = args.num_frames / RATE
-    pose, q, base, errors = np.zeros(3), [], [], []
+    pose, q, base = np.zeros(3), [], []
     begin = perf_counter()
     for frame in range(args.num_frames):
         robot.compute_mobility_inverse_diff_kinematics(state, drive(frame / RATE, period))
@@ -88,14 +91,21 @@ def main(arguments: list[str] | None = None) -> None:
         to_base = np.linalg.inv(planar(moved))
         state.q = turned
         found = rd.solve_ik(robot, state, [1, 2], [to_base @ T for T in in_room], starts=1, tolerance=(1e-6, 1e-6))
+        if not found.success:
+            raise SystemExit(
+                f"the hands cannot stay in place at control step {frame}: the errors are {found.rotation_error:.3g} rad and "
+                f"{found.position_error:.3g} m"
+            )
         state.q, pose = found.q, moved
-        hands = [planar(pose) @ robot.compute_transformation(state, 0, i) for i in (1, 2)]
-        errors.append(max(np.linalg.norm(a[:3, 3] - b[:3, 3]) for a, b in zip(hands, in_room, strict=True)))
         q.append(state.q)
         base.append(pose)
     spent = perf_counter() - begin
-    q, base, errors = np.array(q), np.array(base), np.array(errors)
+    q, base = np.array(q), np.array(base)
     state.q = q
+    bases = np.array([planar(pose) for pose in base])
+    hands = [bases @ robot.compute_transformation(state, 0, i) for i in (1, 2)]
+    errors = np.maximum(*(common.pose_errors(T, wanted[None]) for T, wanted in zip(hands, in_room, strict=True)))
+    turned_by, off = errors.max(axis=0)
     distance = robot.compute_distances(state).distance.min(axis=1)
     travel = np.linalg.norm(np.diff(base[:, :2], axis=0), axis=1).sum()
     away, turned = np.linalg.norm(base[:, :2], axis=1).max(), np.abs(base[:, 2]).max()
@@ -106,7 +116,7 @@ def main(arguments: list[str] | None = None) -> None:
                 "base",
                 f"travels {travel:.2f} m, up to {away:.2f} m away, turns up to {turned:.2f} rad",
             ),
-            ("hands", f"stay within {errors.max():.1g} m"),
+            ("hands", f"stay within {turned_by:.1g} rad and {off:.1g} m"),
             ("least distance", f"{1e3 * distance.min():.0f} mm between two capsules"),
             ("time", f"{1e6 * spent / args.num_frames:.0f} us for a control step"),
         ],
@@ -114,7 +124,7 @@ def main(arguments: list[str] | None = None) -> None:
     if args.test:
 
         def check():
-            assert errors.max() < TEST_ERROR, f"the hands are off by {errors.max():g} m"
+            assert errors.max() < TEST_ERROR, f"the hands are off by {turned_by:g} rad and {off:g} m"
             assert travel > TEST_TRAVEL, f"the base travels {travel:g} m"
             assert distance.min() > 0.0, "two capsules overlap"
 

@@ -14,7 +14,7 @@ class RobotError(RuntimeError, ValueError):
 
 
 class RobotIndexError(RobotError, IndexError):
-    """An index of a link is out of range."""
+    """An index of a link, a pair of capsules or an articulation is out of range."""
 
 
 class RobotNameError(RobotError, KeyError):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 
 import numpy as np
 
+from newton_like.callers import outside_level
 from newton_like.geometry.transforms import transform_to_matrix
 from newton_like.model import Model
 from newton_like.model.arguments import check_model
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.robot.arguments import as_object
-from newton_like.robot.errors import RobotError, RobotNameError
+from newton_like.robot.errors import RobotError, RobotIndexError, RobotNameError
 from newton_like.robot.robot import Robot
 from newton_like.robot.screws import inverse, spatial_inertia
 from newton_like.robot.structure.collision import Collision, GeomCapsule
@@ -26,6 +28,10 @@ _LEFT_OUT = {
     "joint_armature": "armatures", "joint_damping": "damping", "joint_stiffness": "springs", "joint_friction": "friction",
 }  # fmt: skip
 """Arrays of dofs without a counterpart in a robot."""
+
+
+_LIMITS = "joint_limit_lower", "joint_limit_upper", "joint_velocity_limit", "joint_effort_limit"
+"""Arrays of dofs that become limits of joints."""
 
 
 def from_model(model: Model, articulation: int | str | None = None, *, evaluator: str = "auto") -> Robot:
@@ -44,8 +50,10 @@ def from_model(model: Model, articulation: int | str | None = None, *, evaluator
         evaluator: see :class:`Robot`.
 
     Raises:
-        TypeError: not a model.
-        ValueError, KeyError, IndexError: no such articulation, or several; a BALL, FREE or DISTANCE joint above which there is a link.
+        TypeError: not a model; `articulation` is neither an index nor a label.
+        KeyError, IndexError: no articulation with this label, or several; no such index.
+        ValueError: the first world has no articulation, or several, and `articulation` is missing; a BALL, FREE or DISTANCE joint above
+            which there is a link; a second body that a joint connects to the world; a joint to a body of another articulation.
 
     Warns:
         UserWarning: the articulation has armatures, damping, springs, friction or coupled joints, which robots do not have.
@@ -81,7 +89,8 @@ def _articulation(model, articulation) -> int:
     if isinstance(articulation, bool) or not isinstance(articulation, int | np.integer):
         raise TypeError(f"articulation must be an index or a label, not {articulation!r}")
     if not 0 <= articulation < len(labels):
-        raise RobotError(f"articulation {articulation}: the model has {len(labels)}")
+        has = f"{len(labels)} articulations, 0 to {len(labels) - 1}" if labels else "no articulations"
+        raise RobotIndexError(f"articulation {articulation}: the model has {has}")
     return int(articulation)
 
 
@@ -110,6 +119,7 @@ def _connect(model, first: int, last: int, links: dict[int, Link], name_of: Call
     X_p, X_c = (transform_to_matrix(each.numpy()) for each in (model.joint_X_p, model.joint_X_c))
     starts, axes = model.joint_qd_start.numpy().tolist(), model.joint_axis.numpy().astype(float).reshape(-1, 3)
     dims = model.joint_dof_dim.numpy().tolist()
+    limits = [getattr(model, name).numpy().tolist() for name in _LIMITS]
     labels = {name_of(label) for label in model.joint_label[first:last]}
     base = world = None
     for j in range(first, last):
@@ -142,7 +152,7 @@ def _connect(model, first: int, last: int, links: dict[int, Link], name_of: Call
         for i, (dof, name) in enumerate(zip(dofs, names, strict=False)):
             make = Joint.make_prismatic if i < slides else Joint.make_revolute
             joint = make(name, axis=axes[dof])
-            _limit(model, joint, dof)
+            _limit(joint, *(limit[dof] for limit in limits))
             end = child if i == len(dofs) - 1 else Link(f"{label}:{i}", np.zeros((6, 6)))
             joint.connect_links(parent, end, T, inverse(X_c[j]) if end is child else np.eye(4))
             parent, T = end, np.eye(4)
@@ -152,7 +162,13 @@ def _connect(model, first: int, last: int, links: dict[int, Link], name_of: Call
 
 
 def _axis_names(label: str, count: int, labels: set[str]) -> list[str]:
-    """Names of the axes of a joint. Parts of its label that other joints have for `labels` are no names."""
+    """Names of the axes of a joint: the parts of its label, unless a joint has one of them as its whole label.
+
+    Args:
+        label: of the joint.
+        count: number of axes.
+        labels: of all joints of the articulation.
+    """
     if count < 2:
         return [label]
     prefix, slash, last = label.rpartition("/")
@@ -162,17 +178,14 @@ def _axis_names(label: str, count: int, labels: set[str]) -> list[str]:
     return [f"{label}:{i}" for i in range(count)]
 
 
-def _limit(model, joint: Joint, dof: int) -> None:
-    """Sets the limits of a joint to those of a dof."""
-
-    def number(name: str) -> float:
-        value = float(getattr(model, name).numpy()[dof])
-        return value if abs(value) < MAXVAL else np.copysign(UNLIMITED, value)
-
-    joint.set_limit_q(number("joint_limit_lower"), number("joint_limit_upper"))
-    speed = number("joint_velocity_limit")
+def _limit(joint: Joint, lower: float, upper: float, speed: float, effort: float) -> None:
+    """Sets the limits of a joint to those of a dof of a model."""
+    lower, upper, speed, effort = (
+        x if abs(x) < MAXVAL else math.copysign(UNLIMITED, x) for x in (lower, upper, speed, effort)
+    )
+    joint.set_limit_q(lower, upper)
     joint.set_limit_qdot(-speed, speed)
-    joint.set_limit_torque(number("joint_effort_limit"))
+    joint.set_limit_torque(effort)
 
 
 def _add_capsules(model, links: dict[int, Link]) -> None:
@@ -180,13 +193,14 @@ def _add_capsules(model, links: dict[int, Link]) -> None:
     own = getattr(model, NAMESPACE, None)
     groups = [getattr(own, name).numpy() if hasattr(own, name) else np.ones(model.shape_count, int) for name in FILTER]
     bodies, flags, types = (x.numpy() for x in (model.shape_body, model.shape_flags, model.shape_type))
+    scales, poses = model.shape_scale.numpy(), model.shape_transform.numpy()
     for i in np.flatnonzero(np.isin(types, (int(GeoType.CAPSULE), int(GeoType.SPHERE))) & np.isin(bodies, list(links))):
         if not flags[i] & ShapeFlags.COLLIDE_SHAPES:
             continue
-        scale = model.shape_scale.numpy()[i].astype(float)
+        scale = scales[i].astype(float)
         height = 2.0 * scale[1] if types[i] == GeoType.CAPSULE else 0.0
         collision = Collision(model.shape_label[i])
-        collision.set_origin(transform_to_matrix(model.shape_transform.numpy()[i]))
+        collision.set_origin(transform_to_matrix(poses[i]))
         collision.add_geom(GeomCapsule(height, float(scale[0]), *(int(bits[i]) for bits in groups)))
         links[int(bodies[i])].add_collision(collision)
 
@@ -209,5 +223,5 @@ def _warn(model, first: int, last: int) -> None:
     if left:
         warnings.warn(
             f"the robot has no {', '.join(left)}, but the model has; results of the robot are without them",
-            stacklevel=3,
+            stacklevel=outside_level(),
         )

@@ -38,18 +38,21 @@ class Robot:
 
     Functions take a :class:`State` and indices of its links. Twists, wrenches and Jacobians have the angular part first. Where the state
     has a batch of configurations, results have the batch as their first dimension, and one call computes them in SIMD lanes and on all
-    cores (environment variable ``NEWTON_LIKE_THREADS``). Threads may use one robot at a time with a state for each thread. Copies and
-    pickles of a robot are robots of their own; states cannot be copied.
+    cores (environment variable ``NEWTON_LIKE_THREADS``). Several threads may use one robot at the same time, each with its own
+    state. Copies and pickles of a robot are robots of their own; states cannot be copied.
 
     Args:
         robot_configuration: name, base link and mobile base.
         evaluator: how batches are computed. ``"specialised"``: by code that is compiled for this robot (seconds, then kept on disk);
-            ``"general"``: by code for all robots; ``"auto"``: specialised from 256 configurations on, unless
-            the code is long (a mass matrix of more than some 50 joints). The results are the same, bit by bit.
+            ``"general"``: by code for all robots; ``"auto"``: specialised from 256 configurations on, unless the code is long (a mass
+            matrix of more than some 50 joints). The results are the same, bit by bit.
 
     Raises:
-        ValueError: an unsound tree (cycles, repeated names), inertia, joint or mobile base; the message names it.
+        ValueError: an unsound tree (cycles, repeated names), inertia, joint or mobile base; the message names it. An unknown `evaluator`.
         TypeError: not a RobotConfiguration.
+
+    Warns:
+        UserWarning: positions of wheels do not tell their roles, see :func:`wheel_roles`.
     """
 
     _state = State
@@ -61,7 +64,7 @@ class Robot:
                 f"robot_configuration must be a RobotConfiguration, not {type(robot_configuration).__name__}"
             )
         if evaluator not in ("auto", "general", "specialised"):
-            raise ValueError(f"evaluator={evaluator!r} must be 'auto', 'general' or 'specialised'")
+            raise RobotError(f"evaluator={evaluator!r} must be 'auto', 'general' or 'specialised'")
         if robot_configuration.base_link is None:
             raise RobotError("the robot configuration has no base link; set its base_link")
         self.configuration = robot_configuration
@@ -160,7 +163,11 @@ class Robot:
 
     @staticmethod
     def count_joints(base_link: Link, include_fixed: bool = False) -> int:
-        """Number of joints below a link: those that move, and with `include_fixed` the fixed ones."""
+        """Number of joints below a link: those that move, and with `include_fixed` the fixed ones.
+
+        Raises:
+            TypeError, ValueError: not a :class:`Link`; two links or two joints have the same name.
+        """
         return count_joints(base_link, include_fixed)
 
     def make_state(self, link_names: Sequence[str] = (), joint_names: Sequence[str] = ()) -> State:
@@ -402,8 +409,9 @@ class Robot:
         core.given["tau"] = core.evaluate(tasks.INVERSE_DYNAMICS, (core.dofs,))
 
     def compute_reflective_inertia(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
-        """Inertia that is felt at the target link, in its frame: ``pinv(J pinv(M) J^T)`` with the body Jacobian J, ``[6, 6]`` or
-        ``[batch, 6, 6]``. It is zero in directions in which the link cannot move relative to the reference link.
+        """Inertia that is felt at the target link, in its frame: ``pinv(J pinv(M) J^T)`` with the body Jacobian J and the mass
+        matrix M in radians and metres, ``[6, 6]`` or ``[batch, 6, 6]`` [kg m^2, kg m, kg]. It is zero in directions in which the link
+        cannot move relative to the reference link.
 
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
@@ -449,6 +457,7 @@ class Robot:
 
         Raises:
             ValueError, TypeError: a state of another robot; no count.
+            NotImplementedError: a link has a shape that is only a :class:`Geom`; a RuntimeError.
         """
         core = core_of(self, state)
         capsules = capsules_of(core)
@@ -466,7 +475,8 @@ class Robot:
 
         Raises:
             ValueError, TypeError: a state of another robot.
-            IndexError: no such pair.
+            IndexError, TypeError: no such pair; `pairs` is not a list of integers.
+            NotImplementedError: a link has a shape that is only a :class:`Geom`; a RuntimeError.
         """
         core = core_of(self, state)
         capsules = capsules_of(core)
@@ -524,10 +534,9 @@ class Robot:
 
         Bodies and joints have the names of links and joints. The joint of the base link is ``{name of the robot}_base``, with ``_`` for
         each ``/``, and the shapes are ``{link}/{collision}_{index of the geom}``; such a label that another joint or shape has ends with a
-        number, such as ``_2``. Joints have the limits of position, velocity (the smaller one of both
-        directions, with a warning) and torque; models have no limits of acceleration. Capsules
-        become shapes without density. The mobile base is left out: its wheels are joints like all others. Inertias that no body can have
-        are replaced by the nearest possible ones.
+        number, such as ``_2``. Joints have the limits of position, velocity (the smaller one of both directions, with a warning) and
+        torque; models have no limits of acceleration. Capsules become shapes without density. The mobile base is left out: its wheels are
+        joints like all others. Inertias that no body can have are replaced by the nearest possible ones.
 
         Args:
             state: gives the initial positions of the joints, and so the poses of the bodies; by default zero.
@@ -535,10 +544,13 @@ class Robot:
             self_collisions: whether capsules that pass the filter of the robot collide with each other; a solver may not support that.
 
         Raises:
-            ValueError: a state of another robot or with a batch; a screw whose axis has not the length 1.
+            ValueError: a state of another robot or with a batch; a screw whose axis has not the length 1; a helical joint; limits of
+                velocity that leave out 0; a shape that is only a :class:`Geom`. The message names the joint or the collision.
+            TypeError: not a state; a flag that is not a bool.
 
         Warns:
-            UserWarning: inertias were replaced. The message names the links.
+            UserWarning: inertias were replaced, or a joint has different limits of velocity in both directions. The message names the
+                links or the joint.
         """
         core = core_of(self, self.make_state() if state is None else state)
         values = core.given["q"]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import warp as wp
 
+from newton_like.callers import outside_level
 from newton_like.geometry.transforms import quat_between, quat_from_matrix, transform
 from newton_like.importers.shared import possible_inertia
 from newton_like.model import ModelBuilder, ShapeConfig
@@ -236,7 +237,7 @@ def _add_possible_links(builder: ModelBuilder, links, poses) -> list[int]:
             )
         bodies.append(builder.add_link(label=link.name, xform=transform7(pose), **numbers))
     for what, names in replaced.items():
-        warnings.warn(f"{what}: {', '.join(names)}", stacklevel=4)
+        warnings.warn(f"{what}: {', '.join(names)}", stacklevel=outside_level())
     return bodies
 
 
@@ -283,7 +284,7 @@ def _limits(edge: Edge) -> dict:
         warnings.warn(
             f"joint {joint.name!r} has velocities from {joint.get_limit_qdot_lower():g} to {joint.get_limit_qdot_upper():g}; "
             f"joints of models have one limit for both directions, and this one gets {speed:g}",
-            stacklevel=4,
+            stacklevel=outside_level(),
         )
     found = dict(limit_lower=lower, limit_upper=upper, velocity_limit=speed, effort_limit=joint.get_limit_torque())
     return {name: min(max(value, -MAXVAL), MAXVAL) for name, value in found.items()}

@@ -83,9 +83,10 @@ def _products(matrix: list[list[float]], x: list) -> list:
 
 def base_velocity(args: tuple, named: dict) -> list[float] | np.ndarray:
     """``[w, vx, vy]`` of the arguments of :meth:`Robot.compute_mobility_inverse_diff_kinematics`, three numbers, or ``[batch, 3]``."""
-    if len(args) + len(named) == 1:
+    found, count = None, len(args) + len(named)
+    if count == 1:
         found = plain_vector(args[0] if args else named.get("body_velocity"), 3)
-    else:
+    elif count == 2:
         x, w = args if len(args) == 2 else (named.get("linear_velocity"), named.get("angular_velocity"))
         pair = plain_vector(x, 2) if is_plain_number(w) else None
         found = None if pair is None else [float(w), *pair]

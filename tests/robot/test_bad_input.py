@@ -99,7 +99,7 @@ def test_types_of_configurations(make):
 
 
 def test_unknown_evaluators():
-    with pytest.raises(ValueError, match="'fast'"):
+    with pytest.raises(rd.RobotError, match="'fast'"):
         rd.Robot(arm("base"), evaluator="fast")
 
 

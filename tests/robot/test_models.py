@@ -128,9 +128,9 @@ def test_unequal_limits_of_velocity_become_the_smaller_one_with_a_warning():
     joint = rd.Joint.make_revolute("elbow")
     joint.set_limit_qdot(-1.0, 3.0)
     joint.connect_links(*links)
-    with pytest.warns(UserWarning, match="'elbow'"):
+    with pytest.warns(UserWarning, match="'elbow'") as found:
         builder = rd.Robot(rd.RobotConfiguration("r", links[0]), evaluator="general").to_builder()
-    assert builder.joint_velocity_limit[-1] == 1.0
+    assert builder.joint_velocity_limit[-1] == 1.0 and found[0].filename == __file__
 
 
 def test_joints_of_one_body_keep_their_names():
@@ -236,8 +236,9 @@ def test_models_that_are_no_robots_are_refused(rng):
     assert rd.from_model(model, "right").dof == 2
     with pytest.raises(KeyError, match="middle"):
         rd.from_model(model, "middle")
-    with pytest.raises(ValueError, match="2"):
-        rd.from_model(model, 2)
+    for index in (2, -1):
+        with pytest.raises(rd.RobotIndexError, match=f"{index}.*0 to 1"):
+            rd.from_model(model, index)
     with pytest.raises(TypeError, match="Model"):
         rd.from_model(two)
 

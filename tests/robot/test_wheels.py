@@ -68,8 +68,9 @@ def test_wheels_at_one_place_have_the_order_of_the_file(rng):
         for name in order:
             rd.Joint.make_revolute(name, axis=-T[:3, 1]).connect_links(base, rd.Link(f"{name}_link"))
         configuration = rd.RobotConfiguration("case", base, rd.MobileBaseDifferential(list(order), [0.4, 0.1], T))
-        with pytest.warns(UserWarning, match=f"{order[0]} right"):
+        with pytest.warns(UserWarning, match=f"{order[0]} right") as found:
             robot = rd.Robot(configuration, evaluator="general")
+        assert found[0].filename == __file__
         state = robot.make_state([], ["a", "b"])
         # the middle between the wheels rests
         robot.compute_mobility_inverse_diff_kinematics(state, [1.0, T[1, 3], -T[0, 3]])
@@ -92,8 +93,9 @@ def test_wheels_of_screws_without_a_side_are_checked(rng, order):
         with pytest.raises(rd.RobotError, match="contradict"):
             rd.wheel_roles(mobile, base)
     else:
-        with pytest.warns(UserWarning, match=f"{order[0]} front right"):
+        with pytest.warns(UserWarning, match=f"{order[0]} front right") as found:
             assert rd.wheel_roles(mobile, base) == [0, 1, 2, 3]
+        assert found[0].filename == __file__
 
 
 def test_batches_have_the_bits_of_single_configurations(rng):
@@ -111,3 +113,38 @@ def test_batches_have_the_bits_of_single_configurations(rng):
         np.testing.assert_array_equal(robot.compute_mobility_diff_kinematics(one), back[i])
     with pytest.raises(rd.ShapeError, match=r"\(64, 2\).*\(3,\)"):
         robot.compute_mobility_inverse_diff_kinematics(other, velocities[:, 1:], velocities[0])
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (([0.1, 0.0], 0.2), dict(foo=1)),
+        (([0.2, 0.5, 0.0],), dict(linear_velocity=[0.5, 0.0], angular_velocity=0.2)),
+        ((), dict(body_velocity=[0.2, 0.5, 0.0], linear_velocity=[0.5, 0.0], angular_velocity=0.2)),
+        (([0.1, 0.0],), dict(linear_velocity=[0.5, 0.0])),
+        ((), dict(linear_velocity=[0.5, 0.0], foo=0.2)),
+        ((), {}),
+    ],
+)
+def test_velocities_of_a_base_have_one_form(args, named):
+    robot = rd.Robot(rd.load_robot_from_urdf(assets.path("wheeled_humanoid.urdf"), "base"), evaluator="general")
+    state = robot.make_state()
+    with pytest.raises(TypeError, match=r"body_velocity.*linear_velocity, angular_velocity"):
+        robot.compute_mobility_inverse_diff_kinematics(state, *args, **named)
+    assert not state.qdot.any()
+
+
+def test_velocities_of_a_base_by_name(rng):
+    robot = rd.Robot(rd.load_robot_from_urdf(assets.path("wheeled_humanoid.urdf"), "base"), evaluator="general")
+    state, (w, x, y) = robot.make_state(), rng.normal(size=3).tolist()
+    robot.compute_mobility_inverse_diff_kinematics(state, [w, x, y])
+    wanted = state.qdot
+    for args, named in (
+        ((), dict(body_velocity=[w, x, y])),
+        (([x, y], w), {}),
+        (([x, y],), dict(angular_velocity=w)),
+        ((), dict(angular_velocity=w, linear_velocity=[x, y])),
+    ):
+        state.qdot = np.zeros(robot.dof)
+        robot.compute_mobility_inverse_diff_kinematics(state, *args, **named)
+        np.testing.assert_array_equal(state.qdot, wanted)

@@ -257,25 +257,22 @@ def _without_inertia(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 _OTHERS: WeakKeyDictionary = WeakKeyDictionary()
-"""For states, two states of the same robot and order whose inputs nobody else reads: for one configuration, and for batches."""
+"""For each state, a second one of the same robot with the same order of names, which only this file uses."""
 
 
-def scratch(robot: Robot, state: State, qddot: np.ndarray) -> State:
+def _scratch(robot: Robot, state: State, qddot: np.ndarray) -> State:
     """Another state with the inputs q, qdot, V0 and Vdot0 of a state, and these accelerations of the joints."""
-    inputs = {name: state.core.given[name] for name in ("q", "qdot", "V0", "Vdot0")} | {"qddot": qddot}
-    # an input that changes its shape clears recorded launches
-    batch = any(x.ndim > 1 for x in inputs.values())
-    others = _OTHERS.setdefault(state, {})
-    if batch not in others:
-        others[batch] = robot.make_state(state.link_names, state.joint_names)
-    other = others[batch]
-    for name, value in inputs.items():
-        setattr(other, name, value)
+    other = _OTHERS.get(state)
+    if other is None:
+        other = _OTHERS[state] = robot.make_state(state.link_names, state.joint_names)
+    for name in ("q", "qdot", "V0", "Vdot0"):
+        setattr(other, name, state.core.given[name])
+    other.qddot = qddot
     return other
 
 
 def _inverse_dynamics(robot: Robot, state: State, qddot: np.ndarray) -> np.ndarray:
     """The torques for accelerations of the joints."""
-    other = scratch(robot, state, qddot)
+    other = _scratch(robot, state, qddot)
     robot.compute_inverse_dynamics(other)
     return other.get_tau()

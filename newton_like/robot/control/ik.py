@@ -52,14 +52,16 @@ _SOLVERS = 8
 
 
 class IKResult(NamedTuple):
-    """Joint positions, and how near they come to the goals. Arrays of a batch have it as their first dimension.
+    """Joint positions, and how near they come to the goals.
+
+    The error of the position comes before that of the rotation, whereas weights, tolerances and twists have the rotation first.
 
     Attributes:
-        q: joint positions in the order of the state [rad or m], ``[n]``. They are within the limits.
-        success: whether all errors are within the tolerances.
-        position_error: distance of the target link from its goal [m]; of several targets, the largest one.
-        rotation_error: angle between the two orientations [rad]; of several targets, the largest one.
-        iterations: steps that were computed, in all starts.
+        q: joint positions in the order of the state [rad or m], ``[n]`` or ``[batch, n]``. They are within the limits.
+        success: whether all errors are within the tolerances, a number or ``[batch]``.
+        position_error: distance of the target link from its goal [m]; of several targets, the largest one; a number or ``[batch]``.
+        rotation_error: angle between the two orientations [rad]; of several targets, the largest one; a number or ``[batch]``.
+        iterations: steps that were computed, in all starts, a number or ``[batch]``.
 
     Errors of targets whose weight is 0 are left out.
     """

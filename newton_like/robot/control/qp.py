@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -59,10 +60,12 @@ class QPStep(NamedTuple):
 
     Attributes:
         dq: changes of the joint positions [rad or m], ``[n]``; zero if there is no success.
-        success: whether dq keeps all limits and distances.
+        success: whether dq keeps all limits and distances or, for joints beyond their limits and capsules too near, does not make it worse;
+            see `too_near`.
         status: of a success, ``"optimal"``: dq is the solution; ``"shortened"``: dq is the solution times a power of 1/2, because the
             solution leads capsules too near; ``"still"``: no other step than zero was found. Otherwise ``"infeasible"`` (no step keeps all
-            limits), or another reason of the solver.
+            limits; or the solution leads capsules too near, and limits of velocities that leave out 0 do not let it be halved), or another
+            reason of the solver.
         too_near: names of the links of the pairs of capsules that are nearer than the safe distance at the start of the step.
     """
 
@@ -82,7 +85,7 @@ class QPPath(NamedTuple):
             distance at the end.
         status: ``"reached"``; ``"stalled"``: neither do the errors get smaller, nor do positions beyond limits and capsules that are too
             near come back; ``"steps"``: the number of steps was used up; or the status of the step that failed, after which there are no
-            others.
+            others. It is ``"infeasible"``, too, for a step that would have to be halved although limits of velocities leave out 0.
         rotation_error, position_error: the largest ones of all tasks at the end [rad, m].
         too_near: names of the links of the pairs of capsules that are nearer than the safe distance at the end.
     """
@@ -256,10 +259,14 @@ def solve_ik_qp(
             following = np.where(inside | at_limit, bound, q + dq)
             if sweep is None or sweep.is_clear(q, following, near, program.floor(near)):
                 break
+            if program.must_move:
+                status = "infeasible"
+                break
             # the distances of the step are linearised
             dq *= 0.5
         else:
             status = "stalled"
+        if status != "steps":
             break
         q = following
         now.set_q(q)
@@ -306,8 +313,10 @@ class _Program:
         self._slowest = -self._fastest
         if dt is not None:
             dt = _number(dt, "dt", above=True)
-            self._slowest = np.maximum(self._slowest, dt * robot.get_limit_qdot_lower(state))
-            self._fastest = np.minimum(self._fastest, dt * robot.get_limit_qdot_upper(state))
+            # products with limits that are missing are infinite for long times
+            with np.errstate(over="ignore") if dt > 1.0 else nullcontext():
+                self._slowest = np.maximum(self._slowest, dt * robot.get_limit_qdot_lower(state))
+                self._fastest = np.minimum(self._fastest, dt * robot.get_limit_qdot_upper(state))
         self.safe = None if safe_distance is None else _number(safe_distance, "safe_distance")
         self._core, self._pairs, self._nearest = core, pairs, nearest
         self._overlap: tuple[Distances, np.ndarray] | None = None
@@ -319,6 +328,11 @@ class _Program:
             raise RobotError(f"approach {approach:g} must be at most 1")
         if isinstance(nearest, bool) or not isinstance(nearest, int | np.integer) or nearest < 1:
             raise RobotError(f"nearest is {nearest!r}; give a count of at least 1")
+
+    @property
+    def must_move(self) -> bool:
+        """Whether the limits of a velocity leave out 0, so that steps cannot be halved."""
+        return bool((self._slowest > 0.0).any() or (self._fastest < 0.0).any())
 
     def measured(self, state: State) -> list[tuple[np.ndarray, np.ndarray]]:
         """Jacobians and pose errors of the goals."""
@@ -396,16 +410,16 @@ class _Program:
             f -= self._posture_weight * (self._posture - q)
         G, least = self._separation(near, len(q), more)
         low, high, slowest, fastest = self.low - q, self.high - q, self._slowest, self._fastest
-        beyond = (low > 0.0).any() or (high < 0.0).any()
+        below, above = low > 0.0, high < 0.0
+        beyond = below.any() or above.any()
         bounds, back = (np.maximum(low, slowest), np.minimum(high, fastest)), least
         for part in _PARTS:
             # what is beyond a limit or too near comes back by this part; zero is a solution for the part 0
             if beyond:
-                up, down = np.minimum(part * low, fastest.clip(0.0)), np.maximum(part * high, slowest.clip(None, 0.0))
-                bounds = (
-                    np.maximum(np.where(low > 0.0, up, low), slowest),
-                    np.minimum(np.where(high < 0.0, down, high), fastest),
-                )
+                first, last = low.copy(), high.copy()
+                first[below] = np.minimum(part * low[below], fastest[below].clip(0.0))
+                last[above] = np.maximum(part * high[above], slowest[above].clip(None, 0.0))
+                bounds = np.maximum(first, slowest), np.minimum(last, fastest)
             if part != 1.0:
                 back = np.where(least > 0.0, part * least, least)
             dq, status = minimum(self._solve, H, f, *bounds, G, back)
@@ -434,8 +448,7 @@ class _Program:
         clear = (self._distances_at(q + parts[:, None] * step.dq) >= floor).all(axis=1)
         if clear[0]:
             return step
-        if (self._slowest > 0.0).any() or (self._fastest < 0.0).any():
-            # velocities cannot be halved
+        if self.must_move:
             return step._replace(dq=np.zeros(len(q)), success=False, status="infeasible")
         if not clear.any():
             return step._replace(dq=np.zeros(len(q)), status="still")

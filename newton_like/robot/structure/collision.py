@@ -246,8 +246,10 @@ class Geom:
             other_geom: the other shape.
             other_T: pose of the other shape in the same frame, shape ``[4, 4]``.
 
+        The poses are not checked to be rigid.
+
         Returns:
-            Points in the frame of the poses.
+            A :class:`CollisionResult`, never None, with points in the frame of the poses. The annotation is that of the SDK.
 
         Raises:
             NotImplementedError: a shape that is only a :class:`Geom`; a RuntimeError.

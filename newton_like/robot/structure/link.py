@@ -187,15 +187,17 @@ def known_counts(link: Link) -> tuple[int, int, int] | None:
 
 
 def _same_below(link: Link, changes: list[tuple]) -> bool:
-    """Whether changes of connections left the joints below a link as they were, up to their order.
+    """Whether the joints below a link are the same as before some changes of connections. Their order may differ.
 
-    They did if each joint is again as it was before its first change; or if no change was below the link: the parent link of the last such
-    change would still be below it.
+    They are the same in two cases. In the first case, each joint connects the same links as before its first change. In the second case, no
+    change was below the link. The parent link of the last change below the link is still below it, so it suffices to look at the parent
+    links as they are now.
     """
+    # hashing a reference whose joint is gone would be an error; all references to one joint are one object
     seen = set()
     for _, joint, parent, child in changes:
-        if joint not in seen:
-            seen.add(joint)
+        if id(joint) not in seen:
+            seen.add(id(joint))
             if child is None:
                 break
             found = joint()

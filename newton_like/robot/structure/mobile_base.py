@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from newton_like.callers import outside_level
 from newton_like.coercion import as_list
 from newton_like.robot.arguments import as_array, as_name, as_object, as_pose
 from newton_like.robot.errors import RobotError, RobotNameError, ShapeError
@@ -286,7 +287,8 @@ def wheel_roles(base: MobileBase, base_link: Link) -> list[int]:
             f"contradict the order of the joints, {names}; place the wheels by T_pj of connect_links, or list their joints in that order"
         )
     warnings.warn(
-        f"the positions of the wheel joints do not tell the wheels apart; by their order they are {names}", stacklevel=2
+        f"the positions of the wheel joints do not tell the wheels apart; by their order they are {names}",
+        stacklevel=outside_level(),
     )
     return order
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from newton_like import robot as rd
-from newton_like.robot.control.task_space import pose_error, rotation_vector, task_motion
+from newton_like.robot.control.task_space import pose_error, task_motion
 from newton_like.robot.core.calls import Calls
 from tests.support.arms import arm
 from tests.support.random_robots import random_pose, random_robot
@@ -81,17 +81,6 @@ def test_task_motion_is_the_derivative_of_the_pose(rng):
     close(now.velocity, pose_error(after.T, before.T) / (2.0 * h), 1e-6)
     close(now.drift, (after.velocity - before.velocity) / (2.0 * h), 1e-6)
     close(now.velocity, now.J @ qdot)
-
-
-def test_rotation_vectors(rng):
-    """Also of rotations by nearly half a turn and by nearly nothing."""
-    axes = rng.normal(size=(300, 3))
-    angles = np.concatenate(
-        [rng.uniform(0.0, np.pi, 100), np.pi - 10.0 ** rng.uniform(-12, -1, 100), 10.0 ** rng.uniform(-12, -1, 100)]
-    )
-    vectors = angles[:, None] * axes / np.linalg.norm(axes, axis=1, keepdims=True)
-    np.testing.assert_allclose(rotation_vector(Rotation.from_rotvec(vectors).as_matrix()), vectors, rtol=0, atol=1e-13)
-    np.testing.assert_array_equal(rotation_vector(np.eye(3)), np.zeros(3))
 
 
 @pytest.mark.parametrize("count", [None, 3])

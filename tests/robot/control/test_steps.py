@@ -6,6 +6,7 @@ import pytest
 from newton_like import robot as rd
 from newton_like.robot.control import qp
 from newton_like.robot.nearest import capsules_of
+from tests.robot.control.test_qp import chain
 from tests.support.cluttered import cluttered_robot
 from tests.support.random_robots import random_pose
 
@@ -92,6 +93,51 @@ def test_no_step_is_shorter_than_least_velocities_ask_for(rng):
         state.q = [q]
         step = rd.solve_qp_step(robot, state, task, dt=0.1, longest_step=longest)
         assert not step.success and step.status == "infeasible" and not step.dq.any()
+
+
+def test_a_path_has_no_steps_that_are_shorter_than_least_velocities_ask_for(rng):
+    """A bar that has to turn by 1.8 rad at least in a step, and a thin post on its way behind which the goal is."""
+    for angle in rng.uniform(1.35, 1.5, 4):
+        robot = chain([1.0], post=(0.9 * np.cos(angle), 0.9 * np.sin(angle)), radius=0.001, gap=0.0)
+        state = robot.make_state(["base", "tool"], [])
+        robot.joints[0].set_limit_qdot(0.9, 1.0)
+        state.q = [2.0]
+        task = rd.PoseTask(1, robot.compute_transformation(state, 0, 1))
+        state.q = [0.0]
+        options = dict(dt=2.0, safe_distance=0.0, approach=1.0, longest_step=2.5)
+        path = rd.solve_ik_qp(robot, state, task, **options)
+        assert (np.diff(path.q[:, 0]) >= 1.8 - 1e-9).all()
+        assert not path.success and path.status == "infeasible" and len(path.q) == 1
+        # a joint that may stand still is shortened
+        robot.joints[0].set_limit_qdot(-1.0, 1.0)
+        path = rd.solve_ik_qp(robot, state, task, **options)
+        assert not path.success and 0.0 < path.q.max() < angle
+
+
+@pytest.mark.filterwarnings("error")
+def test_missing_limits_of_long_steps(rng):
+    """Products of limits that are missing and a time above 1 s have no warning, nor have those of infinite limits and parts of the way
+    back from beyond a limit."""
+    links = [rd.Link(f"l{i}", np.eye(6)) for i in range(4)]
+    for i in range(3):
+        rd.Joint.make_revolute(f"j{i}").connect_links(links[i], links[i + 1])
+    robot = rd.Robot(rd.RobotConfiguration("chain", links[0]), evaluator="general")
+    state = robot.make_state(["l0", "l3"], ["j0", "j1", "j2"])
+    task = rd.PoseTask(1, robot.compute_transformation(state, 0, 1))
+    state.q = q = rng.uniform(0.1, 0.15, 3)
+    step = rd.solve_qp_step(robot, state, task, dt=2.0)
+    assert step.success
+    # the axes coincide
+    np.testing.assert_allclose(step.dq.sum(), -q.sum(), rtol=1e-6)
+    first, second, third = robot.joints
+    first.set_limit_q(-np.inf, np.inf)
+    second.set_limit_q(-0.05, 0.05)
+    assert rd.solve_qp_step(robot, state, task, dt=2.0).success
+    # at its limit it has to go on
+    third.set_limit_q(-np.inf, float(q[2]))
+    third.set_limit_qdot(0.5, np.inf)
+    step = rd.solve_qp_step(robot, state, task, dt=2.0)
+    assert not step.success and step.status == "infeasible"
 
 
 def test_there_must_be_goals(rng):

@@ -1,6 +1,7 @@
 """The tree of a robot, the order of its names, and its configuration."""
 
 import copy
+import gc
 from contextlib import suppress
 
 import numpy as np
@@ -126,6 +127,19 @@ def test_counts_after_each_change_are_those_of_all_joints(rng):
             below = survey(link)[1]
             assert count_joints(link, True) == len(below)
             assert count_joints(link) == sum(not joint.is_fixed() for joint in below)
+
+
+def test_counts_after_the_end_of_a_joint():
+    """A joint that was connected and disconnected elsewhere, and is gone at the next count."""
+    a, b, c, d = (rd.Link(name) for name in "abcd")
+    rd.Joint.make_revolute("known").connect_links(a, d)
+    assert count_joints(a) == 1
+    joint = rd.Joint.make_revolute("gone")
+    joint.connect_links(b, c)
+    joint.disconnect()
+    del joint
+    gc.collect()
+    assert count_joints(a) == 1 and count_joints(b) == 0
 
 
 def test_counts_refuse_names_that_occur_twice():

@@ -248,7 +248,7 @@ def declared(extra: str | None = None) -> set[str]:
         ("newton_like", ("examples", "video", "ik", "decomposition", "onnx", "torch", "jax")),
         ("kernels", ()),
         ("examples", ("examples",)),
-        ("tests", ("test", "peers", "jax")),
+        ("tests", ("test", "peers", "jax", "bullet")),
     ],
 )
 def test_what_is_imported_is_declared(folder, extras):

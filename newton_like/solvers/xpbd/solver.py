@@ -36,6 +36,7 @@ from newton_like.solvers.xpbd.newton_options import NEWTON
 from newton_like.solvers.xpbd.report import Reported, report_contacts
 from newton_like.solvers.xpbd.round import round_arrays
 from newton_like.solvers.xpbd.sleep import Sleepers
+from newton_like.solvers.xpbd.sharing import share_contacts
 from newton_like.solvers.xpbd.tables import body_numbers, make_blocks, make_slots, worlds_of_bodies
 from newton_like.solvers.xpbd.teams import Launches, Teams
 from newton_like.threads import compiling, worker_count
@@ -516,18 +517,6 @@ class SolverXPBD(SolverBase):
             collide(model, state, self._found, self.unsupported_contacts, moves)
         return self._found
 
-    def _share_out(self, N) -> None:
-        """Gives the contacts of a list to chunks."""
-        device = self.device
-        _, share_out, _, (name_chunks, find_starts), _ = order_kernels(self.model.dtype)
-        if not interleaved(device):
-            wp.launch(share_out, dim=1, inputs=[N], device=device)
-            return
-        room, chunk = self._lists["room"], self._lists["chunk"]
-        wp.launch(name_chunks, dim=room, inputs=[N, chunk], device=device)
-        wp.utils.radix_sort_pairs(chunk, self._lists["fixed"]["chosen"], room)
-        wp.launch(find_starts, dim=len(self._slots.chunks) + 1, inputs=[N, chunk, room], device=device)
-
     def _run(self, arrays, contacts, dt: float) -> None:
         N = None
         if contacts is not None:
@@ -535,7 +524,7 @@ class SolverXPBD(SolverBase):
             if N.report:
                 # contacts between bodies that no force moves have none
                 N.wrench.zero_()
-            self._share_out(N)
+            share_contacts(N, self._lists, len(self._slots.chunks), self.model.dtype, self.device)
         lists = self._lists if contacts is not None else None
         key = (
             *(a.ptr for a in arrays), 0 if contacts is None else contacts.rigid_contact_normal.ptr,

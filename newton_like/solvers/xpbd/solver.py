@@ -35,8 +35,8 @@ from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
 from newton_like.solvers.xpbd.newton_options import NEWTON
 from newton_like.solvers.xpbd.report import Reported, report_contacts
 from newton_like.solvers.xpbd.round import round_arrays
-from newton_like.solvers.xpbd.sleep import Sleepers
 from newton_like.solvers.xpbd.sharing import share_contacts
+from newton_like.solvers.xpbd.sleep import Sleepers
 from newton_like.solvers.xpbd.tables import body_numbers, make_blocks, make_slots, worlds_of_bodies
 from newton_like.solvers.xpbd.teams import Launches, Teams
 from newton_like.threads import compiling, worker_count

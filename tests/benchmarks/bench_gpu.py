@@ -69,40 +69,36 @@ def measure(case, evaluator: str, worlds: int, options) -> list[str]:
     wp.synchronize_device(device)
     first = time.perf_counter() - begin
     with alone(options.lock):
-        return measured(case, evaluator, worlds, options, first, device, model, state, other, solver)
 
+        def step():
+            solver.step(state, state, None, None, case.dt)
 
-def measured(case, evaluator, worlds, options, first, device, model, state, other, solver) -> list[str]:
-    """The row, after the first step."""
-
-    def step():
-        solver.step(state, state, None, None, case.dt)
-
-    # the robots come to rest, or at least to the ground
-    for _ in range(case.steps_to_settle):
-        step()
-    if not np.isfinite(state.joint_q.numpy()).all():
-        return [case.name, evaluator, str(worlds), "not finite"]
-    one = median_seconds(step, device, options.rounds, options.seconds)
-    graph = None
-    if device.is_cuda:
-        with wp.ScopedCapture(device) as capture:
-            for _ in range(GRAPH):
-                step()
-        graph = (
-            median_seconds(lambda: wp.capture_launch(capture.graph), device, options.rounds, options.seconds) / GRAPH
+        # the robots come to rest, or at least to the ground
+        for _ in range(case.steps_to_settle):
+            step()
+        if not np.isfinite(state.joint_q.numpy()).all():
+            return [case.name, evaluator, str(worlds), "not finite"]
+        one = median_seconds(step, device, options.rounds, options.seconds)
+        graph = None
+        if device.is_cuda:
+            with wp.ScopedCapture(device) as capture:
+                for _ in range(GRAPH):
+                    step()
+            graph = (
+                median_seconds(lambda: wp.capture_launch(capture.graph), device, options.rounds, options.seconds)
+                / GRAPH
+            )
+        newton_like.eval_fk(model, state.joint_q, state.joint_qd, other)
+        fk = median_seconds(
+            lambda: newton_like.eval_fk(model, state.joint_q, state.joint_qd, other),
+            device,
+            options.rounds,
+            options.seconds,
         )
-    newton_like.eval_fk(model, state.joint_q, state.joint_qd, other)
-    fk = median_seconds(
-        lambda: newton_like.eval_fk(model, state.joint_q, state.joint_qd, other),
-        device,
-        options.rounds,
-        options.seconds,
-    )
-    rates = [f"{worlds / x:.3g}" if x else "" for x in (one, graph, fk)]
-    height = state.joint_q.numpy().reshape(worlds, -1)[:, 2].mean()
-    memory = array_bytes(model, state, other, solver) / worlds / 1000
-    return [case.name, evaluator, str(worlds), f"{first:.1f}", *rates, f"{memory:.1f}", f"{height:.4f}"]
+        rates = [f"{worlds / x:.3g}" if x else "" for x in (one, graph, fk)]
+        height = state.joint_q.numpy().reshape(worlds, -1)[:, 2].mean()
+        memory = array_bytes(model, state, other, solver) / worlds / 1000
+        return [case.name, evaluator, str(worlds), f"{first:.1f}", *rates, f"{memory:.1f}", f"{height:.4f}"]
 
 
 def main(arguments: list[str] | None = None) -> int:

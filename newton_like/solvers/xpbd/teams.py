@@ -98,11 +98,12 @@ class Launches:
     """
 
     def __init__(self, teams: Teams, record):
-        self._threads, self._on_gpu = teams.threads, teams.blocks
+        self._threads = teams.threads
         self._alone: list[Command] = []
         self._teams: list[list[Command]] = []
         for first, end, together in teams.runs:
             if teams.blocks:
+                # one launch of all chunks: none counts as large on a GPU
                 size = teams.threads
                 self._alone.append(Command(record(first, size * (end - first), 0, size, size)))
             elif together:
@@ -120,10 +121,7 @@ class Launches:
 
     def run(self) -> None:
         """Runs the kernels."""
-        if self._alone and self._on_gpu:
-            for command in self._alone:
-                command.launch()
-        elif self._alone:
+        if self._alone:
             run_shared([self._alone] * min(self._threads, len(self._alone)))
         for members in self._teams:
             with _LOCK:

@@ -389,6 +389,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
     known = dict(b=int, t=int, T=wp.ref[Tree], P=wp.ref[Params], L=wp.ref[m.Layout], o=wp.ref[Options], mem=m.memory)
 
     def annotated(f):
+        if m.memory is None:  # traced functions run as Python, which reads no annotations
+            return f
         # Warp expects annotations in the order of the arguments
         names = (*f.__code__.co_varnames[: f.__code__.co_argcount], "return")
         told = {**known, **f.__annotations__}

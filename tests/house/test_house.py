@@ -7,12 +7,14 @@ import pkgutil
 from functools import cache
 from pathlib import Path
 
+import pytest
 import warp as wp
 from newton_like.kernels.pieces import piece_moves
 from newton_like.kernels.programs import LAYERS
 
 import newton_like
 from tests.support.paths import ROOT
+from tests.support.sources import forget_sources, nodes_of, tree_of
 
 MAX_LINES = 600
 
@@ -58,9 +60,10 @@ def python_files() -> list[Path]:
     return [p for folder in (*FOLDERS, "examples", "tests") for p in sorted((ROOT / folder).rglob("*.py"))]
 
 
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+@pytest.fixture(scope="module", autouse=True)
+def sources():
+    yield
+    forget_sources()
 
 
 @cache
@@ -177,7 +180,7 @@ def test_no_variable_of_a_kernel_has_the_name_of_a_constant_of_warp():
         f"{module}:{node.lineno} {ast.unparse(node)}"
         for module in MODULES
         if module.startswith("newton_like.kernels")
-        for node in ast.walk(tree_of(MODULES[module]))
+        for node in nodes_of(MODULES[module])
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in constants
     ]
     assert wrong == []
@@ -235,7 +238,7 @@ def test_casts_of_constants_set_them_before_they_are_read():
         f"{module}:{node.lineno} {node.name} {names}"
         for module in MODULES
         if module.startswith("newton_like.kernels")
-        for node in ast.walk(tree_of(MODULES[module]))
+        for node in nodes_of(MODULES[module])
         if isinstance(node, ast.FunctionDef)
         if any(
             ast.unparse(d) in ("m.func", "m.shared", "wp.func") or "kernel" in ast.unparse(d)
@@ -270,7 +273,7 @@ def test_programs_call_what_is_made_on_their_own_floor_and_below():
         if not module.startswith("newton_like.kernels."):
             continue
         known = layers[: layers.index(module) + 1] if module in layers else layers
-        for node in ast.walk(tree_of(MODULES[module])):
+        for node in nodes_of(MODULES[module]):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "m":
                 target = source.get(node.attr)
                 if target is not None and (target not in known or (floor_of(target) or 0) > (floor_of(module) or 0)):
@@ -284,7 +287,7 @@ def test_layers_of_programs_call_their_namespace_m_and_nothing_else():
     wrong = []
     for module in {layer.__module__ for layer in LAYERS}:
         seen = set()
-        for node in ast.walk(tree_of(MODULES[module])):
+        for node in nodes_of(MODULES[module]):
             if isinstance(node, ast.Attribute):
                 seen.add(node.value)
             elif (
@@ -295,7 +298,7 @@ def test_layers_of_programs_call_their_namespace_m_and_nothing_else():
                 seen.update(node.args)
         wrong += [
             f"{MODULES[module].relative_to(ROOT)}:{node.lineno}"
-            for node in ast.walk(tree_of(MODULES[module]))
+            for node in nodes_of(MODULES[module])
             if isinstance(node, ast.Name) and node.id == "m" and isinstance(node.ctx, ast.Load) and node not in seen
         ]
     assert wrong == []
@@ -316,7 +319,7 @@ def test_mapped_folders_are_imported_under_their_package_name():
     """`import kernels` works from the repository root by accident, and nowhere else."""
     wrong = []
     for path in python_files():
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.level == 0:
                 names = [node.module]
@@ -333,7 +336,7 @@ def test_files_stay_small():
 
 def private_names_of_others(path: Path) -> list[str]:
     """Uses of private names in a file that does not define them: as a function, or by an assignment to a name or an attribute."""
-    nodes = list(ast.walk(tree_of(path)))
+    nodes = nodes_of(path)
     own = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
     own |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     own |= {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}

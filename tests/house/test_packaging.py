@@ -14,6 +14,7 @@ import pytest
 
 import newton_like
 from tests.support.paths import ROOT
+from tests.support.sources import forget_sources, nodes_of
 
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache")
 FOLDERS = {"newton_like": "newton_like", "kernels": "newton_like/kernels", "assets": "newton_like/assets"}
@@ -215,11 +216,17 @@ def test_import_prints_nothing(tmp_path):
     assert (imported.returncode, imported.stdout, imported.stderr) == (0, "", "")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def sources():
+    yield
+    forget_sources()
+
+
 def imported_distributions(folder: str) -> set[str]:
     """Top-level names that the Python files of a folder import, the standard library and the project left out."""
     names = set()
     for path in (ROOT / folder).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             if isinstance(node, ast.Import):
                 names |= {a.name.split(".")[0] for a in node.names}
             elif isinstance(node, ast.ImportFrom) and node.level == 0:

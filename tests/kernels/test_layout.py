@@ -1,6 +1,7 @@
 """The table of memory rows: rows that specialised code does not write are never read."""
 
 import ast
+from functools import cache
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -22,6 +23,7 @@ COUNTS = dict(
 )  # fmt: skip
 
 
+@cache
 def functions() -> dict[str, list[ast.FunctionDef]]:
     """Device functions of all kernels by name."""
     found: dict[str, list[ast.FunctionDef]] = {}
@@ -30,9 +32,6 @@ def functions() -> dict[str, list[ast.FunctionDef]]:
             if isinstance(node, ast.FunctionDef):
                 found.setdefault(node.name, []).append(node)
     return found
-
-
-FUNCTIONS = functions()
 
 
 def rows_in(node: ast.AST) -> set[str]:
@@ -57,7 +56,7 @@ def rows_of(name: str, seen: set[str] | None = None) -> set[str]:
         return set()
     seen.add(name)
     return set().union(
-        *(rows_in(f).union(*(rows_of(c, seen) for c in calls_in(f))) for f in FUNCTIONS.get(name, ())), set()
+        *(rows_in(f).union(*(rows_of(c, seen) for c in calls_in(f))) for f in functions().get(name, ())), set()
     )
 
 
@@ -68,7 +67,7 @@ def read_by(reader: str) -> set[str]:
 
 def test_the_kernel_of_a_step_reads_what_the_table_says():
     """Functions of the kernel are not traced: traced stages must write the rows that they read."""
-    (kernel,) = FUNCTIONS["step_kernel"]
+    (kernel,) = functions()["step_kernel"]
     named = rows_in(kernel)
     assert {"impulse", "over", "near"} <= named
     assert named <= read_by("kernel")

@@ -47,7 +47,8 @@ def test_forces_and_torques_accelerate_a_body(rng):
     control.joint_f.assign(wrench.astype(np.float32))
     after(xpbd(model), state, 0.5, 1 / 240, control)
     expected = 2.0 * 0.5 * wrench / np.repeat([2.0, 0.1], 3)
-    assert state.body_qd.numpy()[0] == pytest.approx(expected, rel=1e-4)
+    # rounding of 120 steps in single precision; the largest component sets the scale
+    assert state.body_qd.numpy()[0] == pytest.approx(expected, abs=1e-4 * abs(expected).max())
 
 
 def test_a_pendulum_swings_in_its_period(rng):

@@ -10,11 +10,13 @@ import shlex
 import subprocess
 import sys
 import textwrap
+import traceback
 from functools import cache
 from pathlib import Path
 from unittest import mock
 
 import pytest
+from newton_like.kernels.simd import QUICK_COMPILATION
 
 from tests.support.paths import ROOT
 
@@ -36,9 +38,40 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def run(command: list[str], cwd: Path) -> subprocess.CompletedProcess:
+def run(arguments: list[str], cwd: Path) -> subprocess.CompletedProcess:
+    """Runs ``python`` with these arguments: a script, or ``-m`` and a module. The quick tests run it in this process, which has imported
+    the package and precompiled Warp's header, as both take seconds."""
+    if QUICK_COMPILATION:
+        return run_here(arguments, cwd)
     env = os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    return subprocess.run([*arguments], cwd=cwd, env=env, capture_output=True, text=True, check=False)
+
+
+def run_here(arguments: list[str], cwd: Path) -> subprocess.CompletedProcess:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    module = arguments[0] == "-m"
+    name, words = arguments[int(module)], arguments[int(module) + 1 :]
+    with (
+        mock.patch.dict(os.environ),
+        mock.patch.object(sys, "argv", [name, *words]),
+        contextlib.chdir(cwd),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            if module:
+                runpy.run_module(name, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(name, run_name=Path(name).stem)
+        except SystemExit as end:
+            code = end.code or 0
+        except Exception:
+            traceback.print_exc()
+            code = 1
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def run_blocks(page: Path, folder: Path) -> None:
@@ -48,7 +81,7 @@ def run_blocks(page: Path, folder: Path) -> None:
         lines += [""] * (first - 1 - len(lines)) + code.splitlines()
     script = folder / f"{page.stem}_md.py"
     script.write_text("\n".join(lines) + "\n")
-    ran = run([sys.executable, str(script)], folder)
+    ran = run([str(script)], folder)
     assert ran.returncode == 0, f"{page}:\n{ran.stderr}"
 
 
@@ -125,7 +158,7 @@ def test_commands_run(page, command, tmp_path):
     # Later arguments override earlier ones.
     for flag, value in LIGHT.items():
         words += [flag, value] if flag in known else []
-    ran = run([sys.executable, "-m", module, *words], tmp_path)
+    ran = run(["-m", module, *words], tmp_path)
     assert ran.returncode == 0, f"{page}: python -m {command}\n{ran.stderr}"
 
 
@@ -147,7 +180,7 @@ def test_tool_commands_run(page, command, tmp_path):
     (tmp_path / "assets").symlink_to(ROOT / "assets")
     words = shlex.split(command)
     more = ["--frames", "2"] if words[0] == "simulate" else []
-    ran = run([sys.executable, "-m", "newton_like", *words, *more], tmp_path)
+    ran = run(["-m", "newton_like", *words, *more], tmp_path)
     assert ran.returncode == 0, f"{page}: newton-like {command}\n{ran.stderr}"
     written = [
         tmp_path / word

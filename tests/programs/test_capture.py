@@ -255,6 +255,7 @@ def test_contact_forces_in_a_graph(rng, model):
         assert found.any()
 
 
+@pytest.mark.slow
 def test_a_graph_of_a_reset_survives_edits_of_shapes():
     """An edit that gives the solver other tables leaves the memory that the graph clears as it is."""
     builder = ModelBuilder()

@@ -364,9 +364,11 @@ class SolverFeatherstone(SolverBase):
                 "SolverFeatherstone.step has no gradients, but a tape is recording and an array requires a gradient; use "
                 "newton_like.dynamics.integrate, which has gradients, or step outside of the tape"
             )
-        if contacts is not None and self._given is None:
-            with unrecorded(model.device, "SolverFeatherstone.step"):
-                self._given = self._make_steppers(given=True)
+        if contacts is not None:
+            check_contacts(model, contacts)
+            if self._given is None:
+                with unrecorded(model.device, "SolverFeatherstone.step"):
+                    self._given = self._make_steppers(given=True)
         steppers = self._steppers if contacts is None else self._given
         capturing = model.device.is_capturing
         key = (
@@ -399,7 +401,6 @@ class SolverFeatherstone(SolverBase):
         recording.run()
 
     def _hand_over(self, contacts) -> None:
-        check_contacts(self.model, contacts)
         self._used = wp.zeros(max(contacts.rigid_contact_max, 1), dtype=wp.int32, device=self.model.device)
         self._handed = contacts
         for stepper in self._given:

@@ -138,6 +138,7 @@ STEP = (
     Row("material", "material of a contact", lambda n: 6, "pairs"),
     # a pair of shapes that is looked at
     Row("tree_mass", "masses of trees", lambda n: n.trees if n.pairs else 0, "pairs"),
+    Row("push_share", "share of the push of active contacts", lambda n: n.candidates if n.pairs else 0, "kernel pairs"),
     Row("shape_place", "places and bounds of shapes", lambda n: n.place_numbers * n.shapes, "pairs"),
     Row("pair_shapes", "places, axes and sizes of both shapes", lambda n: n.pair_numbers, "pairs"),
     Row("manifold", "their contact points", lambda n: n.manifold_numbers, "pairs"),

@@ -29,6 +29,11 @@ STIFFEST, STEEPEST = 1.0e-4, 1.0e-6
 """Where bodies touch each other, a contact acts if its response along the normal [1/kg] is above these parts of the inverse mass of its
 trees and of the response across the normal. Smaller ones are rounding errors."""
 
+PUSH = 2.0
+"""Where bodies touch each other, a push v out of a penetration becomes v sqrt(PUSH m k), if this is smaller: m is the mass of the trees of
+both bodies, k the response along the normal while friction acts. So a push adds no more energy than m v^2. Bodies that float freely have
+k >= 1 / m, and are pushed as they are. Joints may let bodies move in few directions only: k is zero where friction jams them."""
+
 
 def contact_row_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``contact_build`` and ``contact_sweep`` of contacts with the world, ``pair_build``, and
@@ -42,6 +47,25 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         if tree >= 0:
             mass = m.get(mem, L.tree_mass + tree, t)
         return mass
+
+    @m.func
+    def rubbing_response(k: m.Products, mu: m.lane) -> m.lane:
+        """A lower bound of the response along the normal while a friction coefficient mu acts: that with sliding, or that with sticking,
+        a_nn - a_nt a_tt^-1 a_tn, whichever is larger."""
+        tiny = m.fill(real(1.0e-6))
+        sliding = m.fnma(mu, m.sqrt(m.fma(k.n1, k.n1, m.mul(k.n2, k.n2))), k.nn)
+        more = m.fma(tiny, m.add(k.a11, k.a22), m.fill(real(1.0e-20)))
+        a11 = m.add(k.a11, more)
+        a22 = m.add(k.a22, more)
+        area = m.fnma(k.a12, k.a12, m.mul(a11, a22))
+        twice = m.mul(m.fill(real(-2.0)), k.a12)
+        part = m.fma(m.mul(k.n1, k.n1), a22, m.fma(m.mul(k.n2, k.n2), a11, m.mul(twice, m.mul(k.n1, k.n2))))
+        return m.larger(m.fill(real(0.0)), m.larger(sliding, m.sub(k.nn, m.div(part, area))))
+
+    @m.func
+    def push_share(ratio: m.lane) -> m.lane:
+        """The share of a push for the product m k of PUSH."""
+        return m.sqrt(m.smaller(m.fill(real(1.0)), m.mul(m.fill(real(PUSH)), ratio)))
 
     @m.shared
     def build_rows(
@@ -76,6 +100,11 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         soft = m.spring(gap, m.get(mem, material + OMEGA, t), m.get(mem, material + DAMPING_RATIO, t), dt)
         # the penetration is pushed out at no more than push_speed
         push = m.smaller(m.fill(o.push_speed), soft.push)
+        if T.pairs > 0:
+            rubbing = rubbing_response(k, m.get(mem, material + MU, t))
+            share = push_share(m.mul(mass, rubbing))
+            m.put(mem, L.push_share + a, t, share)
+            push = m.mul(push, share)
         target = m.where_lt(gap, zero, push, m.neg(m.mul(gap, m.fill(o.inverse_dt))))
         # an impact bounces: rigidly, if it is fast enough and reached within this step
         bounce = m.neg(m.mul(m.get(mem, material + RESTITUTION, t), before))

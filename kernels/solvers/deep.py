@@ -47,6 +47,8 @@ def deep_function(m: types.SimpleNamespace):
                 at = L.contact + CONTACT * a + TARGET
                 depth = m.neg(m.add(m.get(mem, L.gap + active[a, t], t), m.fill(real(SLACK))))
                 push = m.smaller(m.fill(o.push_speed), m.mul(depth, share))
+                if T.pairs > 0:
+                    push = m.mul(push, m.get(mem, L.push_share + a, t))
                 old = m.get(mem, at, t)
                 new = m.where_lt(zero, depth, m.larger(old, push), old)
                 m.put(mem, at, t, m.where_lt(quick, fastest, new, old))

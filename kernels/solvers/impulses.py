@@ -60,28 +60,42 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
     def hold_back(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Scales the impulses of worlds in which sweeps diverged to the share s of them for which |z|^2 / 2 - s impulse . target is least.
         That share is one or more for impulses that solve all rows: those push no faster than to their targets, and friction takes energy.
-        Sweeps may diverge where friction presses a contact into the ground (compare Painleve 1895)."""
+        Sweeps may diverge where friction presses a contact into the ground (compare Painleve 1895). They do where contacts squeeze a body and
+        cannot all push it out: so pushes at most at v add no more energy than m v^2, m being the mass of all trees."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         if T.bonds + T.prescribed == 0:
             square = m.fill(real(1.0e-30))
             along = zero
+            fastest = zero
             for a in range(contacts):
                 target = m.get(mem, L.contact + CONTACT * a + TARGET, t)
+                fastest = m.larger(fastest, target)
                 along = m.fma(target, m.get(mem, L.impulse + T.contact_rows * active[a, t], t), along)
+            granted = zero
             for n in range(limits):
                 i = active[T.candidates + n, t] // 2
                 p = m.get(mem, L.dof_impulse + DOF_IMPULSES * i + OF_POSITION, t)
                 push = m.mul(m.magnitude(p), m.get(mem, L.dof_row + DOF_ROW * i + TARGET, t))
                 # rows of limits that do not act have any target
-                along = m.add(along, m.where_lt(zero, m.magnitude(p), push, zero))
+                granted = m.add(granted, m.where_lt(zero, m.magnitude(p), push, zero))
+            along = m.add(along, granted)
+            before = zero
             for i in range(T.dofs):
                 z = m.get(mem, L.free_z + i, t)
                 d = m.sub(m.get(mem, L.z + i, t), z)
                 square = m.fma(d, d, square)
-                along = m.fnma(z, d, along)
-            share = m.larger(zero, m.div(along, square))
+                before = m.fma(z, d, before)
+            share = m.larger(zero, m.div(m.sub(along, before), square))
             share = m.where_lt(share, m.fill(real(DIVERGED)), share, one)
+            mass = zero
+            for i in range(T.trees):
+                mass = m.add(mass, m.get(mem, L.tree_mass + i, t))
+            # |z + s d|^2 / 2 is at most |z|^2 / 2 and this energy
+            granted = m.fma(m.mul(mass, fastest), fastest, m.larger(zero, granted))
+            gain = m.fma(m.fill(real(0.5)), square, before)
+            root = m.sqrt(m.fma(before, before, m.mul(m.mul(m.fill(real(2.0)), granted), square)))
+            share = m.where_lt(granted, gain, m.smaller(share, m.div(m.sub(root, before), square)), share)
             if m.any_lt(share, one):
                 for i in range(T.dofs):
                     z = m.get(mem, L.free_z + i, t)

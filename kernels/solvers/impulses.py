@@ -60,8 +60,8 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
     def hold_back(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Scales the impulses of worlds in which sweeps diverged to the share s of them for which |z|^2 / 2 - s impulse . target is least.
         That share is one or more for impulses that solve all rows: those push no faster than to their targets, and friction takes energy.
-        Sweeps may diverge where friction presses a contact into the ground (compare Painleve 1895). They do where contacts squeeze a body and
-        cannot all push it out: so pushes at most at v add no more energy than m v^2, m being the mass of all trees."""
+        Sweeps may diverge where friction presses a contact into the ground (compare Painleve 1895), and where contacts squeeze a body and
+        cannot all push it out. So pushes at most at v add no more energy than m v^2, m being the mass of all trees."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         if T.bonds + T.prescribed == 0:

@@ -196,7 +196,7 @@ def test_soft_limits_are_a_share_of_the_range(rng):
     found = numbers(robot.data.soft_joint_pos_limits)
     middle, half = limits.mean(axis=1), 0.4 * (limits[:, 1] - limits[:, 0])
     np.testing.assert_allclose(
-        found, np.broadcast_to(np.stack([middle - half, middle + half], -1), found.shape), rtol=1e-5
+        found, np.broadcast_to(np.stack([middle - half, middle + half], -1), found.shape), rtol=1e-5, atol=1e-6
     )
 
 

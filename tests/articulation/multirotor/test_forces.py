@@ -221,8 +221,8 @@ def test_rotors_and_body_keep_their_angular_momentum(rng):
         body, rotors = momenta()
         gained = max(gained, np.abs(rotors).max())
         # of first order in the time step
-        assert np.allclose(body + rotors, start, atol=2e-3 * np.abs(start).max())
-    assert gained > 0.05 * np.abs(start).max()
+        assert np.allclose(body + rotors, start, atol=4e-3 * np.abs(start).max())
+    assert gained > 0.02 * np.abs(start).max()
 
 
 def test_thrust_grows_near_the_ground(rng):

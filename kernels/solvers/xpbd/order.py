@@ -16,6 +16,10 @@ from newton_like.kernels.solvers.xpbd.contacts import (  # isort: skip
 COLOURS = 64
 """Number of colours; the last one is for contacts that are updated one by one."""
 
+STIFFEST = 0.5
+"""Largest stiffness h w (2 z + h w) of a contact between bodies of one articulation: its impulse then goes down by two thirds in a sub-step
+that does not need it. Joints may hold such bodies in each other, and the impulses of a stiff contact would grow without bound."""
+
 # columns of the table of chunks
 (BODY_AT, SLOTS, FIRST_SLOT, DUMMY, FIRST_BLOCK, LAST_BLOCK, FIRST_WORLD, LAST_WORLD) = range(8)
 CHUNK_COLUMNS = 8
@@ -45,10 +49,12 @@ def order_struct(real):
         # radius of round shapes, else 0; axes of cylinders in link axes, zero for others
         round_radius: wp.array[real]
         round_axis: wp.array[vec3]
-        # of bodies: chunk and slot, and whether forces move them; of worlds: the slot of their fixed bodies; of bodies: their world
+        # of bodies: chunk and slot, whether forces move them, and their articulation or -1; of worlds: the slot of their fixed bodies; of
+        # bodies: their world
         body_chunk: wp.array[int]
         body_slot: wp.array[int]
         body_moves: wp.array[int]
+        body_tree: wp.array[int]
         body_world: wp.array[int]
         fixed_slot: wp.array[int]
         body_com: wp.array[vec3]
@@ -331,6 +337,9 @@ def order_kernels(real):
             z = half * (N.damping_ratio[s0] + N.damping_ratio[s1])
             reach = real(2.0) * z + h * w
             stiff = h * w * reach
+            if a >= 0 and b >= 0:
+                if N.body_tree[a] >= 0 and N.body_tree[a] == N.body_tree[b]:
+                    stiff = wp.min(stiff, real(STIFFEST))
             numbers[j + BIAS * room] = w / reach
             numbers[j + GIVE * room] = stiff / (real(1.0) + stiff)
             numbers[j + LEAK * room] = real(1.0) / (real(1.0) + stiff)

@@ -37,7 +37,7 @@ from newton_like.solvers.xpbd.report import Reported, report_contacts
 from newton_like.solvers.xpbd.round import round_arrays
 from newton_like.solvers.xpbd.sharing import share_contacts
 from newton_like.solvers.xpbd.sleep import Sleepers
-from newton_like.solvers.xpbd.tables import body_numbers, make_blocks, make_slots, worlds_of_bodies
+from newton_like.solvers.xpbd.tables import body_numbers, make_blocks, make_slots, trees_of_bodies, worlds_of_bodies
 from newton_like.solvers.xpbd.teams import Launches, Teams
 from newton_like.threads import compiling, worker_count
 from newton_like.types import BodyFlags, warp_types
@@ -278,7 +278,8 @@ class SolverXPBD(SolverBase):
             **round_arrays(model, self._array), time_constant=model.shape_material_time_constant,
             damping_ratio=model.shape_material_damping_ratio,
             body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._body_moves,
-            body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
+            body_tree=self._array(trees_of_bodies(model)), body_world=self._array(worlds_of_bodies(model)),
+            fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             # sorting needs twice the room
             chosen=whole((1 + sorts) * room), ordered=whole(room), colour=whole(room),
             colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),

@@ -50,6 +50,13 @@ def worlds_of_bodies(model) -> np.ndarray:
     return np.maximum(model.body_world.numpy(), 0)
 
 
+def trees_of_bodies(model) -> np.ndarray:
+    """The articulation that moves each body; -1 for bodies without one."""
+    found, owner = np.full(model.body_count, -1), model.joint_articulation.numpy()
+    found[model.joint_child.numpy()[owner >= 0]] = owner[owner >= 0]
+    return found
+
+
 def make_slots(model, width: int, least: int, body_numbers: int) -> Slots:
     """Groups worlds in chunks, as many as `least` if there are as many worlds. Bodies with the same place in their worlds follow each
     other."""

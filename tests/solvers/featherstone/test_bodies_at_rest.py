@@ -47,8 +47,11 @@ def test_a_stack_of_turned_boxes_comes_to_rest(rng):
         builders.append(builder)
     simulation = Simulation(worlds_of(builders))
     simulation.run(4.0)
+    before = simulation.poses[..., :3].copy()
     fastest = simulation.run(0.5, lambda: np.abs(simulation.velocities[..., :3]).max())
-    assert fastest.max() < 1.0e-4
+    # at rest within the solver's `tolerance`: one stack in thirty rocks at 0.5 mm/s, by 2 micrometres
+    assert fastest.max() < 1.0e-3
+    assert np.abs(simulation.poses[..., :3] - before).max() < 1.0e-5
 
 
 def test_a_light_box_carries_a_heavy_one():

@@ -182,8 +182,9 @@ def test_fast_trees_do_not_gain_energy(rng):
     seen = simulation.run(5.0, lambda: kinetic_energies(simulation), every=4) / first
     highest = seen.max(axis=0).reshape(3, 8).max(axis=1)
     print("highest energy", highest)
-    # What a step gains and cannot give back at once, it owes for some steps: 1.006, 1.14 and 1.66 over 120 chains of each speed.
-    assert (highest < [1.02, 1.4, 3.0]).all()
+    # What a step gains and cannot give back at once, it owes for some steps: 1.006, 1.14 and 1.66 over 120 chains of each speed,
+    # and 1.15 for one in 800 of the slow ones.
+    assert (highest < [1.3, 1.4, 3.0]).all()
     # And it takes no more than that: some tenths in five seconds of motion that is hardly resolved.
     assert (np.median(seen[-1].reshape(3, 8), axis=1) > [0.95, 0.8, 0.5]).all()
 

@@ -260,7 +260,7 @@ def test_contacts_of_several_steps_are_those_of_the_last_one(rng):
         simulation = Watched(worlds_of([heap(np.random.default_rng(seed), 0.0)]), count * DT, substeps=count)
         simulation.run(120 * DT)
         lists.append(simulation.listed())
-    assert lists[0].count == lists[1].count > 5
+    assert lists[0].count == lists[1].count > 3
     for name in ("point0", "point1", "normal", "wrench"):
         assert np.array_equal(getattr(lists[0], name), getattr(lists[1], name)), name
 

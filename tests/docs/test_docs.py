@@ -44,7 +44,7 @@ def run(arguments: list[str], cwd: Path) -> subprocess.CompletedProcess:
     if QUICK_COMPILATION:
         return run_here(arguments, cwd)
     env = os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
-    return subprocess.run([*arguments], cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, *arguments], cwd=cwd, env=env, capture_output=True, text=True, check=False)
 
 
 def run_here(arguments: list[str], cwd: Path) -> subprocess.CompletedProcess:

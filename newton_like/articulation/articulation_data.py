@@ -33,9 +33,10 @@ class ArticulationData(BodyData):
         joint_friction_coeff, joint_dynamic_friction_coeff: dry friction of joints at rest and in motion [N m or N].
         fixed_tendon_names, spatial_tendon_names: names of tendons.
         fixed_tendon_stiffness, fixed_tendon_damping, fixed_tendon_offset, fixed_tendon_rest_length, fixed_tendon_pos_limits,
-            spatial_tendon_stiffness, spatial_tendon_damping, spatial_tendon_offset: properties of tendons as they were set,
-            ``[num_instances, tendons]`` (limits with 2 more); ``default_*``: as the asset was made.
-        fixed_tendon_limit_stiffness, spatial_tendon_limit_stiffness: of ``solref_limit``; NaN where it states a time constant.
+            fixed_tendon_limit_stiffness, spatial_tendon_stiffness, spatial_tendon_damping, spatial_tendon_offset,
+            spatial_tendon_limit_stiffness: properties of tendons as they were set, ``[num_instances, tendons]`` (limits with 2 more);
+            ``default_*``: as the asset was made. Stiffnesses of limits are those of springs beyond them; NaN where limits are as soft as
+            ``Tendon.solref_limit`` states.
     """
 
     def __init__(self, sim, layout, soft_factor: float):

@@ -63,10 +63,8 @@ class ArticulationData(BodyData):
         self.gear_ratio = self.buffer(n, j, value=1.0)
         self.soft_joint_vel_limits = self.copy_of(self._velocity_limit)
         self.default_joint_pos, self.default_joint_vel = self.copy_of(self._q), self.copy_of(self._qd)
-        self.joint_friction_coeff, self.joint_dynamic_friction_coeff = (
-            self.copy_of(self._friction),
-            self.copy_of(self._friction),
-        )
+        friction = sim.friction_of(layout.dofs, self._friction, self)
+        self.joint_friction_coeff, self.joint_dynamic_friction_coeff = friction
 
     def keep_defaults(self) -> None:
         """Copies the parameters of now to the defaults."""

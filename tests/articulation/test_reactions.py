@@ -166,3 +166,50 @@ def test_forces_that_are_not_known_by_body_are_named():
     robot.sim.step()
     with pytest.raises(NotImplementedError, match="ties of spatial tendons"):
         robot.data.body_incoming_joint_wrench_b  # noqa: B018
+
+
+def test_a_pinned_chain_is_beside_mujoco(rng):
+    """Three hinges whose tip is pinned to the world: at rest, forces and torques of the joints are those of MuJoCo's cfrc_int, which is
+    about the centre of mass of the chain, in world axes."""
+    mujoco = pytest.importorskip("mujoco")
+    axes = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    bodies = ""
+    for k, axis in enumerate(axes):
+        place, tip = rng.uniform(-0.1, 0.1, 3), rng.uniform(0.2, 0.4, 3)
+        bodies += (
+            f'<body name="b{k}" pos="{" ".join(map(repr, map(float, 0.3 + place)))}">'
+            f'<joint name="j{k}" axis="{" ".join(map(repr, map(float, axis)))}" damping="2"/>'
+            f'<geom type="sphere" size="0.05" pos="{" ".join(map(repr, map(float, tip)))}" mass="{0.5 + k}" contype="0" conaffinity="0"/>'
+        )
+    text = (
+        f'<mujoco><compiler angle="radian" autolimits="true"/><option timestep="0.002" integrator="implicitfast"/><worldbody>{bodies}'
+        f'{"</body>" * 3}</worldbody><equality><connect body1="b2" anchor="0.2 0.1 0.3" solref="0.005 1" solimp="0.99 0.9999 0.001"/>'
+        "</equality></mujoco>"
+    )
+    theirs = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(theirs)
+    for _ in range(2000):
+        mujoco.mj_step(theirs, data)
+    mujoco.mj_forward(theirs, data)
+    mujoco.mj_rnePostConstraint(theirs, data)
+    builder = nl.ModelBuilder()
+    builder.add_mjcf(text)
+    robot = Articulation(
+        SimulationContext(builder.finalize("cpu", dtype=wp.float64), dt=2e-3, evaluator="general"), "*"
+    )
+    for _ in range(2000):
+        robot.sim.step()
+    d = robot.data
+    assert abs(numbers(d.joint_vel)).max() < 1e-3
+    found = numbers(d.body_incoming_joint_wrench_b)[0]
+    turn = rotation(numbers(d.body_link_quat_w)[0])
+    names = [theirs.body(i).name for i in range(theirs.nbody)]
+    for k, name in enumerate(d.body_names):
+        i = names.index(name.rpartition("/")[2])
+        force = turn[k] @ found[k, :3]
+        arm = numbers(d.body_link_pos_w)[0, k] - data.subtree_com[1]
+        torque = turn[k] @ found[k, 3:] + np.cross(arm, force)
+        size = 9.81 * 4.5
+        np.testing.assert_allclose(force, data.cfrc_int[i, 3:], atol=5e-3 * size)
+        np.testing.assert_allclose(torque, data.cfrc_int[i, :3], atol=5e-3 * size)
+    assert abs(data.cfrc_int[1:, 3:]).max() > 1.0

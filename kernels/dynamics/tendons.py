@@ -29,10 +29,12 @@ KIND, FROM, TO, AROUND, BESIDE = range(ITEM)
 ITEM_NUMBERS = 23
 SCALE, START, END, CENTER, AXES, RADIUS, SIDE = 0, 1, 4, 7, 10, 19, 20
 
-# Numbers of a tendon. The drive is KE (target - L) + KD (target velocity - dL/dt) + its effort, within the effort limit.
-TENDON = 12
+# Numbers of a tendon. The drive is KE (target - L) + KD (target velocity - dL/dt) + its effort, within the effort limit. Limits are springs
+# of the stiffness LIMIT_KE, or follow their law where it is negative.
+TENDON = 13
 (
     OFFSET, STIFFNESS, DAMPING, ARMATURE, REST_LOWER, REST_UPPER, KE, KD, EFFORT_LIMIT, FRICTION, LIMIT_LOWER, LIMIT_UPPER,
+    LIMIT_KE,
 ) = range(TENDON)  # fmt: skip
 
 

@@ -12,7 +12,8 @@ spring is.
 b = 1/4 is the trapezoidal rule, which keeps the energy of a spring; b = 1/2 takes the force at the end of the step, which ends the motion
 of a stiff spring within one step. b rises from one to the other with x = k dt^2 J M^-1 J^T, as 1/4 + 1/4 x / (4 + x). Both are stable for
 springs and dampers of any size. Friction and limits are rows as those of joints. The rows of a tendon share one whitened row y, see
-`kernels.rows`; limits are soft as in MuJoCo, see `kernels.solvers.contact_law`.
+`kernels.rows`; limits are soft as in MuJoCo, see `kernels.solvers.contact_law`, or springs of the stiffness LIMIT_KE that push
+implicitly: with the depth in the middle of the step, p = dt k (depth - dt u).
 """
 
 import types
@@ -26,6 +27,7 @@ from newton_like.kernels.dynamics.tendons import (
     FRICTION,
     KD,
     KE,
+    LIMIT_KE,
     LIMIT_LOWER,
     LIMIT_UPPER,
     REST_LOWER,
@@ -56,6 +58,16 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def tendon_param(b, t, n: int, i: int, T, L, mem) -> m.lane:
         return m.tendon_number(b, t, TENDON * n + i, T, L, mem)
+
+    @m.func
+    def limit_acts(b, t, n: int, gap: m.lane, T, P, L, mem) -> m.lane:
+        """One where the limit of tendon n acts, whose distance is `gap`; else zero."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        stiffness = tendon_param(b, t, n, LIMIT_KE, T, L, mem)
+        law = m.law_on(b, T.first_tendon_law + n, gap, one, P)
+        beyond = m.where_lt(zero, stiffness, m.where_lt(gap, zero, one, zero), zero)
+        return m.where_lt(stiffness, zero, law, beyond)
 
     @m.func
     def tendon_spring(b, t, n: int, dt: m.lane, T, L, mem) -> m.lane:
@@ -119,7 +131,7 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, at + LIMIT_GAP, t, gap)
             need = m.add(m.add(m.get(mem, at + TENSE, t), m.get(mem, at + DRAG, t)), m.get(mem, at + DRIVE, t))
             need = m.larger(need, m.get(mem, at + MOST_FRICTION, t))
-            need = m.larger(need, m.law_on(b, T.first_tendon_law + n, gap, m.fill(real(1.0)), P))
+            need = m.larger(need, limit_acts(b, t, n, gap, T, P, L, mem))
             m.put(mem, at + NEED, t, need)
             row = L.tendon_j + T.dofs * n
             for i in range(T.tendon_span[n], T.tendon_span[n + 1]):
@@ -166,18 +178,25 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         at = L.tendon_row + TENDON_ROW * n
         law = T.first_tendon_law + n
         gap = m.get(mem, at + LIMIT_GAP, t)
-        acts = m.law_on(b, law, gap, m.fill(real(1.0)), P)
+        acts = limit_acts(b, t, n, gap, T, P, L, mem)
         before = m.mul(m.get(mem, at + LIMIT_SIDE, t), m.get(mem, at + SPEED, t))
         row = m.law_row(b, law, gap, before, a, m.fill(real(1.0e30)), o, P)
-        inverse = m.rcp(m.add(a, row.compliance))
+        # of a spring beyond the limit: u + p / (dt^2 k) = depth / dt
+        zero = m.fill(real(0.0))
+        dt = m.fill(o.dt)
+        stiffness = tendon_param(b, t, n, LIMIT_KE, T, L, mem)
+        spring = m.rcp(m.larger(m.mul(m.mul(dt, dt), stiffness), m.fill(real(1.0e-20))))
+        compliance = m.where_lt(stiffness, zero, row.compliance, spring)
+        inverse = m.rcp(m.add(a, compliance))
         m.put(mem, at + LIMIT_MASS, t, m.mul(acts, inverse))
         m.put(
             mem,
             at + LIMIT_SOFTNESS,
             t,
-            m.where_lt(m.fill(real(0.5)), acts, m.mul(row.compliance, inverse), m.fill(real(1.0))),
+            m.where_lt(m.fill(real(0.5)), acts, m.mul(compliance, inverse), m.fill(real(1.0))),
         )
-        m.put(mem, at + LIMIT_TARGET, t, row.target)
+        push = m.neg(m.mul(gap, m.fill(o.inverse_dt)))
+        m.put(mem, at + LIMIT_TARGET, t, m.where_lt(stiffness, zero, row.target, push))
         return acts
 
     @m.func

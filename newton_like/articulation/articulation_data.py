@@ -33,9 +33,10 @@ class ArticulationData(BodyData):
         joint_friction_coeff, joint_dynamic_friction_coeff: dry friction of joints at rest and in motion [N m or N].
         fixed_tendon_names, spatial_tendon_names: names of tendons.
         fixed_tendon_stiffness, fixed_tendon_damping, fixed_tendon_offset, fixed_tendon_rest_length, fixed_tendon_pos_limits,
-            spatial_tendon_stiffness, spatial_tendon_damping, spatial_tendon_offset: properties of tendons as they were set,
-            ``[num_instances, tendons]`` (limits with 2 more); ``default_*``: as the asset was made.
-        fixed_tendon_limit_stiffness, spatial_tendon_limit_stiffness: of ``solref_limit``; NaN where it states a time constant.
+            fixed_tendon_limit_stiffness, spatial_tendon_stiffness, spatial_tendon_damping, spatial_tendon_offset,
+            spatial_tendon_limit_stiffness: properties of tendons as they were set, ``[num_instances, tendons]`` (limits with 2 more);
+            ``default_*``: as the asset was made. Stiffnesses of limits are those of springs beyond them; NaN where limits are as soft as
+            ``Tendon.solref_limit`` states.
     """
 
     def __init__(self, sim, layout, soft_factor: float):
@@ -62,10 +63,8 @@ class ArticulationData(BodyData):
         self.gear_ratio = self.buffer(n, j, value=1.0)
         self.soft_joint_vel_limits = self.copy_of(self._velocity_limit)
         self.default_joint_pos, self.default_joint_vel = self.copy_of(self._q), self.copy_of(self._qd)
-        self.joint_friction_coeff, self.joint_dynamic_friction_coeff = (
-            self.copy_of(self._friction),
-            self.copy_of(self._friction),
-        )
+        friction = sim.friction_of(layout.dofs, self._friction, self)
+        self.joint_friction_coeff, self.joint_dynamic_friction_coeff = friction
 
     def keep_defaults(self) -> None:
         """Copies the parameters of now to the defaults."""

@@ -174,7 +174,7 @@ class JointParameters:
         self.write_joint_friction_coefficient_to_sim(joint_friction, joint_friction, None, joint_ids, env_ids)
 
     def _stiction_changed(self) -> None:
-        self.sim.slide(self, self.data.stiction_differs())
+        self.sim.slide(self, self._layout.dofs, self.data.stiction_differs())
 
     def slip(self) -> None:
         """Adds efforts that lower dry friction to that in motion, for the next physics step. Called by the context."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.articulation.pulls import Pulls
 from newton_like.kernels.articulation.reactions import reaction_kernels
 from newton_like.types import ShapeFlags, warp_types
 
@@ -17,14 +18,13 @@ class JointReactions:
         layout: the :class:`newton_like.articulation.layout.Layout`.
 
     Raises:
-        NotImplementedError: loop joints, spatial tendons, actuators of the model or a compensation of gravity act on bodies, so that the
-            wrenches do not follow from motion and contacts.
+        NotImplementedError: see :class:`newton_like.articulation.pulls.Pulls`.
     """
 
     def __init__(self, sim, layout):
         self._sim, self._layout = sim, layout
         model, device = sim.model, sim.device
-        self._refuse(model)
+        self._pulls = Pulls(sim)
         joints = layout.joints
         parents = model.joint_parent.numpy()[joints[0]]
         places = {int(b): k for k, b in enumerate(layout.bodies[0])}
@@ -43,23 +43,6 @@ class JointReactions:
             wp.zeros(0, dtype=kinds.spatial_vector, device=device),
             wp.zeros(0, dtype=wp.int32, device=device),
         )
-
-    def _refuse(self, model) -> None:
-        told = None
-        if (model.joint_articulation.numpy() < 0).any():
-            told = "loop joints"
-        elif any(tendon.is_spatial for tendon in model.tendons):
-            told = "spatial tendons"
-        elif model.actuators:
-            told = "actuators of the model"
-        else:
-            share = model.custom_attributes.get("mujoco:gravcomp")
-            if share is not None and np.any(model.mujoco.gravcomp.numpy()):
-                told = "compensation of gravity (gravcomp)"
-        if told is not None:
-            raise NotImplementedError(
-                f"body_incoming_joint_wrench_b: not for models with {told}, whose forces on bodies it does not know"
-            )
 
     def compute(self, acceleration: wp.array, body_of: wp.array, world_of: wp.array, out: wp.array) -> None:
         """Writes the wrenches.
@@ -88,12 +71,13 @@ class JointReactions:
                 outputs=[self._ranges],
                 device=model.device,
             )
+        wrench = self._pulls.compute()
         wp.launch(
             kernels.transmit,
             dim=body_of.shape[0],
             inputs=[
                 body_of, world_of, self._parent, self._joint_of, self._place_of, model.gravity, model.body_mass, model.body_inertia,
-                model.body_com, model.joint_X_c, model.shape_body, state.body_q, state.body_qd, state.body_f, acceleration, self._ranges,
+                model.body_com, model.joint_X_c, model.shape_body, state.body_q, state.body_qd, wrench, acceleration, self._ranges,
                 *shapes, force,
             ],
             outputs=[out],

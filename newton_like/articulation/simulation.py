@@ -75,7 +75,10 @@ class SimulationContext:
         self._some_moved = True
         self._accelerations = self._contacts = None
         self._accelerated = self._touched = -1
-        self._sliding: list[ref] = []
+        # by the dofs of an articulation: its dry friction at rest and in motion, the assets that hold it, and whether the two differ
+        self._friction: dict[bytes, tuple[wp.array, wp.array]] = {}
+        self._holders: dict[bytes, list[ref]] = {}
+        self._sliding: set[bytes] = set()
         self._joints = [self.state.joint_q, self.state.joint_qd, self.state.body_q, self.state.body_qd]
         self._chosen = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=device)
         _contexts[id(model)] = self
@@ -113,7 +116,7 @@ class SimulationContext:
         if not gives:
             # the solver gives no accelerations: those are the change of the velocity by the step
             wp.copy(state.joint_qdd, state.joint_qd)
-        sliding = [asset for each in self._sliding if (asset := each()) is not None]
+        sliding = [asset for key in self._sliding if (asset := self._holder(key)) is not None]
         for asset in sliding:
             asset.slip()
         try:
@@ -128,11 +131,31 @@ class SimulationContext:
         self.time += self.dt
         self.stamp += 1
 
-    def slide(self, asset, slides: bool) -> None:
-        """Notes whether joints of an asset have other dry friction in motion than at rest: its ``slip()`` is called before each step, and
-        ``slipped()`` after it. It is held weakly."""
-        others = [each for each in self._sliding if each() is not None and each() is not asset]
-        self._sliding = [*others, ref(asset)] if slides else others
+    def friction_of(self, dofs: np.ndarray, at_rest: wp.array, data) -> tuple[wp.array, wp.array]:
+        """Dry friction of joints at rest and in motion, ``[num_instances, num_joints]``: arrays that all assets of the same joints share.
+
+        Args:
+            dofs: dofs of the joints.
+            at_rest: the friction in the model.
+            data: the data of the asset.
+        """
+        key = dofs.tobytes()
+        known = self._friction.get(key)
+        if known is None or not np.array_equal(known[0].numpy(), at_rest.numpy()):
+            known = self._friction[key] = data.copy_of(at_rest), data.copy_of(at_rest)
+        return known
+
+    def slide(self, asset, dofs: np.ndarray, slides: bool) -> None:
+        """Notes whether joints of an asset have other dry friction in motion than at rest: ``slip()`` of one of the assets of these joints
+        is called before each step, and ``slipped()`` after it. Assets are held weakly."""
+        key = dofs.tobytes()
+        others = [each for each in self._holders.get(key, ()) if each() is not None and each() is not asset]
+        self._holders[key] = [*others, ref(asset)]
+        (self._sliding.add if slides else self._sliding.discard)(key)
+
+    def _holder(self, key: bytes):
+        """An asset of these joints; None: there is none any more."""
+        return next((asset for each in reversed(self._holders[key]) if (asset := each()) is not None), None)
 
     def advance(self, scene, steps: int | None = None) -> None:
         """Takes :attr:`decimation` physics steps with the commands of a scene or an asset, then updates its data.

@@ -17,10 +17,11 @@ ARRAYS = {
     "offset": ("offset",),
     "rest_length": ("rest_lower", "rest_upper"),
     "pos_limits": ("limit_lower", "limit_upper"),
+    "limit_stiffness": ("limit_ke",),
 }
 """Properties, and the arrays ``tendon_*`` of the model that hold them."""
 
-OF_KIND = {"fixed": tuple(ARRAYS), "spatial": ("stiffness", "damping", "offset")}
+OF_KIND = {"fixed": tuple(ARRAYS), "spatial": ("stiffness", "damping", "offset", "limit_stiffness")}
 """Properties of fixed and of spatial tendons."""
 
 
@@ -55,16 +56,13 @@ class TendonGroup:
 
     def read(self, name: str) -> np.ndarray:
         """A property in the model, ``[num_instances, tendons]``, limits ``[num_instances, tendons, 2]``; a rest length is the middle of
-        both."""
+        both; a stiffness of limits is NaN where ``solref_limit`` states how soft they are."""
         parts = [getattr(self._model, f"tendon_{array}").numpy()[self.indices] for array in ARRAYS[name]]
         if name == "pos_limits":
             return np.stack(parts, axis=-1)
+        if name == "limit_stiffness":
+            return np.where(parts[0] < 0.0, np.nan, parts[0])
         return np.mean(parts, axis=0)
-
-    def limit_stiffness(self) -> np.ndarray:
-        """Stiffness of limits where ``solref_limit`` states it; NaN where it states a time constant."""
-        given = np.array([[self._model.tendons[n].solref_limit[0] for n in own] for own in self.indices], dtype=float)
-        return np.where(given < 0.0, -given, np.nan).reshape(self.indices.shape)
 
     def write(self, name: str, values: np.ndarray, rows: Chosen, columns: Chosen) -> None:
         """Writes a property of chosen tendons into the model."""
@@ -73,7 +71,8 @@ class TendonGroup:
         for i, array in enumerate(ARRAYS[name]):
             target = getattr(self._model, f"tendon_{array}")
             numbers = target.numpy().copy()
-            numbers[places] = values[where][..., i] if name == "pos_limits" else values[where]
+            given = values[where][..., i] if name == "pos_limits" else values[where]
+            numbers[places] = np.where(np.isnan(given), -1.0, given) if name == "limit_stiffness" else given
             target.assign(numbers)
 
 
@@ -91,10 +90,8 @@ class TendonParameters:
         self._tendons = {kind: TendonGroup(model, self._layout.articulations, kind == "spatial") for kind in OF_KIND}
         for kind, group in self._tendons.items():
             setattr(data, f"{kind}_tendon_names", group.names)
-            properties = [(name, group.read(name)) for name in OF_KIND[kind]] + [
-                ("limit_stiffness", group.limit_stiffness())
-            ]
-            for name, values in properties:
+            for name in OF_KIND[kind]:
+                values = group.read(name)
                 for prefix in ("", "default_"):
                     array = wp.array(np.ascontiguousarray(values), dtype=model.dtype, device=self.device)
                     setattr(data, f"{prefix}{kind}_tendon_{name}", array)
@@ -138,12 +135,6 @@ class TendonParameters:
             raise ValueError(f"{name} of {kind} tendons must be at least {low:g}")
         write(getattr(self.data, f"{kind}_tendon_{name}"), self._rows(env_ids), columns, values, name)
 
-    def _refuse_limit_stiffness(self, kind: str) -> None:
-        raise NotImplementedError(
-            f"limits of {kind} tendons are as soft as their solref_limit states (Tendon.solref_limit, MJCF solreflimit), in every step;"
-            " SolverFeatherstone has no stiffness of limits to set: state it there, as (-stiffness, -damping)"
-        )
-
     def _write_properties(self, kind: str, ids, env_ids) -> None:
         group, rows = self._tendons[kind], self._rows(env_ids)
         columns = choose(ids, len(group.names), self.device, f"{kind}_tendon_ids", group.every)
@@ -171,8 +162,9 @@ class TendonParameters:
         self._set("fixed", "damping", damping, fixed_tendon_ids, env_ids, 0.0)
 
     def set_fixed_tendon_limit_stiffness(self, limit_stiffness, fixed_tendon_ids=None, env_ids=None) -> None:
-        """Not available: raises NotImplementedError with what to do instead."""
-        self._refuse_limit_stiffness("fixed")
+        """Sets stiffnesses of the springs that act beyond the limits, at least 0. Limits that get none are as soft as
+        ``Tendon.solref_limit`` states; their number is NaN."""
+        self._set("fixed", "limit_stiffness", limit_stiffness, fixed_tendon_ids, env_ids, 0.0)
 
     def set_fixed_tendon_position_limit(self, limit, fixed_tendon_ids=None, env_ids=None) -> None:
         """Sets lower and upper limits of the length, ``[instances, tendons, 2]``; see the class."""
@@ -209,8 +201,9 @@ class TendonParameters:
         self._set("spatial", "damping", damping, spatial_tendon_ids, env_ids, 0.0)
 
     def set_spatial_tendon_limit_stiffness(self, limit_stiffness, spatial_tendon_ids=None, env_ids=None) -> None:
-        """Not available: raises NotImplementedError with what to do instead."""
-        self._refuse_limit_stiffness("spatial")
+        """Sets stiffnesses [N/m] of the springs that act beyond the limits, at least 0. Limits that get none are as soft as
+        ``Tendon.solref_limit`` states; their number is NaN."""
+        self._set("spatial", "limit_stiffness", limit_stiffness, spatial_tendon_ids, env_ids, 0.0)
 
     def set_spatial_tendon_offset(self, offset, spatial_tendon_ids=None, env_ids=None) -> None:
         """Sets what is added to the length [m]; see the class."""

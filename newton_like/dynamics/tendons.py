@@ -26,6 +26,7 @@ from newton_like.kernels.dynamics.tendons import (
     JOINT,
     KD,
     KE,
+    LIMIT_KE,
     LIMIT_LOWER,
     LIMIT_UPPER,
     OFFSET,
@@ -46,7 +47,7 @@ from newton_like.programs.program import Field, Program
 PLACES = {
     "offset": OFFSET, "stiffness": STIFFNESS, "damping": DAMPING, "armature": ARMATURE, "rest_lower": REST_LOWER, "rest_upper": REST_UPPER,
     "target_ke": KE, "target_kd": KD, "effort_limit": EFFORT_LIMIT, "friction": FRICTION, "limit_lower": LIMIT_LOWER,
-    "limit_upper": LIMIT_UPPER,
+    "limit_upper": LIMIT_UPPER, "limit_ke": LIMIT_KE,
 }  # fmt: skip
 """Where the arrays ``tendon_*`` of a model are in the record of a tendon."""
 

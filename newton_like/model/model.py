@@ -82,7 +82,8 @@ class Model(Fields):
             call :meth:`notify_changed` after editing it.
         tendons: a list of :class:`newton_like.model.tendons.Tendon`: what they run through. Their numbers are the arrays
             ``tendon_offset, tendon_stiffness, tendon_damping, tendon_armature, tendon_rest_lower, tendon_rest_upper, tendon_target_ke,
-            tendon_target_kd, tendon_effort_limit, tendon_friction, tendon_limit_lower, tendon_limit_upper`` and the defaults of controls
+            tendon_target_kd, tendon_effort_limit, tendon_friction, tendon_limit_lower, tendon_limit_upper,
+            tendon_limit_ke`` (-1: limits are as soft as ``solref_limit`` states) and the defaults of controls
             ``tendon_f, tendon_target_q, tendon_target_qd``, ``[tendon_count]`` each, in the order of the worlds; call
             ``notify_changed(ModelFlags.TENDON_PROPERTIES)`` after editing them.
         tendon_count, tendon_label, tendon_world: number of tendons, their names and worlds.

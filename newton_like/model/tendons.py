@@ -69,6 +69,7 @@ class Tendon:
         target_ke, target_kd: gains of the drive [N/m, N s/m].
         effort_limit: largest force of the drive [N], or ``None``.
         force, target_q, target_qd: defaults of ``Control.tendon_f`` [N], ``tendon_target_q`` [m] and ``tendon_target_qd`` [m/s].
+        limit_ke: stiffness [N/m] of the springs that act beyond the limits, or ``None`` for limits as soft as `solref_limit` states.
         solref_limit, solimp_limit: softness of the limits as in MuJoCo.
         margin: how far before a limit it acts [m].
         ties: equality constraints on its length.
@@ -94,6 +95,7 @@ class Tendon:
     force: float = 0.0
     target_q: float = 0.0
     target_qd: float = 0.0
+    limit_ke: float | None = None
     solref_limit: tuple[float, float] = SOLREF
     solimp_limit: tuple[float, float, float, float, float] = SOLIMP
     margin: float = 0.0
@@ -137,6 +139,8 @@ class Tendon:
             value = getattr(self, name)
             if not (type(value) is float and value >= 0.0) and as_number(value, f"{what}: {name}") < 0.0:
                 raise ValueError(f"{what}: {name} {getattr(self, name):g} must be at least 0")
+        if self.limit_ke is not None and as_number(self.limit_ke, f"{what}: limit_ke") < 0.0:
+            raise ValueError(f"{what}: limit_ke {self.limit_ke:g} must be at least 0")
         for name in ("rest_length", "limits", "effort"):
             pair = getattr(self, name)
             if pair is not None and not pair[0] <= pair[1]:
@@ -236,7 +240,7 @@ def length_of(tendon: Tendon, columns) -> float:
 
 ARRAYS = (
     "offset", "stiffness", "damping", "armature", "rest_lower", "rest_upper", "target_ke", "target_kd", "effort_limit", "friction",
-    "limit_lower", "limit_upper", "f", "target_q", "target_qd",
+    "limit_lower", "limit_upper", "limit_ke", "f", "target_q", "target_qd",
 )  # fmt: skip
 """Arrays ``tendon_*`` of a model, one number a tendon; the last three are defaults of ``Control``."""
 
@@ -257,7 +261,8 @@ def tendon_numbers(builder) -> dict[str, np.ndarray]:
         rows.append(
             (
                 tendon.offset, tendon.stiffness, tendon.damping, tendon.armature, *rest, tendon.target_ke, tendon.target_kd, effort,
-                tendon.friction, max(lower, -MAXVAL), min(upper, MAXVAL), tendon.force, tendon.target_q, tendon.target_qd,
+                tendon.friction, max(lower, -MAXVAL), min(upper, MAXVAL), -1.0 if tendon.limit_ke is None else tendon.limit_ke,
+                tendon.force, tendon.target_q, tendon.target_qd,
             )
         )  # fmt: skip
     table = np.array(rows, dtype=np.float64).reshape(-1, len(ARRAYS))

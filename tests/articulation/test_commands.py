@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import warp as wp
 
+import newton_like as nl
 from newton_like import dynamics
 from newton_like.articulation import Articulation, IdealPDActuatorCfg, ImplicitActuatorCfg, SimulationContext
 from tests.articulation.robots import WORLDS, numbers, random_states, scene, walker
@@ -196,6 +197,58 @@ def test_friction_in_motion_stops_joints_and_leaves_joint_forces_alone():
     # single precision; the last step before the stop
     np.testing.assert_allclose(*ends, atol=1e-3)
     assert (ends[0][100] < 0.55).all() and abs(ends[0][-1]).max() < 1e-4
+
+
+def test_two_assets_of_one_robot_share_its_friction():
+    """Both read the same two coefficients, and the robot moves as with one asset, bit for bit, also after one of them is gone."""
+    ends = []
+    for several in (False, True):
+        robot = walker(np.random.default_rng(5), floating=False, gravity=0.0, dt=1e-3)
+        robot.write_joint_state_to_sim(0.0, 0.6)
+        other = Articulation(robot.sim, "walker") if several else robot
+        robot.write_joint_friction_coefficient_to_sim(0.6, 0.05, 0.0)
+        np.testing.assert_array_equal(other.data.joint_dynamic_friction_coeff.numpy(), np.float32(0.05))
+        other.write_joint_friction_coefficient_to_sim(0.5, 0.1, 0.0, joint_ids=[1])
+        np.testing.assert_array_equal(robot.data.joint_friction_coeff.numpy()[0], np.float32([0.6, 0.5, 0.6, 0.6]))
+        for step in range(40):
+            if several and step == 20:
+                del other
+            robot.sim.step()
+        ends.append(robot.sim.state.joint_qd.numpy().copy())
+    np.testing.assert_array_equal(*ends)
+
+
+def test_thresholds_of_dry_friction_to_one_percent():
+    """A hinge with the inertia I and without gravity rests below the friction at rest s and starts above it, for both directions; in
+    motion, its speed changes at the rate (effort - d) / I with the friction d."""
+    one = nl.ModelBuilder(gravity=0.0)
+    link = one.add_link(mass=1.0, inertia=0.2 * np.eye(3), label="wheel")
+    one.add_articulation([one.add_joint_revolute(-1, link, axis=(0.0, 0.0, 1.0), label="hinge")], label="wheel")
+    factors = np.array([0.99, 1.01, -0.99, -1.01, 3.0])
+    builder = nl.ModelBuilder(gravity=0.0)
+    builder.replicate(one, len(factors))
+    robot = Articulation(SimulationContext(builder.finalize("cpu"), dt=1e-3, evaluator="general"), "wheel")
+    rest, motion, inertia = 0.7, 0.4, 0.2
+    robot.write_joint_friction_coefficient_to_sim(rest, motion, 0.0)
+    robot.set_joint_effort_target(rest * factors[:, None])
+    speeds = []
+    for _ in range(100):
+        robot.write_data_to_sim()
+        robot.sim.step()
+        speeds.append(numbers(robot.data.joint_vel)[:, 0])
+    speeds = np.array(speeds)
+    moves = abs(factors) > 1.0
+    np.testing.assert_allclose(speeds[:, ~moves], 0.0, atol=1e-6)
+    rate = (speeds[-1] - speeds[50]) / (49 * robot.sim.dt)
+    wanted = np.sign(factors) * (rest * abs(factors) - motion) / inertia
+    np.testing.assert_allclose(rate[moves], wanted[moves], rtol=0.01)
+    # coasting: the deceleration is that of the friction in motion
+    robot.set_joint_effort_target(0.0)
+    robot.write_joint_velocity_to_sim(1.0)
+    for _ in range(100):
+        robot.write_data_to_sim()
+        robot.sim.step()
+    np.testing.assert_allclose(numbers(robot.data.joint_vel)[:, 0], 1.0 - 0.1 * motion / inertia, rtol=0.01)
 
 
 def test_masses_come_back_and_act(rng):

@@ -118,11 +118,6 @@ def test_data_have_the_known_shapes(drone):
     for name in known_names()["MultirotorData"]:
         if f"MultirotorData.{name}" in ELSEWHERE:
             continue
-        if name == "body_incoming_joint_wrench_b":
-            # the spatial tendon of this robot is refused; tests/articulation/test_reactions.py has the shape
-            with pytest.raises(NotImplementedError, match="spatial tendons"):
-                getattr(drone.data, name)
-            continue
         value = getattr(drone.data, name)
         if name.endswith("_names"):
             assert isinstance(value, list) and all(isinstance(each, str) for each in value)

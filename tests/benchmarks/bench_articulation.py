@@ -72,11 +72,13 @@ class Environment:
         self.robot = Articulation(self.sim, label, actuators={"legs": actuator})
         self.read = names(self.robot.data)
         self.actions = np.array(self.robot.data.default_joint_pos.numpy())
-        # a twin without assets, with implicit drives, whose steps write no accelerations
-        model = scene(worlds).model if plain is None else None
-        if plain is None:
+        # a twin without assets, with implicit drives and the same friction, whose steps write no accelerations
+        at_rest = self.sim.model.joint_friction
+        if plain is None or not np.array_equal(plain[0].model.joint_friction.numpy(), at_rest.numpy()):
+            model = scene(worlds).model
             Articulation(model, label, actuators={"legs": ACTUATORS["implicit PD"]})
             twin = quadrupeds(worlds)
+            twin.joint_friction.assign(at_rest)
             for name in (
                 "joint_target_ke",
                 "joint_target_kd",

@@ -22,6 +22,7 @@ OWN = {
     "targetStiffness": ("target_ke", 0.0),
     "targetDamping": ("target_kd", 0.0),
     "effortLimit": ("effort_limit", MAXVAL),
+    "limitStiffness": ("limit_ke", -1.0),
     "force": ("f", 0.0),
     "targetPosition": ("target_q", 0.0),
     "targetVelocity": ("target_qd", 0.0),

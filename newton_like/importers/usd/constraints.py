@@ -182,6 +182,9 @@ class Constraints:
         effort = reader.authored(prim, "newtonLike:effortLimit")
         if effort is not None:
             settings["effort_limit"] = bounded(effort * energy / length)
+        stiffness = reader.authored(prim, "newtonLike:limitStiffness")
+        if stiffness is not None and stiffness >= 0.0:
+            settings["limit_ke"] = gain * stiffness
         own = self._several(prim, "newtonLike:restLength", 2)
         rest = self._several(prim, "mjc:springlength", 2) if own is None else own
         if rest is not None and (own is not None or set(rest) != {-1.0}):

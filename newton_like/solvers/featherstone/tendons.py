@@ -8,7 +8,7 @@ import warp as wp
 from newton_like.arrays import as_numbers
 from newton_like.collision.laws import soft_table
 from newton_like.dynamics.tendons import Tendons, tree_tables
-from newton_like.kernels.dynamics.tendons import LIMIT_LOWER, LIMIT_UPPER, REST_LOWER, REST_UPPER, TENDON
+from newton_like.kernels.dynamics.tendons import LIMIT_KE, LIMIT_LOWER, LIMIT_UPPER, REST_LOWER, REST_UPPER, TENDON
 from newton_like.kernels.solvers.tendons import tendon_force_kernel
 from newton_like.model.contact_settings import SOLIMP, SOLREF
 from newton_like.model.edits import OTHERS, SHAPES, edits_of
@@ -75,6 +75,14 @@ def checked_tendons(model) -> Tendons:
             raise ValueError(
                 f"tendon '{model.tendon_label[n]}' (index {n}): tendon_{name} is {numbers[n]:g}; give a number of at least 0"
             )
+    stiffness = model.tendon_limit_ke.numpy()
+    wrong = ~(np.isfinite(stiffness) & ((stiffness >= 0.0) | (stiffness == -1.0)))
+    if wrong.any():
+        n = int(np.argmax(wrong))
+        raise ValueError(
+            f"tendon '{model.tendon_label[n]}' (index {n}): tendon_limit_ke is {stiffness[n]:g}; give a number of at least 0, or -1 for"
+            " limits as soft as solref_limit states"
+        )
     armature = model.tendon_armature.numpy()
     for n in np.flatnonzero(armature > 0.0).tolist():
         if any(kind == "geom" for kind, *_ in model.tendons[n].path):
@@ -129,7 +137,7 @@ class TendonRows:
         records = [x[:, : size * TENDON] for x, size in zip(found, sizes, strict=True)]
         items = [x[:, size * TENDON :] for x, size in zip(found, sizes, strict=True)]
         line = np.zeros(TENDON)
-        line[[REST_UPPER, LIMIT_UPPER]], line[[REST_LOWER, LIMIT_LOWER]] = MAXVAL, -MAXVAL
+        line[[REST_UPPER, LIMIT_UPPER]], line[[REST_LOWER, LIMIT_LOWER]], line[LIMIT_KE] = MAXVAL, -MAXVAL, -1.0
         lines = np.tile(line, (len(self.index), self.numbers["tendons"] - self.index.shape[1]))
         of_lines = [tendons.line_numbers(self.batch.articulations + i) for i in range(self.batch.template.trees)]
         return np.concatenate([*records, lines, *items, *of_lines], axis=1)

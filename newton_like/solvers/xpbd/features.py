@@ -123,7 +123,7 @@ def _check_relations(model) -> None:
 def _check_tendons(model) -> None:
     if not model.tendons:
         return
-    armature = model.tendon_armature.numpy()
+    armature, stiffness = model.tendon_armature.numpy(), model.tendon_limit_ke.numpy()
     for n, tendon in enumerate(model.tendons):
         told = None
         limited = tendon.limits is not None
@@ -133,6 +133,8 @@ def _check_tendons(model) -> None:
             told = "equality constraints on its length (ties)"
         elif limited and (tuple(tendon.solref_limit) != SOLREF or tuple(tendon.solimp_limit) != SOLIMP):
             told = "limits with a softness of MuJoCo (solref_limit, solimp_limit)"
+        elif limited and stiffness[n] >= 0.0:
+            told = "limits with a stiffness (limit_ke)"
         elif limited and tendon.margin > 0.0:
             told = "limits with a margin"
         if told is not None:

@@ -1,0 +1,116 @@
+"""Wrenches on bodies of forces that no joint of the tree transmits: of loop joints and spatial tendons, and shares of weight."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from newton_like.dynamics.loops import loops_of
+from newton_like.dynamics.names import names_of
+from newton_like.kernels.articulation.pulls import pull_kernels
+from newton_like.kernels.dynamics.loops import LOOP, NO_ROW
+from newton_like.model.tendons import pieces_of
+from newton_like.solvers.featherstone.loop_rows import KIND, SOURCE, solver_rows
+from newton_like.types import warp_types
+
+_WITHOUT = "body_incoming_joint_wrench_b: not for models with {}, whose forces on bodies it does not know"
+
+
+class Pulls:
+    """Adds these wrenches to those on bodies.
+
+    Args:
+        sim: the :class:`newton_like.articulation.SimulationContext`.
+
+    Raises:
+        NotImplementedError: forces of the model are not known by body.
+    """
+
+    def __init__(self, sim):
+        self._sim, model = sim, sim.model
+        self._refuse(model)
+        shares = model.custom_attributes.get("mujoco:gravcomp")
+        self._relieved = shares is not None and bool(np.any(model.mujoco.gravcomp.numpy()))
+        self._loops = self._find_loops(model) if (model.joint_articulation.numpy() < 0).any() else None
+        self._lines = self._find_lines(model) if any(tendon.is_spatial for tendon in model.tendons) else None
+        self.act = self._relieved or self._loops is not None or self._lines is not None
+        self._wrench = wp.zeros(
+            model.body_count if self.act else 0, dtype=warp_types(model.dtype).spatial_vector, device=model.device
+        )
+
+    @staticmethod
+    def _refuse(model) -> None:
+        told = None
+        for tendon in model.tendons:
+            if tendon.is_spatial and any(kind == "geom" for kind, *_ in tendon.path):
+                told = f"tendons that wrap around shapes ({tendon.label!r})"
+            elif tendon.is_spatial and tendon.ties:
+                told = f"ties of spatial tendons ({tendon.label!r})"
+        for actuator in model.actuators:
+            if actuator.transmission in ("site", "slidercrank", "body"):
+                told = f"actuators on a {actuator.transmission} ({actuator.label!r})"
+        if (model.joint_articulation.numpy() < 0).any():
+            rows = solver_rows(model).rows
+            unknown = (rows[:, KIND] != NO_ROW) & (rows[:, SOURCE] < 0)
+            if unknown.any():
+                told = "drives, springs, friction or limits of loop joints, or polynomials between joints"
+        if told is not None:
+            raise NotImplementedError(_WITHOUT.format(told))
+
+    def _find_loops(self, model):
+        """Kinds of rows and their bodies, ``[articulations, rows, 3]``, and the numbers of rows."""
+        loops, names = loops_of(model, distances=True, polynomials=True), names_of(model)
+        table = np.moveaxis(loops.rows, 1, 2).astype(np.int32)
+        for a in range(len(table)):
+            links = names.child[names.start[a] : names.start[a] + names.count[a]]
+            for end in (1, 2):
+                link = table[a, :, end]
+                table[a, :, end] = np.where(
+                    (link >= 0) & (link < len(links)), links[np.clip(link, 0, len(links) - 1)], -1
+                )
+        numbers = loops.numbers.reshape(*loops.numbers.shape[:2], LOOP)
+        return (
+            wp.array(np.ascontiguousarray(table), dtype=wp.int32, device=model.device),
+            wp.array(np.ascontiguousarray(numbers), dtype=model.dtype, device=model.device),
+        )
+
+    def _find_lines(self, model):
+        """Tendon and sites of straight pieces, ``[pieces, 3]``, and their factors."""
+        table, factors = [], []
+        for n, tendon in enumerate(model.tendons):
+            for first, last, _, _, divisor in pieces_of(tendon) if tendon.is_spatial else ():
+                table.append((n, first, last))
+                factors.append(1.0 / divisor)
+        return wp.array(np.array(table), dtype=wp.int32, device=model.device), wp.array(
+            factors, dtype=model.dtype, device=model.device
+        )
+
+    def compute(self) -> wp.array:
+        """External wrenches on bodies in the last step with these, ``[body_count]``, about centres of mass, world axes."""
+        model, state, solver = self._sim.model, self._sim.state, self._sim.solver
+        if not self.act:
+            return state.body_f
+        kernels, device = pull_kernels(model.dtype), model.device
+        wp.copy(self._wrench, state.body_f)
+        bodies = [state.body_q, model.body_com]
+        if self._relieved:
+            wp.launch(
+                kernels.relieve, dim=model.body_count,
+                inputs=[model.mujoco.gravcomp, model.body_mass, model.body_world, model.gravity], outputs=[self._wrench], device=device,
+            )  # fmt: skip
+        if self._loops is not None:
+            force = solver.loop_forces()
+            wp.launch(
+                kernels.close,
+                dim=force.shape[0],
+                inputs=[*self._loops, force, *bodies],
+                outputs=[self._wrench],
+                device=device,
+            )
+        if self._lines is not None:
+            wp.launch(
+                kernels.pull, dim=1,
+                inputs=[*self._lines, solver.tendon_forces(), model.shape_body, model.shape_transform, *bodies],
+                outputs=[self._wrench], device=device,
+            )  # fmt: skip
+        return self._wrench

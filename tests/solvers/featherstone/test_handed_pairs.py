@@ -41,12 +41,14 @@ def heaps(rng, worlds=3, bodies=4) -> ModelBuilder:
     return whole
 
 
-def one_step(model, contacts, qd, dt) -> np.ndarray:
-    """With sweeps that converge: their order is that of the list."""
+def one_step(model, contacts, qd, dt, found=None) -> np.ndarray:
+    """With sweeps that converge: their order is that of the list. `found`: a list for the contacts that the step finds."""
     solver, state = SolverFeatherstone(model, evaluator="general", iterations=300, tolerance=1.0e-6), model.state()
     state.joint_qd.assign(qd)
     solver.step(state, state, None, contacts, dt)
     assert solver.unused_contacts() == 0
+    if found is not None:
+        solver.update_contacts(found, state)
     return state.joint_qd.numpy()
 
 
@@ -68,18 +70,16 @@ def rearranged(model, contacts, order, swap) -> Contacts:
 
 
 def test_a_list_gives_the_impulses_of_the_contacts_that_a_step_finds(rng):
-    """For random overlapping shapes, whatever the order of the list and of the two shapes. Normals stay the same in so short a step."""
+    """For random overlapping shapes, whatever the order of the list and of the two shapes. Normals stay the same in so short a step. The list
+    is that of the step, because `model.collide` may have one or two points where the edge of a cylinder touches a face nearly flat."""
     model = heaps(rng).finalize("cpu")
+    model.request_contact_attributes("force")
     qd = rng.uniform(-0.3, 0.3, model.joint_dof_count)
-    state = model.state()
-    state.joint_qd.assign(qd)
-    eval_fk(model, state.joint_q, state.joint_qd, state)
-    contacts = model.collide(state, model.contacts(400))
+    dt, contacts = 1.0e-6, model.contacts(400)
+    found = one_step(model, None, qd, dt, contacts)
     n, body = int(contacts.rigid_contact_count.numpy()[0]), model.shape_body.numpy()
     one, two = (getattr(contacts, f"rigid_contact_shape{k}").numpy()[:n] for k in range(2))
     assert ((body[one] >= 0) & (body[two] >= 0)).any(), "no two bodies touch"
-    dt = 1.0e-6
-    found = one_step(model, None, qd, dt)
     given = one_step(model, contacts, qd, dt)
     scale = np.abs(found - qd).max()
     np.testing.assert_allclose(given, found, atol=2.0e-2 * scale)

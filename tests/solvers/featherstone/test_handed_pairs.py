@@ -70,8 +70,8 @@ def rearranged(model, contacts, order, swap) -> Contacts:
 
 
 def test_a_list_gives_the_impulses_of_the_contacts_that_a_step_finds(rng):
-    """For random overlapping shapes, whatever the order of the list and of the two shapes. Normals stay the same in so short a step. The list
-    is that of the step, because `model.collide` may have one or two points where the edge of a cylinder touches a face nearly flat."""
+    """For random overlapping shapes, whatever the order of the list and of the two shapes. Normals stay the same in so short a step. The
+    list is that of the step, because `model.collide` may have one or two points where the edge of a cylinder is nearly in a face."""
     model = heaps(rng).finalize("cpu")
     model.request_contact_attributes("force")
     qd = rng.uniform(-0.3, 0.3, model.joint_dof_count)

@@ -300,7 +300,8 @@ def test_a_heap_in_maximal_coordinates(gpu):
             solver.step(state, state, dt=1.0 / 240.0)
         return results(state)
 
-    gpu.agrees(work, DOUBLE)
+    # where rounding decides about a point of a contact, bodies move otherwise: 1.2e-7 m on an H100
+    gpu.agrees(work, 1.0e-6)
 
 
 def test_small_worlds_in_maximal_coordinates(gpu):

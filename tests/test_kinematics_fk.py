@@ -46,6 +46,7 @@ def check(model, q, qd, body_q, body_qd, tolerance):
         np.testing.assert_allclose(body_qd[tree.bodies], velocity, rtol=0.0, atol=10.0 * tolerance)
 
 
+@pytest.mark.slow
 @EVERY_PRECISION
 def test_poses_and_velocities_follow_from_the_definitions(rng, monkeypatch, width, dtype):
     """All joint types in random trees, in batches that fill no block, one block, and more than one."""
@@ -249,6 +250,7 @@ def test_whoever_is_free_takes_the_next_piece(rng, monkeypatch):
     assert launched == [3]
 
 
+@pytest.mark.slow
 def test_zeros_are_positive(rng, monkeypatch):
     """Zeros of either sign compare equal but differ in their bits."""
     model = every_kind(rng, moving=False).finalize("cpu")
@@ -330,6 +332,7 @@ def test_edits_of_the_model_count_once_they_are_notified(rng):
     check(model, q, qd, *after, TOLERANCE[wp.float64])
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_central_differences(rng):
     """Of every joint type on a moving parent, and of random trees."""
     for builder in (every_kind(rng), forest(rng, worlds=2)):
@@ -477,6 +480,7 @@ def test_gpus_find_what_cpus_find(rng):
         np.testing.assert_allclose(cuda, cpu, rtol=0.0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_the_kernel_compiles_for_gpus(tmp_path):
     if not wp.get_cuda_supported_archs():
         pytest.skip("this Warp has no compiler for CUDA")

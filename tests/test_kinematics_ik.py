@@ -186,6 +186,7 @@ def test_three_angles_come_back_next_to_gimbal_lock(rng):
         np.testing.assert_allclose(rate[6:], qd[6:], atol=1e-13 / miss**2)
 
 
+@pytest.mark.slow
 def test_the_nearest_pose_a_hinge_can_take(rng):
     """Off its axis, a hinge reads the angle that leaves the smallest rotation over."""
     axis = random_unit(rng)
@@ -326,6 +327,7 @@ def test_nothing_to_do_is_done():
     assert model.joint_coord_count == 0
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_central_differences(rng):
     """At poses that the joints cannot quite take."""
     for builder in (every_kind(rng), forest(rng, worlds=2)):

@@ -124,7 +124,7 @@ def pulled_robot(rng, what: str, dt: float = 1e-4) -> Articulation:
     return Articulation(SimulationContext(model, dt=dt, evaluator="general"), "walker")
 
 
-@pytest.mark.parametrize("what", ["loop", "tendon", "gravcomp"])
+@pytest.mark.parametrize("what", ["loop", *(pytest.param(x, marks=pytest.mark.slow) for x in ("tendon", "gravcomp"))])
 def test_passive_joints_transmit_nothing_along_their_axes(rng, what):
     """Along the axis of a joint without drives acts what accelerates its armature; so the forces of loops, tendons and shares of weight
     are on the right bodies, at the right points. All bodies together are carried by the fixed root."""

@@ -111,6 +111,7 @@ def carts(rng) -> Articulation:
     return Articulation(SimulationContext(model, dt=1 / 500, evaluator="general"), "cart")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "factor", "limit"), [("fixed", 2.0, 0.25), ("spatial", 1.0, 0.5)])
 def test_limits_with_a_stiffness_are_springs_beyond_them(rng, kind, factor, limit):
     """At the depth in the middle of the step, the implicit step of a spring k is u = (u' - dt k c depth / m) / (1 + dt^2 k c^2 / m);
@@ -148,6 +149,7 @@ def test_limits_with_a_stiffness_are_springs_beyond_them(rng, kind, factor, limi
     np.testing.assert_allclose(depth[2:], 5.0 / (factor * k[2:]), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_stiffness_of_limits_in_some_worlds_leaves_the_others_alone(rng):
     """Other worlds keep every bit; their limits stay those of MuJoCo, and the data say NaN."""
     start = 0.3 + 0.3 * rng.random((WORLDS, 1))

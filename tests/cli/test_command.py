@@ -60,6 +60,7 @@ def test_inspect_prints_a_tree(capsys):
     assert "revolute [-1.2, 2.4]" in lines[trunk + 2]
 
 
+@pytest.mark.slow
 def test_inspect_draws(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     file = tmp_path / "robot.png"
@@ -286,6 +287,7 @@ def test_the_lift_is_potential_energy(capsys, rng):
     assert "--lift" in fixed["remarks"][-1]
 
 
+@pytest.mark.slow
 def test_the_ground_is_at_zero_and_robots_start_on_it(rng):
     from newton_like.cli.scene import CLEARANCE, lowest_points, read
 
@@ -345,6 +347,7 @@ def moving_pairs(path: Path, **options) -> int:
     return len(unsupported_pairs(read(path, options).model))
 
 
+@pytest.mark.slow
 def test_self_collisions_are_those_of_the_file(capsys, tmp_path):
     """MJCF and USD define self-collisions, and conversions keep them; a URDF does not, and has none by default."""
     file, again = tmp_path / "robot.usda", tmp_path / "again.usda"
@@ -383,6 +386,7 @@ def test_simulate_writes_the_motion(capsys, tmp_path):
         assert place[2] == pytest.approx(3.0 - 0.5 * 9.81 * (code / 50) ** 2, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_progress_bars_are_for_terminals(capfd):
     """There is no progress bar if stderr is a file or a pipe, or with `--quiet` or `--json`."""
     for more in ([], ["--quiet"], ["--json"]):

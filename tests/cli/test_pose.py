@@ -203,6 +203,7 @@ def test_options_that_cannot_be_read_end_with_two(capsys, args):
     assert gains("5") == [(None, [5.0])]
 
 
+@pytest.mark.slow
 def test_simulate_writes_videos(capsys, tmp_path, monkeypatch):
     """As the output itself, beside another output, or in the current folder under the name of the source."""
     image = pytest.importorskip("PIL.Image")

@@ -38,6 +38,7 @@ def test_contacts_are_those_of_the_model(rng):
         nl.CollisionPipeline(model).collide(model.state(), model.contacts())
 
 
+@pytest.mark.slow
 def test_solvers_take_the_contacts(rng):
     """With the impulses of the solver's own contacts."""
     model = on_ground(["s"]).finalize("cpu")
@@ -56,6 +57,7 @@ def test_solvers_take_the_contacts(rng):
     assert states[0][2] > -0.5 * speed
 
 
+@pytest.mark.slow
 def test_models_without_shapes_step_with_an_empty_list():
     model = scene("n").finalize("cpu")
     solver, pipeline = nl.solvers.SolverFeatherstone(model, evaluator="general"), nl.CollisionPipeline(model)
@@ -142,6 +144,7 @@ def test_a_pipeline_of_the_model_may_be_given_to_it(rng):
             call()
 
 
+@pytest.mark.slow
 def test_contacts_of_another_model_are_refused(rng):
     """Also if both models have the same sizes; contacts that no model made, and those of a copy of the model, are accepted."""
     model, other = (on_ground(["sb", "bs"]).finalize("cpu") for _ in range(2))

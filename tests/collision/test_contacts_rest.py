@@ -295,6 +295,7 @@ def run_with(simulation, seconds: float, contacts_of) -> None:
         simulation.solver.step(simulation.state, simulation.state, simulation.control, contacts, simulation.dt)
 
 
+@pytest.mark.slow
 def test_contacts_from_collide_give_the_same_rest():
     simulation = Simulation(worlds_of(resting(n, lift=0.01) for n in RESTING))
     run_with(simulation, 2.0, simulation.model.collide)
@@ -317,6 +318,7 @@ def given(model, rows):
     return contacts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_ball_rests_on_a_fixed_box_by_contacts_of_the_user(swapped):
     builder = ModelBuilder()
@@ -340,6 +342,7 @@ def test_a_ball_rests_on_a_fixed_box_by_contacts_of_the_user(swapped):
     np.testing.assert_allclose(1.1 - heights(simulation), GRAVITY * 0.002**2, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_contacts_without_a_use_are_counted():
     builder = ModelBuilder()
     box = builder.add_shape_box(-1, hx=1.0, hy=1.0, hz=0.5)

@@ -142,6 +142,7 @@ def gradient_of_forward_dynamics(model, adjoint: str | None, q, qd, tau, seed) -
     return run_traced_adjoint(model, program, [q, qd, tau], [seed])
 
 
+@pytest.mark.slow
 def test_forward_dynamics_backward_by_the_implicit_function_theorem(rng):
     """The adjoint of the equation of motion is that of the articulated-body algorithm."""
     model = forest(rng, worlds=2, robots=2, joints=8).finalize("cpu", dtype=wp.float64)

@@ -97,6 +97,7 @@ def test_interpreted_gradients_are_those_of_compiled_code(rng, monkeypatch, widt
     assert {k.code is None for k in kernels} == {True, False}
 
 
+@pytest.mark.slow
 def test_long_adjoints_are_interpreted(rng, monkeypatch):
     model = forest(rng, worlds=18, robots=1, joints=5).finalize("cpu", dtype=wp.float64, requires_grad=True)
     q, qd = random_state(model, rng)

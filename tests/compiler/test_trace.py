@@ -293,6 +293,7 @@ def special(request):
     return specialiser(same_robot(mechanism) if request.param == "mechanism" else quadruped())
 
 
+@pytest.mark.slow
 def test_what_a_stage_reads_an_earlier_one_has_written(special):
     """Or the kernel, or the stage that built the row that it sweeps."""
     traces = special._traces
@@ -327,6 +328,7 @@ def test_what_a_stage_reads_an_earlier_one_has_written(special):
         assert not missing(traces["dof_sweep"][row], trace), row
 
 
+@pytest.mark.slow
 def test_what_is_read_is_emitted(special):
     """A store is left out only if no stage and no part of the kernel reads it."""
     places, arrays = special._live()
@@ -346,6 +348,7 @@ def test_what_is_read_is_emitted(special):
     assert dropped > 0
 
 
+@pytest.mark.slow
 def test_a_varying_parameter_is_read_where_others_are_constants(rng):
     """Two worlds with different masses: the mass is loaded, and results of shared parameters are still folded."""
     robot = quadruped()

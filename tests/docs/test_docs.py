@@ -85,7 +85,9 @@ def run_blocks(page: Path, folder: Path) -> None:
     assert ran.returncode == 0, f"{page}:\n{ran.stderr}"
 
 
-SLOW_PAGES = {f"docs/{name}.md" for name in ("articulation", "dynamics", "guide", "multirotor", "robot", "scenes")}
+SLOW_PAGES = {
+    f"docs/{name}.md" for name in ("articulation", "dynamics", "guide", "maximal", "multirotor", "robot", "scenes")
+}
 """Pages whose robots get code of their own, which takes a minute to compile."""
 
 

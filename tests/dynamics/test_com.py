@@ -16,6 +16,7 @@ CLOSE = dict(rtol=1e-11, atol=1e-10)
 SMOOTH = dict(rtol=1e-6, atol=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repr", [None, *VelRepr])
 def test_the_centre_of_mass_in_the_axes_of_the_first_link(rng, by_numpy, repr):
     """R^T v in BODY; J nu is the velocity; J nu_dot + J_dot nu is its derivative along a motion, by differences."""

@@ -13,9 +13,9 @@ from newton_like.dynamics import forces
 from newton_like.types import VelRepr
 from tests.support import reference
 from tests.support.dynamics_cases import STEP, Case, cases, motion
-from tests.support.kinematic_cases import add_joint, forest
+from tests.support.kinematic_cases import forest
 from tests.support.paths import ROBOTS
-from tests.support.random_trees import random_inertia, random_state, random_tree
+from tests.support.random_trees import random_state, random_tree
 from tests.support.traced import run_by_numpy
 
 REPRS = [None, *VelRepr]
@@ -70,6 +70,7 @@ def accelerations(case, repr, qdd):
 # --------------------------------------------------------------------------------------------------- definitions
 
 
+@pytest.mark.slow
 def test_matrices_and_forces_follow_from_the_definitions(rng, by_numpy):
     """In the joints' velocities: agrees with d'Alembert's principle summed over bodies, for all joint types, with armature."""
     for case in cases(rng):
@@ -90,6 +91,7 @@ def test_matrices_and_forces_follow_from_the_definitions(rng, by_numpy):
                 close(found, qdd, SOLVED)
 
 
+@pytest.mark.slow
 def test_forces_as_controls_take_them(rng, by_numpy):
     """`eval_inverse_dynamics` gives world wrenches at the centre of mass for every FREE and DISTANCE joint."""
     for case in cases(rng):
@@ -101,6 +103,7 @@ def test_forces_as_controls_take_them(rng, by_numpy):
         close(reference.generalized_forces(case.tree, case.q, at_rest), case.get(dynamics.bias_forces))
 
 
+@pytest.mark.slow
 def test_gravity_forces_are_the_slope_of_the_potential_energy(rng, by_numpy):
     for case in cases(rng):
         for repr in representations(case):
@@ -117,6 +120,7 @@ def test_gravity_forces_are_the_slope_of_the_potential_energy(rng, by_numpy):
 # ------------------------------------------------------------------------------------------------ representations
 
 
+@pytest.mark.slow
 def test_kinetic_energy_is_the_same_in_every_representation(rng, by_numpy):
     for case in cases(rng):
         expected = reference.kinetic_energy(case.tree, case.q, case.qd)
@@ -125,6 +129,7 @@ def test_kinetic_energy_is_the_same_in_every_representation(rng, by_numpy):
             close(0.5 * nu @ case.get(dynamics.mass_matrix, repr=repr) @ nu, expected)
 
 
+@pytest.mark.slow
 def test_representations_are_transformed_as_the_formulas_say(rng, by_numpy):
     """From BODY, with nu_B = T nu: M = T' M_B T, C = T' (M_B T_dot + C_B T), h = T' (h_B + M_B T_dot nu), g = T' g_B."""
     case = next(cases(rng))
@@ -162,6 +167,7 @@ def test_representations_are_transformed_as_the_formulas_say(rng, by_numpy):
         )
 
 
+@pytest.mark.slow
 def test_accelerations_are_the_derivatives_of_the_velocities(rng, by_numpy):
     """Accelerations in every representation agree with the joints' accelerations, for forward and inverse dynamics."""
     for case in cases(rng):
@@ -197,6 +203,7 @@ def test_inverse_and_forward_dynamics_undo_each_other(rng, by_numpy):
             close(M @ aba, tau - pushed, SOLVED, np.abs(M).max() * np.abs(aba).max())
 
 
+@pytest.mark.slow
 def test_inverse_of_the_mass_matrix(rng, by_numpy):
     for case in cases(rng):
         for repr in representations(case):
@@ -206,6 +213,7 @@ def test_inverse_of_the_mass_matrix(rng, by_numpy):
             close(M @ inverse, np.eye(len(M)), SOLVED)
 
 
+@pytest.mark.slow
 def test_coriolis_matrix(rng, by_numpy):
     """C nu = h - g, and the rate of the mass matrix is C + C'."""
     for case in cases(rng):
@@ -253,6 +261,7 @@ def test_power_is_the_rate_of_the_energy(rng, by_numpy):
         close(case.along(energy, qdd), power, SMOOTH, 1e2)
 
 
+@pytest.mark.slow
 def test_wrenches_by_body_and_by_link_are_the_same(rng, by_numpy):
     """The order of bodies differs from that of joints."""
     for case in cases(rng):
@@ -268,6 +277,7 @@ def test_wrenches_by_body_and_by_link_are_the_same(rng, by_numpy):
             np.testing.assert_array_equal(results[0], results[2])
 
 
+@pytest.mark.slow
 def test_forces_in_frames_are_wrenches_of_links(rng, by_numpy):
     """Their power agrees with the frame's velocity in every representation. They are added to earlier wrenches, or replace them."""
     for case in cases(rng):
@@ -296,83 +306,6 @@ def test_forces_in_frames_are_wrenches_of_links(rng, by_numpy):
         push = rng.normal(size=3)
         as_frame = case.get(dynamics.frame_forces, frames=(link, [*offset[:3], 0, 0, 0, 1]), forces=[*push, 0, 0, 0])
         close(case.get(dynamics.point_forces, links=link, points=[offset[:3]], forces=[push]), as_frame)
-
-
-# ------------------------------------------------------------------------------------------------- singular cases
-
-
-def edited(case, mass=None, inertia=None):
-    """The case with other masses and inertias of some bodies, by index, which `finalize` would refuse."""
-    model = case.model
-    for array, values in ((model.body_mass, mass), (model.body_inertia, inertia)):
-        numbers = array.numpy()
-        for body, value in (values or {}).items():
-            numbers[body] = value
-        array.assign(numbers)
-    model.notify_changed()
-    return Case(model, case.q, case.qd)
-
-
-@pytest.mark.parametrize(
-    "kind", [JointType.REVOLUTE, JointType.PRISMATIC, JointType.BALL, JointType.FREE, JointType.D6]
-)
-def test_a_leaf_without_mass_is_locked(rng, by_numpy, kind):
-    """It is locked for any force, and the other bodies move as without it."""
-    builder = random_tree(rng, joints=4, armature=False, floating=True)
-    _, joint = add_joint(builder, rng, kind, builder.joint_child[1], linear=2, angular=3)
-    builder.extend_articulation(0, [joint])
-    model = builder.finalize("cpu", dtype=wp.float64)
-    case = Case(model, *random_state(model, rng))
-    leaf = case.tree.joint_child[-1]
-    case = edited(case, {leaf: 0.0}, {leaf: 0.0})
-    n, rest = len(case.qd), case.tree.joint_qd_start[-2]
-    M, h = reference.mass_matrix(case.tree, case.q), reference.bias_forces(case.tree, case.q, case.qd)
-    tau = rng.normal(size=n)
-    expected = np.zeros(n)
-    expected[:rest] = np.linalg.solve(M[:rest, :rest], (tau - h)[:rest])
-    for method in METHODS:
-        close(case.get(dynamics.forward_dynamics, joint_forces=tau, method=method), expected, SOLVED)
-    inverse = np.zeros((n, n))
-    inverse[:rest, :rest] = np.linalg.inv(M[:rest, :rest])
-    close(case.get(dynamics.mass_matrix_inverse), inverse, SOLVED)
-
-
-def test_a_free_point_mass_flies_and_does_not_turn(rng, by_numpy):
-    """f = m (a - g); without armature its turns are locked, with armature they are those of the armature."""
-    builder = ModelBuilder()
-    com, mass = rng.normal(size=3), rng.uniform(0.5, 2.0)
-    body = builder.add_link(mass=mass, com=com, inertia=np.eye(3))
-    builder.add_articulation([builder.add_joint_free(body)])
-    model = builder.finalize("cpu", dtype=wp.float64)
-    case = edited(Case(model, *random_state(model, rng)), inertia={0: 0.0})
-    f = rng.normal(size=6)
-    expected = np.concatenate([f[:3] / mass + model.gravity.numpy()[0], np.zeros(3)])
-    for method, repr in product(METHODS, (None, VelRepr.COM)):
-        close(case.get(dynamics.forward_dynamics, joint_forces=f, method=method, repr=repr), expected)
-    close(case.get(dynamics.mass_matrix_inverse), np.diag([1 / mass] * 3 + [0.0] * 3))
-    for repr in VelRepr:
-        M, inverse = (case.get(f, repr=repr) for f in (dynamics.mass_matrix, dynamics.mass_matrix_inverse))
-        close(inverse @ M @ inverse, inverse)
-    armature = rng.uniform(0.1, 1.0, 3)
-    model.joint_armature.assign(np.concatenate([np.zeros(3), armature]))
-    model.notify_changed()
-    expected[3:] = f[3:] / armature
-    for method in METHODS:
-        close(case.get(dynamics.forward_dynamics, joint_forces=f, method=method), expected)
-
-
-def test_the_twist_of_a_point_mass_on_a_ball_joint_is_locked(rng, by_numpy):
-    """One of three directions, not along an axis of the joint: accelerations are finite and satisfy the equation of motion."""
-    builder = ModelBuilder()
-    body = builder.add_link(mass=2.0, com=rng.normal(size=3), inertia=random_inertia(rng, 2.0))
-    builder.add_articulation([builder.add_joint_ball(-1, body)])
-    model = builder.finalize("cpu", dtype=wp.float64)
-    case = edited(Case(model, *random_state(model, rng)), inertia={0: 0.0})
-    # gravity gives no torque along the arm
-    for method in METHODS:
-        found = case.get(dynamics.forward_dynamics, method=method)
-        assert np.abs(found).max() < 1e3
-        close(case.get(dynamics.inverse_dynamics, joint_acceleration=found), np.zeros(3), SOLVED, 10.0)
 
 
 # ------------------------------------------------------------------------------------------------------- pinocchio

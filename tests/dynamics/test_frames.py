@@ -41,6 +41,7 @@ def floating_tree(rng) -> ModelBuilder:
             return tree
 
 
+@pytest.mark.slow
 def test_merged_links_move_as_they_did_before(rng, by_numpy):
     """Poses, velocities and Jacobians of all links, and of a site, of a tree with and without its fixed joints."""
     tree = floating_tree(rng)
@@ -130,6 +131,7 @@ def test_a_base_that_is_merged_into_the_world_stays_named(rng, by_numpy):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::newton_like.importers.urdf.UrdfWarning")
 def test_importers_keep_the_names_of_merged_links(tmp_path, by_numpy):
     """URDF, MJCF and USD that collapse while they read, against the same files with all their links."""

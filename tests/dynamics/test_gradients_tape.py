@@ -168,6 +168,7 @@ def pendulum(scene, rng):
     scene.add_articulation([scene.add_joint_revolute(-1, link, axis="x")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worlds", [0, 2])
 def test_gravity_has_the_gradients_of_all_robots_of_its_world(rng, worlds):
     """Two robots in each world and one that all share, before and behind them; or a scene without worlds."""
@@ -242,6 +243,7 @@ def test_constants_without_gradients_require_none_and_are_refused_where_they_do(
         dynamics.bias_forces(model, state)
 
 
+@pytest.mark.slow
 def test_results_that_cannot_pass_gradients_on_are_refused(rng):
     """A result to write, a state after a step, numbers that are read on the host, and a step of the solver."""
     model = pin_arm(rng).finalize("cpu", requires_grad=True)

@@ -125,6 +125,7 @@ def test_states_of_another_model_are_refused(case, other, by_numpy, name):
                 getattr(dynamics, name)(**{**arguments, key: foreign})
 
 
+@pytest.mark.slow
 def test_states_know_who_made_them_and_hand_made_ones_do_not(case, other, by_numpy):
     """Whoever copies or keeps a state keeps that it may be used; values go from model to model by assign."""
     model, mine = case.model, case.model.state()

@@ -223,6 +223,7 @@ def after(model, q, qd, time, steps, method, **options):
     return np.concatenate([state.joint_q.numpy(), state.joint_qd.numpy()])
 
 
+@pytest.mark.slow
 def test_methods_have_their_orders(rng):
     """On floating trees with ball and free joints and joints of several axes, under gravity and damping: halving the step divides
     the error by 2, 2, 4 and 16."""
@@ -240,6 +241,7 @@ def test_methods_have_their_orders(rng):
         assert np.log2(coarse / fine) == pytest.approx(order, abs=0.4), method
 
 
+@pytest.mark.slow
 def test_a_tumbling_body_keeps_energy_and_momentum_at_the_order_of_the_method(rng):
     builder = ModelBuilder(gravity=0.0)
     body = builder.add_link(mass=1.3, com=0.2 * rng.normal(size=3), inertia=random_inertia(rng, 1.3))

@@ -32,6 +32,7 @@ def parts(model):
         yield a, slice(first[start[a]], first[end[a]]), child[start[a] : end[a]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "dtype"), NARROW)
 def test_jacobian_times_velocities_are_the_velocities_of_bodies(rng, monkeypatch, width, dtype):
     use_width(monkeypatch, width)

@@ -93,6 +93,7 @@ def test_links_and_frames_move_as_the_definitions_say(rng, by_numpy):
             np.testing.assert_allclose(accelerations, [a for _, a in expected], **CLOSE)
 
 
+@pytest.mark.slow
 def test_points_are_origins_of_frames(rng, by_numpy):
     """A point and a frame at this point have equal velocities, Jacobians and bias accelerations."""
     for case in cases(rng):
@@ -136,6 +137,7 @@ def test_every_articulation_has_its_own_points(rng, by_numpy):
         assert np.abs(together[1 - a] - alone[1 - a]).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_jacobian_times_velocity_and_its_derivative(rng, by_numpy):
     """J nu = v, J_dot nu = bias, and J nu_dot + J_dot nu = acceleration, between all representations."""
     for case in cases(rng):
@@ -163,6 +165,7 @@ def test_jacobian_times_velocity_and_its_derivative(rng, by_numpy):
                 np.testing.assert_allclose(dJ @ nu, bias, **CLOSE)
 
 
+@pytest.mark.slow
 def test_derivatives_of_jacobians_are_those_along_the_motion(rng, by_numpy):
     """Against central differences of the Jacobians themselves."""
     for case in cases(rng):
@@ -173,6 +176,7 @@ def test_derivatives_of_jacobians_are_those_along_the_motion(rng, by_numpy):
             np.testing.assert_allclose(case.get(dynamics.frame_jacobian_derivatives, **asked), moved, **SMOOTH)
 
 
+@pytest.mark.slow
 def test_every_kind_of_joint(rng, by_numpy):
     """Between a moving parent and a moving child: J nu = v, and J_dot is the derivative of J."""
     model = every_kind(rng).finalize("cpu", dtype=wp.float64)
@@ -200,6 +204,7 @@ def test_every_kind_of_joint(rng, by_numpy):
     np.testing.assert_allclose(actual, (ends[0] - ends[1]) / 2e-6, **SMOOTH)
 
 
+@pytest.mark.slow
 def test_relative_transforms_and_twists(rng, by_numpy):
     """The transform is inverse(X_target) X_source; the twist agrees with its definition with the target as the world."""
     for case in cases(rng):
@@ -237,6 +242,7 @@ def test_relative_transforms_and_twists(rng, by_numpy):
                 dynamics.relative_twist(case.model, case.state, axes="root", **ends)
 
 
+@pytest.mark.slow
 def test_one_link_is_that_of_all(rng, by_numpy):
     """Singular functions, by name and by index, give a row of the plural ones."""
     model = forest(rng, worlds=2, robots=1, joints=4).finalize("cpu", dtype=wp.float64)
@@ -264,6 +270,7 @@ def test_one_link_is_that_of_all(rng, by_numpy):
         np.testing.assert_array_equal(one(model, state, pair).numpy(), every(model, state, [0, pair]).numpy()[:, 1])
 
 
+@pytest.mark.slow
 def test_articulations_of_other_shapes_and_names(rng, by_numpy):
     """A name is looked up in each; those without it, and links and dofs that are not there, have zeros."""
     scene = ModelBuilder()

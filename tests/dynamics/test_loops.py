@@ -269,6 +269,7 @@ def programs(monkeypatch) -> list:
     return calls
 
 
+@pytest.mark.slow
 def test_forces_on_links_and_representations(rng, by_numpy):
     """A wrench on a link acts as joint forces by its Jacobian; the base's representation changes neither motion nor loop forces."""
     tree, scene = random_tree(rng, joints=7, floating=True), ModelBuilder()
@@ -320,6 +321,7 @@ def test_gradients_of_redundant_loops(rng, programs):
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5 * max(1.0, np.abs(expected).max()))
 
 
+@pytest.mark.slow
 def test_a_gradient_costs_at_most_four_evaluations(rng, programs):
     """In operations of the code, as for other programs (tests/compiler/test_adjoint.py)."""
     model = looped(rng, worlds=1).finalize("cpu", dtype=wp.float64)

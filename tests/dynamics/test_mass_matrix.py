@@ -30,6 +30,7 @@ def by_articulation(model):
         yield a, slice(first[start[a]], first[end[a]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "dtype"), NARROW)
 def test_entries_follow_from_the_definitions(rng, monkeypatch, width, dtype):
     use_width(monkeypatch, width)
@@ -81,6 +82,7 @@ def test_it_gives_the_kinetic_energy_of_the_bodies(rng):
         assert 0.5 * qd[dofs] @ H[a, :size, :size] @ qd[dofs] == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_edits_of_masses_and_armature_count_once_they_are_notified(rng):
     scene = ModelBuilder()
     scene.replicate(random_tree(rng, joints=5), 9)

@@ -68,6 +68,7 @@ def test_jacobians_times_velocities(rng, by_numpy, vector, jacobian):
                 np.testing.assert_allclose(J @ case.velocities(repr), expected, **CLOSE)
 
 
+@pytest.mark.slow
 def test_jacobian_of_the_centre_of_mass(rng, by_numpy):
     """J nu is the derivative of the position; its bias that of the velocity, less J nu_dot."""
     for case in cases(rng):
@@ -86,6 +87,7 @@ def test_jacobian_of_the_centre_of_mass(rng, by_numpy):
             np.testing.assert_allclose(actual, expected, **SMOOTH)
 
 
+@pytest.mark.slow
 def test_bias_of_the_centroidal_momentum(rng, by_numpy):
     """h_G_dot = A nu_dot + A_dot nu along a motion, in all representations of both."""
     for case in cases(rng):
@@ -107,6 +109,7 @@ def test_kinetic_energy_is_that_of_the_mass_matrix(rng, by_numpy):
         np.testing.assert_allclose(case.get(dynamics.kinetic_energy), 0.5 * case.qd @ H @ case.qd, **CLOSE)
 
 
+@pytest.mark.slow
 def test_momentum_of_a_floating_robot_is_the_first_rows_of_its_mass_matrix(rng, by_numpy):
     for case in cases(rng, armature=False):
         if case.floating:
@@ -145,6 +148,7 @@ def test_gravity_alone_changes_only_linear_momentum(rng, by_numpy):
             np.testing.assert_allclose(A @ qdd + bias, [*weight, 0, 0, 0], rtol=1e-8, atol=1e-8 * np.abs(bias).max())
 
 
+@pytest.mark.slow
 def test_inertias_of_links_and_subtrees(rng, by_numpy):
     """Of links from their parameters; of subtrees as sums; of the whole that of the first link's subtree."""
     for case in cases(rng):
@@ -186,6 +190,7 @@ def test_inertias_of_links_and_subtrees(rng, by_numpy):
             assert not centroidal[:3, 3:].any()
 
 
+@pytest.mark.slow
 def test_average_velocity_has_the_momentum(rng, by_numpy):
     """I v = h; and a robot that moves as one rigid body has the velocity of its base."""
     for case in cases(rng):
@@ -410,6 +415,7 @@ def test_gradients_reach_the_parameters(rng):
     np.testing.assert_allclose((values.grad.numpy() * way).sum(), difference, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_gradients_of_every_function(rng, monkeypatch):
     """By q, qd, masses, centres of mass and inertias, along a random direction, against central differences."""
     model = random_tree(rng, joints=5).finalize("cpu", dtype=wp.float64)

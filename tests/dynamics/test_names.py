@@ -144,6 +144,7 @@ def draws(model, seed, **options):
     return q.reshape(model.world_count, -1)
 
 
+@pytest.mark.slow
 def test_random_positions_are_uniform_between_limits(rng):
     """Each coordinate by the test of Kolmogorov and Smirnov, which a right sample fails once in a million times."""
     scene = ModelBuilder()
@@ -258,6 +259,7 @@ def test_accelerations_convert_as_derivatives_of_velocities(rng):
             np.testing.assert_allclose(actual, (ends[0] - ends[1]) / (2 * step), atol=1e-8, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_conversions_agree_with_the_library(rng, by_numpy):
     """Velocities, accelerations and Jacobians of one representation, converted to another one."""
     for case in cases(rng):

@@ -48,6 +48,7 @@ def together(model, state, forces, wrenches, passive, method):
     return dynamics.state_rate(model, state, forces, wrenches, regularisation=GAIN, **options).joint_q, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("evaluator", "method"),
     [("general", "aba"), *[pytest.param(*case, marks=pytest.mark.slow) for case in

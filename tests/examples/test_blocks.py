@@ -70,6 +70,7 @@ def test_the_wave_forgets_the_push():
     np.testing.assert_allclose(speeds, speeds.mean(), rtol=0.02)
 
 
+@pytest.mark.slow
 def test_the_wave_is_as_fast_as_in_mujoco():
     mujoco = pytest.importorskip("mujoco")
     from tests.support.mujoco_bridge import MujocoBridge
@@ -94,6 +95,7 @@ def test_the_wave_is_as_fast_as_in_mujoco():
     assert times[-1] - times[middle] == pytest.approx(span, rel=0.15)
 
 
+@pytest.mark.slow
 @EXAMPLES
 def test_plots_and_videos_are_written(example, capsys, tmp_path):
     image = pytest.importorskip("matplotlib.image")

@@ -213,6 +213,7 @@ def run(example, capsys, *arguments: str) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [quadruped, pendulum], ids=["quadruped", "pendulum"])
 def test_plot_is_an_image_with_something_on_it(example, capsys, tmp_path):
     image = pytest.importorskip("matplotlib.image")
@@ -229,6 +230,7 @@ def test_plot_is_an_image_with_something_on_it(example, capsys, tmp_path):
     assert 0.002 < colourful.mean() < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [quadruped, pendulum], ids=["quadruped", "pendulum"])
 def test_a_gif_shows_the_motion(example, capsys, tmp_path):
     """Its frames last as long as the simulation, and are not all the same."""
@@ -248,6 +250,7 @@ def test_a_gif_shows_the_motion(example, capsys, tmp_path):
     assert len(frames) == 10 and np.abs(frames[0] - frames[-1]).max() > 60
 
 
+@pytest.mark.slow
 def test_one_world_one_frame(capsys, tmp_path):
     for example in (quadruped, pendulum):
         for viewer in ("null", "plot", "gif"):
@@ -270,6 +273,7 @@ def test_summary_says_how_it_went(capsys):
         assert word in said
 
 
+@pytest.mark.slow
 def test_benchmark_prints_rates(capsys):
     said = run(quadruped, capsys, "--world-count", "8", "--benchmark")
     assert "median" in said and "world-steps/s" in said and "start-up" in said

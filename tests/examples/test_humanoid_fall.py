@@ -34,6 +34,7 @@ def test_the_ground_carries_their_weight(fallen):
         np.testing.assert_allclose(force[world == i].sum(axis=0), [0.0, 0.0, weight[i]], atol=0.02 * weight[i])
 
 
+@pytest.mark.slow
 def test_poses_with_limbs_in_each_other_are_drawn_again(monkeypatch):
     scene = humanoid_fall.Falls(16, 1.0 / 240.0, "cpu", 0)
     assert humanoid_fall.depths(scene.model, scene.state).max() <= humanoid_fall.START_DEPTH

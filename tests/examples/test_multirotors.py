@@ -25,6 +25,7 @@ def test_the_example_passes_its_test(example, capsys):
     assert "test passed" in run(example, capsys, "--test", "--world-count", "13")
 
 
+@pytest.mark.slow
 @EXAMPLES
 def test_the_example_measures_and_plots(example, capsys, tmp_path):
     assert "median" in run(example, capsys, "--benchmark", "--world-count", "3", "--num-frames", "4")
@@ -51,6 +52,7 @@ def test_the_check_names_vehicles_that_leave_their_places(monkeypatch):
         multirotor_hover.check(scene)
 
 
+@pytest.mark.slow
 def test_the_check_names_vehicles_that_miss_a_gate(monkeypatch):
     monkeypatch.setattr(multirotor_race, "DRAG", 20.0)
     scene = multirotor_race.build(2, 1.0 / 240.0, "cpu", 0)

@@ -116,6 +116,7 @@ def test_every_module_has_a_floor():
     assert [m for m in MODULES if floor_of(m) is None and m not in gather_only] == []
 
 
+@pytest.mark.slow
 def test_modules_import_only_from_their_own_floor_and_below():
     wrong = [
         f"{module}:{line} (floor {floor_of(module)}) imports {target} (floor {floor_of(target)})"
@@ -315,6 +316,7 @@ def test_imports_are_statements():
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_mapped_folders_are_imported_under_their_package_name():
     """`import kernels` works from the repository root by accident, and nowhere else."""
     wrong = []
@@ -388,6 +390,7 @@ def decisions(tree: ast.AST):
             yield node
 
 
+@pytest.mark.slow
 def test_joint_types_are_told_apart_in_one_place():
     """Only kernels/joints (device) and model/joint_types (host) depend on joint types. Other files use the properties of a row."""
     tables = ("newton_like.types", "newton_like.model.joint_types", "newton_like.kernels.joints")

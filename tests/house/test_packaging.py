@@ -249,6 +249,7 @@ def declared(extra: str | None = None) -> set[str]:
     return names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [

@@ -15,7 +15,7 @@ import warp as wp
 
 from newton_like import assets, eval_fk, eval_mass_matrix, usd
 from newton_like.model.builder.builder import ModelBuilder
-from tests.support.paths import ROBOTS
+from tests.support.paths import ROBOTS, by_size
 
 PATHS = [Path(assets.path("quadruped.urdf")), Path(assets.path("arm.urdf")), *sorted(ROBOTS.rglob("*.urdf"))]
 
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::newton_like.importers.urdf.UrdfWarning", "ignore::newton_like.importers.mjcf.MjcfWarning"
 )
 
-every_robot = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+every_robot = pytest.mark.parametrize("path", by_size(PATHS), ids=lambda path: path.stem)
 
 
 def urdf_builder(path) -> ModelBuilder:

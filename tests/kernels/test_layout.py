@@ -65,6 +65,7 @@ def read_by(reader: str) -> set[str]:
     return {row.name for row in (*KINEMATICS, *STEP) if set(reader.split()) & set(row.read_by.split())}
 
 
+@pytest.mark.slow
 def test_the_kernel_of_a_step_reads_what_the_table_says():
     """Functions of the kernel are not traced: traced stages must write the rows that they read."""
     (kernel,) = functions()["step_kernel"]

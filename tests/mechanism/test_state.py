@@ -97,6 +97,7 @@ def test_every_method_that_writes_is_tried_below():
     assert {n for n in writers if not n.startswith("_")} <= tried
 
 
+@pytest.mark.slow
 def test_a_second_query_launches_nothing_and_setters_forget_just_what_depends_on_them(rng, launches):
     state = MechanismState(same_robots(rng, joints=5, floating=True).finalize("cpu", dtype=wp.float64), None, 3)
     state.rand(rng)
@@ -145,6 +146,7 @@ def test_dependencies_are_what_the_table_says(rng, launches, name):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_quantities_are_those_of_the_functions(rng, by_numpy):
     """On a State with the same numbers; options have a place of their own."""
     model = forest(rng, joints=4).finalize("cpu", dtype=wp.float64)

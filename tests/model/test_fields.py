@@ -109,6 +109,7 @@ def test_states_may_be_made_by_hand(model):
     assert mine.clone().joint_q.shape == mine.joint_q.shape
 
 
+@pytest.mark.slow
 def test_arguments_of_a_step_that_are_of_another_kind_are_refused_by_name(model):
     solver, state, dt = SolverFeatherstone(model, unsupported_contacts="ignore"), model.state(), 1.0 / 240.0
     for arguments, named in (
@@ -128,6 +129,7 @@ def test_solvers_take_finished_models_only():
         SolverFeatherstone(same_robot(mechanism))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "entry"),
     [

@@ -142,6 +142,7 @@ def test_armature_or_mass_cures_before_and_after_finalize():
     assert refused(hinge(mass=1.0, inertia=np.eye(3)).finalize("cpu")) is None
 
 
+@pytest.mark.slow
 def test_a_solver_refuses_mass_that_is_taken_away(rng):
     builder = ModelBuilder()
     builder.replicate(hinge(mass=1.0, inertia=np.eye(3)), 3)

@@ -47,6 +47,7 @@ def test_equal_robots_of_a_world_are_told_apart_by_their_order(worlds):
         assert members == [list(range(k, 3 * worlds, 3)) for k in range(3)]
 
 
+@pytest.mark.slow
 def test_a_crowd_in_one_world_is_one_batch():
     builder = ModelBuilder()
     for _ in range(20):
@@ -100,6 +101,7 @@ def test_edits_of_targets_reach_steps_without_control():
     assert np.abs(states[0].joint_qd.numpy()).max() > 0.1
 
 
+@pytest.mark.slow
 def test_an_error_of_new_numbers_comes_back_at_the_next_step():
     """An error in the update of parameters also makes later steps raise."""
     builder = ModelBuilder()

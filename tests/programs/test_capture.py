@@ -83,7 +83,7 @@ def values(arrays) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "later"])
-@pytest.mark.parametrize("make", [forward, mass, contacts, step, handed])
+@pytest.mark.parametrize("make", [forward, mass, contacts, step, pytest.param(handed, marks=pytest.mark.slow)])
 def test_a_graph_repeats_a_call(rng, model, make, first):
     """Also where the captured call is the first one, which prepares later ones. The same call on other arrays does not disturb the graph,
     nor does a graph disturb later calls."""
@@ -153,6 +153,7 @@ def test_arrays_that_a_first_call_makes_are_not_part_of_the_graph(rng, model):
             SolverFeatherstone(model)
 
 
+@pytest.mark.slow
 def test_a_graph_keeps_what_it_reads(rng, model):
     """Also where nobody else knows the solver any more; without the graph it is freed."""
     solver, state, call, results = step(model)
@@ -413,6 +414,7 @@ def test_gravity_is_not_set_in_a_capture(model):
     np.testing.assert_array_equal(model.gravity.numpy(), before)
 
 
+@pytest.mark.slow
 def test_no_warning_without_a_graph(rng, model):
     """Graphs that do not exist any more do not count."""
     solver, _, call, _ = step(model)

@@ -106,6 +106,7 @@ def test_an_array_changes_the_numbers_that_the_table_says(rng, name):
         assert (changed == told).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("width", [1, 8])
 def test_edits_are_those_of_a_model_made_anew(rng, declared, width):

@@ -27,6 +27,7 @@ def everything(model, q, qd) -> list[np.ndarray]:
     return [a.numpy() for a in (state.body_q, state.body_qd, again.joint_q, again.joint_qd, *matrices)]
 
 
+@pytest.mark.slow
 def test_recorded_launches_keep_no_state_alive(rng):
     model = forest(rng, worlds=1, joints=3, floating=True).finalize("cpu")
     alive = []

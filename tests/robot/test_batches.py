@@ -125,6 +125,7 @@ def test_detected_collisions_of_a_batch(rng):
             found[outside]
 
 
+@pytest.mark.slow
 def test_orders_of_a_batch(rng):
     """States of one robot with other orders of joints, in turns."""
     robot, state = made(rng, "general")
@@ -134,6 +135,7 @@ def test_orders_of_a_batch(rng):
             check(rng, robot, state, count)
 
 
+@pytest.mark.slow
 def test_more_batch_sizes_than_are_kept(rng):
     robot, state = made(rng, "general")
     for count in [*range(1, 14), 1, 2]:

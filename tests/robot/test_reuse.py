@@ -39,6 +39,7 @@ def equal(a, b) -> bool:
     return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
+@pytest.mark.slow
 def test_states_of_finalizers_in_cycles_keep_their_memory(rng):
     """The collector calls the finalizers of a cycle before it frees anything; they may use states, and keep them."""
     robot, seen, kept = made(int(rng.integers(1 << 30))), [], []
@@ -69,6 +70,7 @@ def test_states_of_finalizers_in_cycles_keep_their_memory(rng):
     assert equal(seen[0], [q, *expected]) and np.array_equal(kept[0].q, q) and equal(results(robot, kept[0]), expected)
 
 
+@pytest.mark.slow
 def test_robots_and_states_in_cycles_are_freed(rng):
     """Memory that is handed on does not keep robots alive."""
     robot = made(int(rng.integers(1 << 30)))
@@ -123,6 +125,7 @@ def test_memory_is_counted(rng, monkeypatch):
         assert kept <= min(store._given, 6)
 
 
+@pytest.mark.slow
 def test_many_orders_of_links_keep_their_capsules(rng):
     robot = made(int(rng.integers(1 << 30)))
     orders_of_links = [rng.permutation(robot.link_names).tolist() for _ in range(40)]
@@ -170,6 +173,7 @@ def test_more_orders_than_are_kept(rng, monkeypatch):
     assert len(robot._orders._of_joints) == 4
 
 
+@pytest.mark.slow
 def test_threads_share_capsules(rng):
     robot = made(int(rng.integers(1 << 30)))
     qs = rng.normal(size=(6, 40, robot.dof))

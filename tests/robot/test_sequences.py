@@ -64,6 +64,7 @@ def change(robot, rng) -> None:
         collision.add_geom(rd.GeomCapsule(float(rng.uniform(0.0, 0.3)), 0.02, 1, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [True, False])
 def test_results_are_those_of_a_new_state(rng, unit):
     """Several robots, and several states of each, in turns."""

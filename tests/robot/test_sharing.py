@@ -45,6 +45,7 @@ def test_threads_with_states_of_their_own_share_a_robot(rng):
                 np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.slow
 def test_inverse_kinematics_in_threads(rng):
     robot, _, _ = made(int(rng.integers(1 << 30)), 7)
     last = len(robot.links) - 1
@@ -61,6 +62,7 @@ def test_inverse_kinematics_in_threads(rng):
             np.testing.assert_array_equal(list(pool.map(solve, goals)), alone)
 
 
+@pytest.mark.slow
 def test_a_robot_keeps_its_tree(rng):
     """Also where models are made of it and inverse kinematics walks along it."""
     robot, links, edges = made(int(rng.integers(1 << 30)))

@@ -236,6 +236,7 @@ def test_forces_may_be_plain_numbers(solver, rng):
     assert not rows(state.body_f)[1].any() and rows(state.body_f)[0].all()
 
 
+@pytest.mark.slow
 def test_rows_of_worlds_that_differ_are_refused():
     scene = ModelBuilder()
     scene.add_world(quadruped())

@@ -140,6 +140,7 @@ def simulated(
     return np.array(seen)
 
 
+@pytest.mark.slow
 def test_velocity_limits_hold_where_inertia_nearly_vanishes(rng):
     """Sweeps alone do not settle there, and leave speeds of ten times the limit, and more."""
     speeds = simulated(limbs(3), rng, lambda model, state: np.abs(state.joint_qd.numpy()).max())
@@ -225,6 +226,7 @@ def test_double_precision_is_exact_where_axes_of_joints_without_limits_line_up(r
     assert state.joint_qd.numpy()[0] == pytest.approx(1e-4 * force / (0.1 * np.sin(angle) ** 2), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["joint_f", "joint_target_q", "joint_target_qd", "body_f", "contact", "joint_qd"])
 def test_numbers_that_are_not_finite_are_found_in_trees_with_light_links(rng, name):
     builder, scene, worlds = limbs(2), ModelBuilder(), 3
@@ -310,6 +312,7 @@ def test_velocity_limits_leave_the_velocity_of_the_centre_of_mass_alone(rng):
     assert shares[-6] < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between", [0.0, 1e-6])
 def test_the_named_armature_prevents_it(rng, between):
     builder = limbs(2, between)
@@ -325,6 +328,7 @@ def test_the_named_armature_prevents_it(rng, between):
     assert near_singular(builder.finalize("cpu")) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("thin", [1e-12, 1e-9, 1e-6])
 def test_an_armature_that_is_too_small_is_named(thin):
     """The inertia that a hinge feels may vanish with its other axes locked, too: the armature is a share of all moments that it carries."""
@@ -348,6 +352,7 @@ def test_an_armature_is_named_below_a_share_of_the_inertia_that_the_joint_carrie
         assert near_singular(rod(thin, armature=share * NEAR * 0.25).finalize("cpu")) == {}
 
 
+@pytest.mark.slow
 def test_a_small_armature_is_as_inaccurate_as_none(rng):
     """The warning is right: a step leads nearly as many rods astray with an armature far below the named one as with none, and hardly any
     with the named one."""
@@ -406,6 +411,7 @@ def test_a_small_inertia_that_does_not_change_is_not_named():
     assert near_singular(builder.finalize("cpu")) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("link", [0.002, 0.05])
 def test_the_warning_is_right_for_light_links(rng, link):
     """Without armature many rods are astray after a second; with the named one fewer: about two thirds, and up to nine tenths by the random
@@ -437,6 +443,7 @@ def test_robots_with_mass_in_their_links_are_not_named(rng):
     assert near_singular(hinge.finalize("cpu")) == {}
 
 
+@pytest.mark.slow
 def test_the_measure_is_a_pivot_of_the_mass_matrix_over_its_diagonal(rng):
     """``M = L^T D L``: the pivot of dof i is 1 / ((M_ii..)^-1)_ii of the block of the dofs from i on."""
     for _ in range(10):
@@ -457,6 +464,7 @@ def test_the_measure_is_a_pivot_of_the_mass_matrix_over_its_diagonal(rng):
         assert (size >= felt - model.joint_armature.numpy() - 1e-12).all()
 
 
+@pytest.mark.slow
 def test_a_search_of_a_long_chain_is_bounded(monkeypatch):
     """The number of configurations falls with the number of joints; joints are still named."""
     computed, measures = [], Trees.measures

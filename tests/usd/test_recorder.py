@@ -241,6 +241,7 @@ def test_wrong_arguments_say_what_to_do(tmp_path):
     assert recorder.times == []
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs_and_checks_itself(monkeypatch):
     from tests.benchmarks import bench_usd
 

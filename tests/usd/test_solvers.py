@@ -13,6 +13,7 @@ from newton_like.usd import Simulation
 from tests.support.usd_scenes import wall_stage
 
 
+@pytest.mark.slow
 def test_a_falling_wall_is_recorded(tmp_path, caplog):
     """Bricks that lean over fall; the file has a sample for each frame of each brick, where the simulation had it."""
     source = wall_stage(tmp_path / "wall.usda", rows=4, columns=6, lean=0.35)

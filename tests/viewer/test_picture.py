@@ -289,6 +289,7 @@ def test_movable_joints_are_seen_among_fixed_ones(rng):
     assert np.linalg.norm(places[COLORS[0]][1] - places[COLORS[0]][0]) > 0.5
 
 
+@pytest.mark.slow
 def test_walls_do_not_hide_the_scene():
     """An upright endless plane between the eye and the scene: the eye goes to its other side."""
     for side in (1.0, -1.0):
@@ -355,6 +356,7 @@ def test_textures_are_looked_at_where_they_are(tmp_path):
         np.testing.assert_allclose(Mesh.from_file(file).color, color, atol=0.01)
 
 
+@pytest.mark.slow
 def test_a_stage_that_was_written_looks_like_its_source(tmp_path):
     """The warehouse, in centimetres and Y up, and its export by `usd.write` give the same pixels."""
     from newton_like import usd
@@ -373,6 +375,7 @@ def test_a_stage_that_was_written_looks_like_its_source(tmp_path):
     assert (images[0] < 200).any(axis=2).mean() > 0.1
 
 
+@pytest.mark.slow
 def test_height_fields_are_drawn_and_do_not_widen_the_view(rng):
     """A ball on level terrain that reaches behind the camera looks as on a small piece of it."""
 

@@ -78,6 +78,7 @@ def test_frames_show_the_last_poses_recorded_until_then(tmp_path):
     assert first == 200
 
 
+@pytest.mark.slow
 def test_durations_add_up_where_a_frame_is_no_whole_number_of_ticks(tmp_path, rng):
     """GIFs count in hundredths of a second: frames of 1/30 s last 3 or 4, and the film runs in real time."""
     model, path = ball(), tmp_path / "steady.gif"
@@ -89,6 +90,7 @@ def test_durations_add_up_where_a_frame_is_no_whole_number_of_ticks(tmp_path, rn
     assert set(found) == {30, 40}
 
 
+@pytest.mark.slow
 def test_the_camera_follows_what_moves_far(tmp_path, rng):
     """A ball that moves by many times its size stays in the middle of the picture; with a fixed camera it does not."""
     model = ball()

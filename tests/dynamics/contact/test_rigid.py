@@ -119,6 +119,7 @@ LAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("friction", ["convex", "coulomb"])
 @pytest.mark.parametrize("law", LAWS)
 def test_forces_are_optimal(rng, numpy_run, law, friction):
@@ -190,6 +191,7 @@ def _into_cone(f, n, mu):
     return np.outer(f_n, n) + share[:, None] * f_t
 
 
+@pytest.mark.slow
 def test_links_in_contact(rng, numpy_run):
     """Their wrenches are those of the forces on their points; those touch that have a point below the ground."""
     model, points, state, _, slope = floating_case(rng)
@@ -216,6 +218,7 @@ def test_links_in_contact(rng, numpy_run):
         link_contact_forces(model, state, contact, tau)
 
 
+@pytest.mark.slow
 def test_relaxed_contact_tends_to_rigid(rng):
     """d_min = d_max = 1 - e: accelerations differ from the rigid ones in proportion to e, and not at all for e = 0."""
     model, points, state, _, plane = floating_case(rng)
@@ -325,6 +328,7 @@ def energy(model, state, qd):
     return 0.5 * np.einsum("ai,aij,aj->a", nu, mass_matrix(model, state).numpy(), nu)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restitution", [0.0, 0.6])
 def test_impacts_never_pull_and_never_add_energy(rng, numpy_run, restitution):
     """Random robots in flight, deep in the ground: no kinetic energy comes from impacts, impulses are in the friction cone, after it
@@ -357,6 +361,7 @@ def test_impacts_never_pull_and_never_add_energy(rng, numpy_run, restitution):
     assert (changed[on.any(axis=1)] > 0.0).any()
 
 
+@pytest.mark.slow
 def test_a_thrown_box_lands_and_bounces():
     """Flat on four corners: velocity -e u, sticking in the plane where friction allows, slowed by mu (1 + e) u else; leaving: untouched."""
     model = general(box_on_four_points(worlds=3))
@@ -385,6 +390,7 @@ def test_a_thrown_box_lands_and_bounces():
     np.testing.assert_allclose(after.numpy(), [9.0 - 1.5 * mu * 2.0, 0, 1.0, 0, 0, 0], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_integrated_boxes_stick_slide_and_bounce():
     """Below its angle of friction a box stays, above it moves as under g (sin - mu cos); dropped, it rises to e^2 of its height."""
     angle, dt = 0.3, 1e-3

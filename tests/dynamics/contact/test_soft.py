@@ -172,6 +172,7 @@ def test_robots_of_one_shape_may_have_different_points(rng, by_numpy):
     assert ((ground.points.numpy() != 0.0).any(axis=2) == (points.link >= 0)).all()
 
 
+@pytest.mark.slow
 def test_points_move_as_their_bodies_do(rng, by_numpy):
     """Positions and velocities from the bodies' poses and twists; J nu = v; dJ/dt by central differences."""
     model = forest(rng, worlds=2, joints=6).finalize("cpu", dtype=wp.float64)
@@ -234,6 +235,7 @@ def test_a_heightfield_source_gives_its_terrain(rng):
     assert field.height(0.1 + 1.5, 0.2 + 1.0) == pytest.approx(expected[-1, -1])
 
 
+@pytest.mark.slow
 def test_a_heightfield_that_is_a_plane_is_one(rng):
     """The same forces, states and wrenches, in single precision as in double."""
     level = PlaneTerrain((0.2, -0.3, 1.0))
@@ -360,6 +362,7 @@ def test_a_thrown_point_moves_as_its_equations_say(rng):
 # ----------------------------------------------------------------------------------------------- bodies on the ground
 
 
+@pytest.mark.slow
 def test_a_box_settles_as_deep_as_it_was_told():
     """1 kg on four points, one millimetre: 1.000 mm, level, and at rest; and the estimate's closed form."""
     model = box_on_four_points().finalize("cpu", dtype=wp.float64)
@@ -381,6 +384,7 @@ def test_a_box_settles_as_deep_as_it_was_told():
     np.testing.assert_allclose(total, [0, 0, 9.81, 0, 0, 0], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_box_on_a_slope_sticks_below_its_angle_of_friction_and_slides_above():
     """mu = 1.05 tan(angle) holds it; mu = 0.95 tan(angle) lets it go with g (sin - mu cos)."""
     angle = 0.3

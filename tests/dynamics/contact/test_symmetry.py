@@ -7,6 +7,7 @@ from newton_like.dynamics import ContactPoints, RelaxedRigidContactParameters, R
 from tests.dynamics.contact.test_soft import CORNERS, box_on_four_points
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("height", [0.1, 0.4])
 def test_a_symmetric_box_stays_where_it_is(height):
     """On relaxed ground, from rest and from a fall: the order of the four points moves it nowhere (JaxSim's bound is 1e-5 m)."""

@@ -63,6 +63,7 @@ def pose(q):
 # ----------------------------------------------------------------------------------------------- local coordinates
 
 
+@pytest.mark.slow
 def test_local_and_global_coordinates_undo_each_other(rng, by_numpy):
     """Every joint type: global(q0, local(q0, q)) = q, and local(q0, q0) = 0."""
     model = every_kind(rng).finalize("cpu", dtype=wp.float64)
@@ -89,6 +90,7 @@ def test_phi_is_the_logarithm_of_the_relative_pose(rng, by_numpy):
     np.testing.assert_allclose(local(model, q, qd, q0)[0], expected, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_phi_dot_is_the_rate_of_phi_along_the_motion(rng, by_numpy):
     """Central differences along the flow of the velocities, for every joint type."""
     model = every_kind(rng).finalize("cpu", dtype=wp.float64)
@@ -166,6 +168,7 @@ def test_the_series_of_the_logarithm_is_the_closed_form():
 # --------------------------------------------------------------------------------------------------- chosen values
 
 
+@pytest.mark.slow
 def test_normal_configurations_have_unit_quaternions_and_the_same_poses(rng, by_numpy):
     model = every_kind(rng).finalize("cpu", dtype=wp.float64)
     q, _ = random_state(model, rng)
@@ -178,6 +181,7 @@ def test_normal_configurations_have_unit_quaternions_and_the_same_poses(rng, by_
     np.testing.assert_array_equal(dynamics.normalize_configuration(model, at(model, np.zeros(4))), [[0, 0, 0, 1]])
 
 
+@pytest.mark.slow
 def test_principal_values_are_the_same_poses_in_their_ranges(rng, by_numpy):
     """w >= 0, angles in (-pi, pi]; slides, and angles that are there, keep their bits."""
     model = every_kind(rng).finalize("cpu", dtype=wp.float64)

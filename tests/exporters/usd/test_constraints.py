@@ -85,6 +85,7 @@ def test_tendons_come_back(rng, tmp_path):
         np.testing.assert_array_equal(theirs, mine, err_msg=name)
 
 
+@pytest.mark.slow
 def test_worlds_with_other_tendons_are_written_in_full(rng, tmp_path):
     one = ModelBuilder()
     one.add_mjcf(chain(rng))

@@ -64,8 +64,17 @@ def complaints(path) -> list[str]:
     return [f"{e.GetName()}: {e.GetMessage()}" for e in UsdValidation.ValidationContext(validators).Validate(stage)]
 
 
-@pytest.mark.parametrize("suffix", [".usda", ".usdc", ".usd"])
-@pytest.mark.parametrize("up_axis", [Axis.Z, Axis.Y])
+@pytest.mark.parametrize(
+    ("suffix", "up_axis"),
+    [
+        (".usda", Axis.Z),
+        (".usdc", Axis.Y),
+        *(
+            pytest.param(*x, marks=pytest.mark.slow)
+            for x in ((".usd", Axis.Z), (".usdc", Axis.Z), (".usda", Axis.Y), (".usd", Axis.Y))
+        ),
+    ],
+)
 def test_any_model_comes_back_field_by_field(rng, tmp_path, suffix, up_axis):
     model = random_scene(rng, up_axis=up_axis).finalize()
     path = tmp_path / f"scene{suffix}"
@@ -77,6 +86,7 @@ def test_any_model_comes_back_field_by_field(rng, tmp_path, suffix, up_axis):
     assert_same_poses(poses(model), poses(other), 10.0 * SINGLE)
 
 
+@pytest.mark.slow
 def test_what_comes_back_is_written_the_same_again(rng, tmp_path):
     """Labels, indices and order survive any number of passes."""
     model = random_scene(rng).finalize()
@@ -338,6 +348,7 @@ def scene_for_worlds(rng):
 SLOW = (("grid", True), ("prefixes", False), ("turned", False))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "instanced"),
     [
@@ -374,6 +385,7 @@ def test_equal_worlds_refer_to_one(rng, tmp_path, case, instanced):
         assert differences(model, other.finalize(), tolerance=2.0e-5, ignore=("body_qd",)) == {}
 
 
+@pytest.mark.slow
 def test_worlds_that_differ_are_written_in_full(rng, tmp_path):
     source = scene_for_worlds(rng)
     builder = ModelBuilder()

@@ -369,6 +369,7 @@ GOOD = """<mujoco model="m">
 """.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_damaged_files_give_a_model_or_an_error_that_names_the_line(rng):
     ModelBuilder().add_mjcf("\n".join(GOOD))

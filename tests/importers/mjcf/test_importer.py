@@ -214,6 +214,7 @@ def test_primitives_around_meshes_agree_with_mujoco(rng, kind, how):
     np.testing.assert_allclose(np.abs(turned), np.eye(3), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_rope_of_hundreds_of_bodies_agrees_with_mujoco(rng):
     """Bodies in each other, nearly as deep as MuJoCo reads them (500 elements)."""
     count = 480
@@ -254,6 +255,7 @@ WORDS = (
 ALLOWED = "|".join([*map(re.escape, errors.codes), "<mujoco>.*<worldbody>", "<inertial>: .*<inertial>", r"='-[\d.]+'"])
 
 
+@pytest.mark.slow
 def test_edited_files_mean_the_same_to_mujoco(rng):
     """Files with lines and values exchanged, where MuJoCo still takes them: the same masses of all bodies."""
     texts = [re.sub(r">\s*<", ">\n<", text).splitlines() for text in FEATURES.values()]

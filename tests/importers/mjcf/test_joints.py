@@ -205,6 +205,7 @@ DEFAULT_ACTUATORS = (
 )
 
 
+@pytest.mark.slow
 def test_defaults_of_actuators_are_shared_by_all_kinds(rng):
     """Gains and biases with nested classes agree with MuJoCo."""
     kinds = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder")
@@ -439,6 +440,7 @@ TENDONS = """<tendon>
 </tendon>"""
 
 
+@pytest.mark.slow
 def test_tendons_are_read():
     builder, report = load(model(TWO).replace("</mujoco>", f"{TENDONS}</mujoco>"))
     fixed, spatial = builder.tendons

@@ -139,6 +139,7 @@ def test_the_same_pairs_touch_as_in_mujoco(rng, number, within_trees):
     assert ours == expected
 
 
+@pytest.mark.slow
 def test_shapes_of_one_tree_do_not_touch_each_other_unless_asked():
     chain = f"<body><freejoint/>{BOX}<body><joint/>{BOX}<body><joint axis='1 0 0'/>{BOX}</body></body></body>"
     xml = model(f'<geom name="floor" type="plane" size="0 0 1"/>{chain}<body><freejoint/>{BOX}</body>')

@@ -241,6 +241,7 @@ def test_unreadable_collision_meshes_are_named(tmp_path):
 WORDS = ("a", "b", "hip", "slide", "weld", "floating", "planar", "fixed", "0 0 0")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::newton_like.importers.urdf.UrdfWarning")
 def test_damaged_files_give_a_model_or_an_error_that_names_the_line(rng):
     def add(number: int, builder, text: str) -> None:
@@ -340,6 +341,7 @@ def test_characters_that_no_file_has_are_refused():
         ModelBuilder().add_urdf(ROBOT.replace("\u00f6", "\ud800"))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::newton_like.importers.urdf.UrdfWarning")
 @pytest.mark.parametrize("place", ["text", "name"])
 def test_large_files_are_read_in_few_pieces(place):
@@ -364,6 +366,7 @@ def chain_of_mimics(count: int) -> tuple[ModelBuilder, object, int]:
     return builder, reports[0], calls
 
 
+@pytest.mark.slow
 def test_long_chains_of_mimics_take_calls_in_proportion():
     *_, fewer = chain_of_mimics(50)
     builder, report, more = chain_of_mimics(200)

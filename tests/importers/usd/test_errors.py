@@ -230,6 +230,7 @@ def test_an_error_leaves_the_builder_as_it_was(rng):
 DAMAGE = ["nan", "inf", "-1", "0", "1e30", '"x"', "(0, 0, 0)", "[]", "</nowhere>", ""]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_damaged_stages_give_a_model_or_one_of_our_errors(rng):
     """Random values in place of those of a good file."""

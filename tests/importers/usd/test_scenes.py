@@ -338,6 +338,7 @@ def crowd(count: int) -> Usd.Stage:
     return Usd.Stage.Open(layer)
 
 
+@pytest.mark.slow
 def test_large_stages_take_calls_in_proportion():
     calls = []
     for count in (100, 400):

@@ -148,6 +148,7 @@ def test_left_handed_faces_holes_and_shared_meshes():
     assert len(builder.shape_source[report.shapes["/holed"][0]].indices) == 3 * 10
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*convexDecomposition")
 def test_worlds_that_read_the_same_stage_share_its_meshes():
     """Also the connected parts of one; a mesh with other points is another."""

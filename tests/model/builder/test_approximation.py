@@ -116,6 +116,7 @@ def test_visual_copies_are_drawn_and_do_not_collide(rng):
     assert builder.shape_color[4] == builder.shape_color[0]
 
 
+@pytest.mark.slow
 def test_convex_parts_cover_a_ring_and_leave_its_hole_open(rng):
     """Random points of the ring lie in a part, points of the parts near the ring, and a ball fits into the hole."""
     pytest.importorskip("coacd")
@@ -167,6 +168,7 @@ def test_convex_parts_cover_a_ring_and_leave_its_hole_open(rng):
     )  # the hull of the ring contains the ball
 
 
+@pytest.mark.slow
 def test_worlds_share_the_parts(rng):
     pytest.importorskip("coacd")
     robot = ring_builder(rng)
@@ -181,6 +183,7 @@ def test_worlds_share_the_parts(rng):
         late.approximate_meshes("coacd")
 
 
+@pytest.mark.slow
 def test_shapes_that_attributes_refer_to_are_not_divided(rng):
     pytest.importorskip("coacd")
     builder = ring_builder(rng)

@@ -342,6 +342,7 @@ def test_notice_of_changes_takes_any_flags():
         assert model.version == version + 1
 
 
+@pytest.mark.slow
 def test_many_worlds_are_built_by_operations_of_arrays(rng):
     """13 bodies and joints, 26 shapes: building takes array operations, not a loop over worlds."""
     source = random_tree(rng, joints=13, types=[JointType.REVOLUTE], floating=None)

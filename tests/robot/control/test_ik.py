@@ -172,6 +172,7 @@ def test_limits_on_one_far_side(rng, sign):
     assert not found.success and found.q[0] == 5e6 * sign
 
 
+@pytest.mark.slow
 def test_two_hands_and_a_moving_reference(rng):
     """One hand has a pose in the base, the other one in the first hand; joints that move neither stay."""
     robot = arm(rng, hands=2)

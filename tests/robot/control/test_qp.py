@@ -73,6 +73,7 @@ def test_a_step_is_the_least_of_its_cost(rng):
     np.testing.assert_allclose(step.dq, best.x, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_capsules_keep_their_distance(rng):
     """On a way that leads through an obstacle without the constraint, if there is one."""
     robot, state, tool = made(rng)
@@ -299,6 +300,7 @@ def test_batches_are_refused(rng):
             call(robot, state, rd.PoseTask(tool, np.eye(4)))
 
 
+@pytest.mark.slow
 def test_true_distances_stay_safe_on_the_whole_path(rng):
     """A hand that is to reach behind the base, where linearised distances lead too near."""
     robot = rd.Robot(rd.load_robot_from_urdf(assets.path("wheeled_humanoid.urdf"), "base"), evaluator="general")
@@ -375,6 +377,7 @@ def turning_arm(posts) -> rd.Robot:
     return rd.Robot(rd.RobotConfiguration("turning", base), evaluator="general")
 
 
+@pytest.mark.slow
 def test_a_path_does_not_go_through_a_thin_post():
     """The post is between the places that the steps visit, and other pairs are nearer than it at each of them."""
     near = [

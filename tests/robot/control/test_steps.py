@@ -29,6 +29,7 @@ def random_tasks(state, rng) -> list[rd.PoseTask]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dt", [None, 0.01])
 @pytest.mark.parametrize("longest", [0.2, 0.05])
 def test_steps_keep_what_they_are_to_keep(rng, dt, longest):
@@ -156,6 +157,7 @@ def test_there_must_be_goals(rng):
     np.testing.assert_allclose(step.dq, inside, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_bounds_of_distances_only_save_time(rng, monkeypatch):
     """Steps are the same if no bound ever suffices. Some bounds do suffice."""
     saved, told = [], qp.distance_bounds

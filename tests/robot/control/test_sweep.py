@@ -44,6 +44,7 @@ def test_a_bound_is_the_lever_of_a_single_joint(rng):
     np.testing.assert_allclose(bounds, [[np.hypot(length, side)]])
 
 
+@pytest.mark.slow
 def test_ways_are_clear_as_far_as_a_dense_look_says(rng):
     """A bar that turns past small obstacles; only those that lie between places of the first look are hard to see."""
     robot = rd.Robot(rd.RobotConfiguration("robot", bar(rng)), evaluator="general")

@@ -129,6 +129,7 @@ def test_counts_after_each_change_are_those_of_all_joints(rng):
             assert count_joints(link) == sum(not joint.is_fixed() for joint in below)
 
 
+@pytest.mark.slow
 def test_counts_after_the_end_of_a_joint():
     """A joint that was connected and disconnected elsewhere, and is gone at the next count."""
     a, b, c, d = (rd.Link(name) for name in "abcd")

@@ -118,6 +118,7 @@ def energy(pair: Pair) -> float:
     return float(dynamics.mechanical_energy(pair.model, pair.state).numpy()[0])
 
 
+@pytest.mark.slow
 def test_a_muscle_gives_the_work_of_its_force(rng):
     """The work of the tendon's force, force times change of length, is the energy that is gained."""
     spatial = '<spatial name="s"><site site="sa"/><site site="w"/></spatial>'

@@ -40,6 +40,7 @@ def each(simulation, trees, law) -> np.ndarray:
     return np.array([law(t, q[t.coords], qd[t.dofs]) for t in trees])
 
 
+@pytest.mark.slow
 def test_passive_motion_is_second_order_in_the_time_step(rng):
     # Springs are implicit, and so of first order: there are none here.
     scene = chains(rng, types=SMOOTH)
@@ -123,6 +124,7 @@ def mechanical(simulation) -> tuple[np.ndarray, np.ndarray]:
     return kinetic + mass * g * (X[:, 2] + R.apply(com)[:, 2]), R.apply(momentum)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [wp.float32, wp.float64])
 def test_free_bodies_keep_their_energy_however_fast_they_spin(rng, dtype):
     spins = np.repeat([30.0, 60.0, 100.0, 200.0, 400.0, 1000.0], 8)
@@ -150,6 +152,7 @@ def test_free_bodies_keep_their_energy_however_fast_they_spin(rng, dtype):
     assert simulation.solver.check(simulation.state).all()
 
 
+@pytest.mark.slow
 def test_fast_chains_without_losses_stay_finite(rng):
     # Free chains that turn by up to 4 rad a step: not resolved, and their energy is not kept, but it does not run away either.
     simulation = Simulation(chains(rng, gravity=0.0, types=HINGES, floating=True, armature=False))
@@ -164,6 +167,7 @@ def test_fast_chains_without_losses_stay_finite(rng):
     assert simulation.solver.check(simulation.state, highest_speed=1.0e6).all()
 
 
+@pytest.mark.slow
 def test_fast_trees_do_not_gain_energy(rng):
     # Free chains of four links, base turning by 0.05, 0.1 and 0.2 rad a step, links several times that. Without the account of
     # `kernels.solvers.balance` the worst of eight gains 20 %, doubles, and more.
@@ -218,6 +222,7 @@ def thrown(rng, kind: str, **material) -> ModelBuilder:
     return builder
 
 
+@pytest.mark.slow
 def test_no_impact_adds_energy(rng):
     # Newton's law of restitution adds up to a half where a body that is not round strikes obliquely on a rough ground.
     kinds = ("box", "capsule", "cylinder", "cone", "ellipsoid", "sphere")

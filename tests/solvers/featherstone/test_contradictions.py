@@ -34,6 +34,7 @@ def told(model) -> list[str]:
     return [str(w.message) for w in caught if "contradict" in str(w.message)]
 
 
+@pytest.mark.slow
 def test_relations_that_contradict_each_other_are_named_with_half_of_their_difference(rng):
     """Of least squares, two values of one coordinate are each missed by half of their difference."""
     a, b = rng.uniform(-1.0, 1.0, 2)

@@ -176,6 +176,7 @@ def test_alone(rng):
         assert not differing(reference, scene.run([int(key)]))
 
 
+@pytest.mark.slow
 def test_larger_batches(scene, reference):
     """The keys several times over, as many as the other sizes do not reach."""
     model_keys = [key for i in range(4) for key in KEYS[i:] + KEYS[:i]]
@@ -253,6 +254,7 @@ def test_check_names_the_unhealthy(scene, rng):
     np.testing.assert_array_equal(seen[-1], sick)
 
 
+@pytest.mark.slow
 def test_reset_brings_worlds_back(scene, rng):
     """After a reset by mask a world agrees with a new world, and the other worlds are not affected."""
     sick = sorted(int(k) for k in rng.choice(len(KEYS), 5, replace=False))
@@ -318,6 +320,7 @@ def test_reset_of_all_is_a_fresh_start(scene):
     assert public_numbers(model, state).tobytes() == public_numbers(other_model, fresh).tobytes()
 
 
+@pytest.mark.slow
 def test_handed_contacts(rng):
     """The same for given contacts, in any order."""
     scene = Scene("quadruped", "general", "float")

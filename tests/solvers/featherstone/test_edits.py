@@ -60,6 +60,7 @@ def test_an_edited_solver_steps_as_a_new_one(rng, varying):
     assert run(solver, started(model)) != run(masked, started(fresh))
 
 
+@pytest.mark.slow
 def test_code_is_made_once_for_what_varies(rng):
     """Specialised code with declared varying parameters is kept; other code is compiled again, for the first edit only."""
     kernels = {}
@@ -175,6 +176,7 @@ def test_pairs_that_edits_let_touch_are_refused():
         model.collide(state, unsupported_contacts="perhaps")
 
 
+@pytest.mark.slow
 def test_shapes_may_become_others():
     """A box that becomes a ball rests on its radius."""
     one = ModelBuilder()

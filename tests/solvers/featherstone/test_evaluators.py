@@ -130,6 +130,7 @@ BIT_BY_BIT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("robot", "precision", "keys", "varied"), BIT_BY_BIT, ids=lambda x: x if isinstance(x, str) else None
 )
@@ -211,6 +212,7 @@ def test_specialised_at_width_one():
     assert differences(general, specialised).max() < 1e-10
 
 
+@pytest.mark.slow
 def test_auto_specialises_small_robots_and_spares_large_ones(monkeypatch):
     model = worlds_of(quadruped(), 1).finalize("cpu")
     solver = SolverFeatherstone(model, evaluator="auto")

@@ -28,6 +28,7 @@ def handed(rng, turning: float = 0.0, worlds: int = 3) -> Handed:
     return simulation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turning", [0.0, 0.01])
 def test_forces_of_a_list_change_the_momentum_of_each_body(rng, turning):
     """m (v' - v) = dt (sum f + m g) and I (w' - w) = dt sum t."""
@@ -43,6 +44,7 @@ def test_forces_of_a_list_change_the_momentum_of_each_body(rng, turning):
     assert listed.count > 20 and (np.linalg.norm(listed.force, axis=1) > 0.1 * GRAVITY).sum() > 10
 
 
+@pytest.mark.slow
 def test_sums_over_a_list_are_the_forces_on_shapes_and_of_sensors(rng):
     simulation = handed(rng, worlds=2)
     for _ in range(150):
@@ -102,6 +104,7 @@ def test_only_the_list_of_the_last_step_gets_forces(rng):
     solver.update_contacts(model.contacts())
 
 
+@pytest.mark.slow
 def test_a_list_without_forces_is_named(rng):
     from tests.support.simulate import Simulation
 

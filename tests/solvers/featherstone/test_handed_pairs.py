@@ -69,6 +69,7 @@ def rearranged(model, contacts, order, swap) -> Contacts:
     return result
 
 
+@pytest.mark.slow
 def test_a_list_gives_the_impulses_of_the_contacts_that_a_step_finds(rng):
     """For random overlapping shapes, whatever the order of the list and of the two shapes. Normals stay the same in so short a step. The
     list is that of the step, because `model.collide` may have one or two points where the edge of a cylinder is nearly in a face."""
@@ -99,6 +100,7 @@ def run_with_lists(model, state, seconds, dt=DT):
     return solver
 
 
+@pytest.mark.slow
 def test_an_impact_by_a_list_keeps_the_momentum(rng):
     builder = ModelBuilder(gravity=0.0)
     masses = rng.uniform(0.5, 3.0, 2)
@@ -117,6 +119,7 @@ def test_an_impact_by_a_list_keeps_the_momentum(rng):
     np.testing.assert_allclose(linear, [expected] * 2, atol=2.0e-3 * speed)
 
 
+@pytest.mark.slow
 def test_a_stack_rests_on_lists():
     builder = ModelBuilder()
     builder.add_ground_plane()
@@ -131,7 +134,7 @@ def test_a_stack_rests_on_lists():
     assert np.abs(state.body_qd.numpy()).max() < 1.0e-2
 
 
-@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("listed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_bodies_that_joints_fix_to_the_world_hold_others(rng, listed):
     """A table on a fixed joint in an articulation of its own, in a random place, in each world."""
     whole, heights = ModelBuilder(), rng.uniform(0.2, 0.8, 3)
@@ -159,6 +162,7 @@ def test_bodies_that_joints_fix_to_the_world_hold_others(rng, listed):
     np.testing.assert_allclose(poses[:, 0, 2], heights, atol=1.0e-6)
 
 
+@pytest.mark.slow
 def test_a_kinematic_body_pushes_by_a_list():
     builder = ModelBuilder(gravity=0.0)
     pusher = builder.add_body(xform=(-0.3, 0, 0, 0, 0, 0, 1), is_kinematic=True, mass=1.0, inertia=np.eye(3))

@@ -36,6 +36,7 @@ def prescribed_dofs(model) -> np.ndarray:
     return np.repeat(flags[child] == BodyFlags.KINEMATIC, np.diff(model.joint_qd_start.numpy()))
 
 
+@pytest.mark.slow
 def test_accelerations_are_those_of_a_tree_whose_root_does_not_accelerate(rng):
     """M qdd + bias = tau in the rows of the other dofs, and qdd = 0 for those of the kinematic root, with M and the forces of dense
     dynamics in NumPy and of MuJoCo. Joints of all types, forces on everything."""
@@ -339,6 +340,7 @@ def test_specialised_code_does_the_same_bit_by_bit_also_after_flags_were_edited(
     assert np.abs(general[60:, 1, 2] - given[1]).max() > 0.1
 
 
+@pytest.mark.slow
 def test_worlds_do_not_feel_which_bodies_are_kinematic_in_others():
     flags, speed = np.array([K, D, K, D, D, K]), np.array([0.3, 0.0, -0.2, 0.2, -0.1, 0.0])
     together = run_legged("general", wp.float64, flags, speed)
@@ -391,6 +393,7 @@ def test_a_kinematic_base_is_a_base_of_infinite_mass(rng, restitution):
     assert (error < 1e-3).mean() > 0.95
 
 
+@pytest.mark.slow
 def test_shapes_of_kinematic_bodies_touch_nothing_that_moves_them():
     """A kinematic base goes through the ground, and no contact force is told; what is welded to it does likewise."""
     builder = ModelBuilder()

@@ -22,6 +22,7 @@ TENDONS = (
 )
 
 
+@pytest.mark.slow
 def test_ranges_are_those_of_mujoco(rng):
     muscles = "".join(
         f'<muscle name="m{k}" tendon="t{k}" force="10" gear="{rng.uniform(-2, 2):.3f}"/>' for k in range(4)

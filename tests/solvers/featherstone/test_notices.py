@@ -69,6 +69,7 @@ def edit(rng, model, group: int, before: dict) -> None:
         array.assign(numbers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "shared"), [(wp.float64, True), (wp.float32, False)])
 def test_a_notice_finds_what_a_reader_of_all_worlds_finds(rng, dtype, shared):
     """Edits of random worlds, with masks or without, of what is shared, without a notice, and back to numbers from before."""

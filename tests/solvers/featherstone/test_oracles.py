@@ -17,7 +17,7 @@ import warp as wp
 from newton_like import JointTargetMode, JointType, ModelBuilder
 from tests.support import reference
 from tests.support.mujoco_bridge import MujocoBridge
-from tests.support.paths import ROBOTS
+from tests.support.paths import ROBOTS, by_size
 from tests.support.random_trees import random_state, random_tree
 from tests.support.simulate import Simulation, worlds_of
 
@@ -161,6 +161,7 @@ PRECISIONS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @PRECISIONS
 def test_a_step_solves_the_implicit_equation_of_motion(rng, dtype, tolerance):
     scene = random_worlds(rng, stiffness=True)
@@ -188,6 +189,7 @@ def test_drives_are_clipped_at_the_new_velocity(rng, dtype, tolerance):
     assert np.sort(errors)[-2] < tolerance
 
 
+@pytest.mark.slow
 def test_small_steps_give_the_accelerations_of_the_reference(rng):
     scene = random_worlds(rng, stiffness=True)
     simulation = Simulation(scene, SMALL, dtype=wp.float64)
@@ -200,6 +202,7 @@ def test_small_steps_give_the_accelerations_of_the_reference(rng):
         assert np.abs(error).max(initial=0.0) < SMALL_ERROR * max(1.0, np.abs(expected).max(initial=0.0))
 
 
+@pytest.mark.slow
 def test_a_step_moves_coordinates_along_their_manifold(rng):
     simulation = Simulation(random_worlds(rng), dtype=wp.float64)
     _, q, qd, new = step_once(simulation, rng, speed=3.0)
@@ -245,6 +248,7 @@ def test_small_steps_give_the_accelerations_of_mujoco(rng):
     assert worst_acceleration_error(simulation, q, qd, new, map(mujoco, range(TREES))) < SMALL_ERROR
 
 
+@pytest.mark.slow
 def test_small_steps_give_the_driven_accelerations_of_mujoco(rng):
     # MuJoCo drives joints of one axis and D6 joints; each of its actuators is position and velocity drive in one.
     scene = random_worlds(
@@ -333,7 +337,7 @@ def inside_limits(model, rng):
 @pytest.mark.filterwarnings("ignore::newton_like.importers.urdf.UrdfWarning")
 @pytest.mark.skipif(not ROBOT_FILES, reason=f"{ROBOTS} is not there")
 @pytest.mark.parametrize("floating", [False, True], ids=["fixed", "floating"])
-@pytest.mark.parametrize("path", ROBOT_FILES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", by_size(ROBOT_FILES), ids=lambda p: p.stem)
 def test_robots_accelerate_as_in_other_engines(rng, path, floating):
     # The law of a step with the matrices of the other engine. Not the accelerations: those of finger tips that weigh a
     # gram and are damped change within nanoseconds.

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from newton_like import JointType, ModelBuilder, eval_fk
-from tests.support.paths import LARGE, ROBOTS
+from tests.support.paths import ROBOTS, by_size
 from tests.support.simulate import GRAVITY, Simulation
 
 ROBOT_FILES = sorted([*ROBOTS.glob("*/urdf/*.urdf"), *ROBOTS.glob("*/robots/*.urdf")])
@@ -113,7 +113,7 @@ def fastest_joints(model, state) -> np.ndarray:
 @pytest.mark.skipif(not ROBOT_FILES, reason=f"{ROBOTS} is not there")
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(p, marks=pytest.mark.slow) if p.stem in LARGE else p for p in ROBOT_FILES],
+    by_size(ROBOT_FILES),
     ids=lambda p: p.stem,
 )
 def test_robots_are_stable_for_ten_seconds(rng, path):

@@ -75,6 +75,7 @@ def test_what_cannot_be_written_is_refused_by_name(model, name, value, error):
             SolverFeatherstone(model, evaluator="general", **{name: value})
 
 
+@pytest.mark.slow
 def test_a_step_that_was_handed_no_contacts_has_none_unused(model):
     solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
     contacts = model.collide(state)

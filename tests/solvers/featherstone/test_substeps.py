@@ -74,6 +74,7 @@ def test_substeps_may_be_changed(rng):
             solver.substeps = wrong
 
 
+@pytest.mark.slow
 def test_lists_of_contacts_are_used_in_all_substeps():
     """A ball that rests on a list: the list tells where the ground is, so the ball stays."""
     builder = ModelBuilder()

@@ -89,6 +89,7 @@ def test_a_free_body_turns_as_euler_says(rng):
     assert errors[1] < 0.3 * errors[0]
 
 
+@pytest.mark.slow
 def test_a_hanging_chain_is_stretched_by_little(rng):
     """Ten links of 0.1 kg carry 10 kg: gaps shrink with the square of the sub-steps."""
     builder, joints, parent = nl.ModelBuilder(), [], -1

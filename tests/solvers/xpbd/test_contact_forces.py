@@ -59,6 +59,7 @@ def test_forces_change_the_momentum(handed, rng):
     assert most > 2.0 * GRAVITY * masses(model).sum()
 
 
+@pytest.mark.slow
 def test_sensors_weigh_a_tower(rng):
     world = nl.ModelBuilder()
     for i in range(3):

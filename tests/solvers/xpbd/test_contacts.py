@@ -160,6 +160,7 @@ def test_new_contacts_share_the_impulse_of_an_old_one(rng):
     assert abs(state.body_qd.numpy()).max() < 1e-3
 
 
+@pytest.mark.slow
 def test_overlaps_are_pushed_out_slowly(rng):
     """A box that starts 2 cm deep comes out without a jump."""
     model = boxes([(0, 0, 0.08)]).finalize("cpu")

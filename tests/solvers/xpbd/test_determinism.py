@@ -31,6 +31,7 @@ def run(worlds: int, speeds: np.ndarray, steps: int = 60, dtype=wp.float32, **op
     return np.concatenate([x.numpy().reshape(worlds, -1) for x in (state.body_q, state.body_qd, state.joint_q)], axis=1)
 
 
+@pytest.mark.slow
 def test_bits_do_not_depend_on_the_batch(rng):
     dofs = scene(1).finalize("cpu").joint_dof_count
     speeds = 0.5 * rng.normal(size=(21, dofs))
@@ -41,6 +42,7 @@ def test_bits_do_not_depend_on_the_batch(rng):
     assert np.array_equal(run(3, speeds[9:12]), whole[9:12])
 
 
+@pytest.mark.slow
 def test_a_broken_world_stays_alone(rng):
     dofs = scene(1).finalize("cpu").joint_dof_count
     speeds = 0.5 * rng.normal(size=(5, dofs))
@@ -76,6 +78,7 @@ def test_a_reset_forgets_impulses(rng):
     assert np.array_equal(*states)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "dtype"),
     [

@@ -6,7 +6,7 @@ import warp as wp
 
 from newton_like.dynamics.internal.common import Q, V, columns, evaluate, representation, state_arrays
 from newton_like.dynamics.internal.frames import asked_link
-from newton_like.dynamics.kinematics import for_frames, output_representation
+from newton_like.dynamics.kinematics import chosen, for_frames, output_representation
 from newton_like.dynamics.momentum import RESULTS
 from newton_like.kernels.dynamics.momentum import CENTRE, LINK_CENTRE
 from newton_like.programs.program import Field, Program
@@ -39,13 +39,14 @@ def com_position(model, state, *, out: wp.array | None = None) -> wp.array:
     return evaluate(model, _POSITION, state_arrays(model, state, False), [(3,)], out)
 
 
-def com_velocity(model, state, *, out_repr=MIXED, out: wp.array | None = None) -> wp.array:
+def com_velocity(model, state, *, out_repr=MIXED, repr=MIXED, out: wp.array | None = None) -> wp.array:
     """Velocity of the centre of mass of each mechanism: its linear momentum over its mass.
 
     Args:
         model, out: as for :func:`com_position`.
         state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         out_repr: axes of the result: for ``VelRepr.BODY`` those of the first link, for every other :class:`VelRepr` the world's.
+            ``repr`` is another name of it.
 
     Returns:
         [m/s], ``[articulation_count, 3]``; zero without mass.
@@ -53,7 +54,7 @@ def com_velocity(model, state, *, out_repr=MIXED, out: wp.array | None = None) -
     Raises:
         ValueError, TypeError: as :func:`com_position`, or an unknown representation.
     """
-    program = _VELOCITY.ask(output_repr=output_representation(out_repr, "out_repr"))
+    program = _VELOCITY.ask(output_repr=output_representation(chosen(out_repr, repr), "out_repr"))
     return evaluate(model, program, state_arrays(model, state), [(3,)], out)
 
 

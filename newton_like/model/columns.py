@@ -184,7 +184,7 @@ WITHOUT_GRADIENT = tuple(
 """Real constants of a model without gradients."""
 
 READ_WITHOUT_GRADIENT = tuple(
-    name for name in WITHOUT_GRADIENT if name.startswith("joint_") or name == "shape_transform"
+    name for name in WITHOUT_GRADIENT if name.startswith("joint_") or name in ("shape_transform", "shape_scale")
 )
 """Constants in `WITHOUT_GRADIENT` that functions of the dynamics library read. These functions raise if one requires gradients."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+import warnings
 from dataclasses import dataclass
+from functools import wraps
 from typing import Self
 
 from newton_like.coercion import as_axis, as_flag, as_member, as_number
@@ -91,6 +93,59 @@ class JointDofConfig(_Settings):
             return self.actuator_mode
         has_drive = self.target_ke != 0.0 or self.target_kd != 0.0
         return JointTargetMode.from_gains(self.target_ke, self.target_kd, has_drive=has_drive)
+
+
+OLD_NAMES = {"target_pos": "target_q", "target_vel": "target_qd"}
+"""Names of targets that Newton deprecates since its version 1.8, and their present names."""
+
+
+def with_present_names(settings: dict, stacklevel: int) -> dict:
+    """Settings of a joint axis in which targets have their present names. Warns of each deprecated name.
+
+    Raises:
+        ValueError: a target has both names, with different values.
+    """
+    settings = dict(settings)
+    for old, name in OLD_NAMES.items():
+        value = settings.pop(old, None)
+        if value is not None:
+            _warn_of(old, stacklevel + 1)
+            if settings.get(name) not in (None, value):
+                raise ValueError(
+                    f"{name}={settings[name]!r} and {old}={value!r} are two names of one setting; give {name}"
+                )
+            settings[name] = value
+    return settings
+
+
+def _warn_of(old: str, stacklevel: int) -> None:
+    text = f"{old} is deprecated since Newton 1.8; use {OLD_NAMES[old]}"
+    warnings.warn(text, DeprecationWarning, stacklevel=stacklevel + 1)
+
+
+def _old_attribute(old: str) -> property:
+    def read(self):
+        _warn_of(old, 2)
+        return getattr(self, OLD_NAMES[old])
+
+    def write(self, value) -> None:
+        _warn_of(old, 2)
+        setattr(self, OLD_NAMES[old], value)
+
+    return property(read, write, doc=f"Deprecated name of ``{OLD_NAMES[old]}``, as in Newton.")
+
+
+def _accept_old_names(init):
+    @wraps(init)
+    def accepting(self, **settings):
+        init(self, **(with_present_names(settings, 2) if OLD_NAMES.keys() & settings else settings))
+
+    return accepting
+
+
+JointDofConfig.__init__ = _accept_old_names(JointDofConfig.__init__)
+for _name in OLD_NAMES:
+    setattr(JointDofConfig, _name, _old_attribute(_name))
 
 
 @dataclass(kw_only=True, slots=True)

@@ -243,6 +243,16 @@ def test_constants_without_gradients_require_none_and_are_refused_where_they_do(
         dynamics.bias_forces(model, state)
 
 
+def test_sizes_of_shapes_that_are_to_have_gradients_are_refused():
+    """Points of contact are made from sizes of shapes on the host, without gradients."""
+    builder = ModelBuilder()
+    builder.add_shape_sphere(builder.add_body(xform=(0, 0, 0.1, 0, 0, 0, 1)), radius=0.1)
+    model = builder.finalize("cpu", requires_grad=True)
+    contact, model.shape_scale.requires_grad = dynamics.SoftContact(model), True
+    with wp.Tape(), pytest.raises(ValueError, match=r"model\.shape_scale "):
+        dynamics.integrate(model, model.state(), model.state(), 1e-3, contact=contact, contact_state=contact.state())
+
+
 @pytest.mark.slow
 def test_results_that_cannot_pass_gradients_on_are_refused(rng):
     """A result to write, a state after a step, numbers that are read on the host, and a step of the solver."""

@@ -29,7 +29,7 @@ def test_every_argument_has_one_default(function):
 
 
 RESULTS = ["link_velocities", "total_momentum", "locked_spatial_inertia", "average_velocity", "crb_inertia", "joint_twists",
-           "motion_subspaces", "joint_bias_accelerations", "centroidal_momentum", "link_spatial_inertia"]  # fmt: skip
+           "motion_subspaces", "joint_bias_accelerations", "centroidal_momentum", "link_spatial_inertia", "com_velocity"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from newton_like.coercion import as_flag, as_index, as_list, as_member, as_number, as_vector
@@ -11,7 +13,7 @@ from newton_like.geometry.transforms import (
     transform_inverse,
     transform_multiply,
 )
-from newton_like.model.configs import JointDofConfig
+from newton_like.model.configs import OLD_NAMES, JointDofConfig, with_present_names
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.types import MAXVAL, Axis, JointType
 
@@ -148,6 +150,7 @@ class JointMethods:
         """Configuration of a single axis: the given one, or the defaults with the settings that are not None."""
         axis, what = arguments["axis"], self._new_joint(arguments["label"])
         settings = {name: value for name, value in arguments.items() if name in _DOF_SETTINGS and value is not None}
+        settings = with_present_names(settings, 3)
         if isinstance(axis, JointDofConfig):
             if settings:
                 raise ValueError(f"{what}: give {', '.join(settings)} in its JointDofConfig, or the axis as a vector")
@@ -173,7 +176,8 @@ class JointMethods:
         rest_q: float | None = None, limit_lower: float | None = None, limit_upper: float | None = None,
         limit_ke: float | None = None, limit_kd: float | None = None, armature: float | None = None,
         effort_limit: float | None = None, velocity_limit: float | None = None, friction: float | None = None,
-        actuator_mode=None, label: str | None = None, collision_filter_parent: bool | None = None,
+        actuator_mode=None, target_pos: float | None = None, target_vel: float | None = None,
+        label: str | None = None, collision_filter_parent: bool | None = None,
         enabled: bool = True, custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
         """Adds a revolute joint (hinge): one angle [rad] about ``axis``, given in the parent anchor frame.
@@ -181,6 +185,7 @@ class JointMethods:
         Args:
             axis: direction, or a :class:`JointDofConfig` that replaces all settings. Settings left ``None`` are those
                 of ``default_joint_cfg``, where :class:`JointDofConfig` explains each of them.
+            target_pos, target_vel: deprecated names of ``target_q`` and ``target_qd``, as in Newton.
         """
         return self._add(JointType.REVOLUTE, locals(), angular_axes=[self._axis_config(locals())])
 
@@ -191,7 +196,8 @@ class JointMethods:
         rest_q: float | None = None, limit_lower: float | None = None, limit_upper: float | None = None,
         limit_ke: float | None = None, limit_kd: float | None = None, armature: float | None = None,
         effort_limit: float | None = None, velocity_limit: float | None = None, friction: float | None = None,
-        actuator_mode=None, label: str | None = None, collision_filter_parent: bool | None = None,
+        actuator_mode=None, target_pos: float | None = None, target_vel: float | None = None,
+        label: str | None = None, collision_filter_parent: bool | None = None,
         enabled: bool = True, custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
         """Adds a prismatic joint (slider): one distance [m] along ``axis``; arguments as :meth:`add_joint_revolute`."""
@@ -348,9 +354,10 @@ class JointMethods:
 _SHARED = (
     "parent", "child", "parent_xform", "child_xform", "label", "collision_filter_parent", "enabled", "custom_attributes",
 )  # fmt: skip
-_DOF_SETTINGS = frozenset(JointDofConfig.__dataclass_fields__) - {"axis"}
+_DOF_FIELDS = tuple(field.name for field in dataclasses.fields(JointDofConfig))
+_DOF_SETTINGS = {*_DOF_FIELDS, *OLD_NAMES} - {"axis"}
 _NO_COLUMNS = {"target_q", "target_qd", "rest_q", "actuator_mode"}
-_DOF_COLUMNS = tuple(name for name in JointDofConfig.__dataclass_fields__ if name not in _NO_COLUMNS)
+_DOF_COLUMNS = tuple(name for name in _DOF_FIELDS if name not in _NO_COLUMNS)
 _BALL_SETTINGS = (
     "target_ke", "target_kd", "armature", "friction", "damping", "stiffness", "effort_limit", "velocity_limit",
     "actuator_mode",

@@ -321,7 +321,8 @@ def test_a_model_can_take_the_place_of_the_state(rng):
 
 
 def test_edits_of_the_model_count_once_they_are_notified(rng):
-    model = random_tree(rng, types=(JointType.REVOLUTE, JointType.PRISMATIC)).finalize("cpu", dtype=wp.float64)
+    # of hinges: where nothing turns, centres of mass do not change velocities
+    model = random_tree(rng, types=(JointType.REVOLUTE,)).finalize("cpu", dtype=wp.float64)
     q, qd = random_state(model, rng)
     before = bodies_at(model, q, qd)
     model.body_com.assign(rng.normal(size=(model.body_count, 3)))

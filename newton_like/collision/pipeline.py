@@ -215,7 +215,12 @@ def check_contacts(model, contacts) -> None:
         ValueError: another model made it, or it is on another device than the model, or of another scalar type.
     """
     if not hasattr(contacts, "rigid_contact_normal"):
-        raise TypeError(f"contacts must be Contacts, as model.contacts() makes them, not {type(contacts).__name__}")
+        order = (
+            "; the order of a step is step(state_in, state_out, control, contacts, dt)" if np.isscalar(contacts) else ""
+        )
+        raise TypeError(
+            f"contacts must be Contacts, as model.contacts() makes them, not {type(contacts).__name__}{order}"
+        )
     if contacts.rigid_contact_normal.dtype is not warp_types(model.dtype).vec3 or contacts.device != model.device:
         raise ValueError("contacts belong to another model (device or scalar type); they come from model.contacts()")
     check_made_by(model, contacts, "contacts", "use contacts made by model.contacts() of the given model")

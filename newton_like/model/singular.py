@@ -89,7 +89,8 @@ class ModelArrays:
 
 CURE = (
     "give the body mass and inertia (or a shape with density), give the joint an armature (default_joint_cfg.armature before an import, or"
-    " builder.joint_armature), or lock the joint with newton_like.dynamics.reduce"
+    " builder.joint_armature), or lock the joint with newton_like.dynamics.reduce(builder,"
+    " locked_positions={'label of the joint': position})"
 )
 
 

@@ -49,6 +49,10 @@ BRANCH = "a branch of a path with one site is refused, as by MuJoCo"
 UNKNOWN = "a tendon that names a missing or unnamed site or geom is refused by name, as by MuJoCo; Newton drops this part of the path"
 GAPS = "joints of SolverXPBD are constraints: velocities of bodies and of joints agree but for their errors, 0.003 rad/s here"
 WITHIN = "looks at heights at the ends of steps, and a ball bounces within one"
+RIM = (
+    "a cylinder that lands flat on its cap turns at 1 rad/s afterwards, since points of contacts are solved one after the other; it"
+    " then rolls on its rim without loss, at 0.5 rad/s in the end. With SolverFeatherstone it stands still"
+)
 INTERVAL = "update_mass_matrix_interval: the mass matrix is factored in every step"
 
 DIFFERENCES: dict[str, dict[str, str]] = {
@@ -160,7 +164,7 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "*_mujoco_cpu_cpu": SOLVERS,
         "*_semi_implicit_cpu": SOLVERS,
         "*_steel_cpu": SOLVERS,
-        "TestRigidContact.test_shapes_on_plane_xpbd_cpu": "a shape still turns at 0.5 rad/s at the end; the test wants less than 0.2",
+        "TestRigidContact.test_shapes_on_plane_xpbd_cpu": RIM,
         "TestRigidContact.test_mujoco_warp_newton_contacts": SOLVERS,
         "TestRigidContact.test_penalty_friction_*": SOLVERS,
     },

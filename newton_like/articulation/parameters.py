@@ -97,18 +97,22 @@ class JointParameters:
         write(data._limit_lower, rows, columns, numbers[..., 0], "limits")
         write(data._limit_upper, rows, columns, numbers[..., 1], "limits")
         self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, rows, self._layout.worlds)
-        now = data.joint_pos_limits.numpy()
-        start = data.default_joint_pos.numpy()
-        inside = np.clip(start, now[..., 0], now[..., 1])
-        if not np.array_equal(inside, start):
+        where = np.ix_(rows.indices, columns.indices)
+        now = data.joint_pos_limits.numpy()[where]
+        start = data.default_joint_pos.numpy().copy()
+        inside = np.clip(start[where], now[..., 0], now[..., 1])
+        beyond = np.argwhere(inside != start[where])
+        if len(beyond):
             if warn_limit_violation:
-                i, j = np.argwhere(inside != start)[0]
+                a, b = beyond[0]
+                i, j = rows.indices[a], columns.indices[b]
                 warnings.warn(
                     f"joint '{self.joint_names[j]}': the default position {start[i, j]:g} of instance {i} is beyond the new limits"
-                    f" ({now[i, j, 0]:g}, {now[i, j, 1]:g}) and becomes {inside[i, j]:g}",
+                    f" ({now[a, b, 0]:g}, {now[a, b, 1]:g}) and becomes {inside[a, b]:g}",
                     stacklevel=2,
                 )
-            data.default_joint_pos.assign(inside)
+            start[where] = inside
+            data.default_joint_pos.assign(start)
 
     def write_joint_limits_to_sim(
         self, limits, joint_ids=None, env_ids=None, warn_limit_violation: bool = True

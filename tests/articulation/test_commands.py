@@ -130,6 +130,12 @@ def test_position_limits_act_and_clip_default_positions(rng):
     np.testing.assert_allclose(found[np.ix_([0, 3], [1, 2])], np.broadcast_to(limits, (2, 2, 2)), rtol=1e-6)
     assert (abs(found[[1, 2, 4]]) > 1e9).all()
     assert np.allclose(robot.data.default_joint_pos.numpy()[0], [0.5, 0.3, 0.3, 0.5])
+    # a default that a user sets beyond the limits stays while limits of others are written
+    start = robot.data.numpy.default_joint_pos
+    start[0, 1] = 0.4
+    kept = start.copy()
+    robot.write_joint_position_limit_to_sim(limits, joint_ids=[2], env_ids=[0, 3])
+    np.testing.assert_array_equal(start, kept)
     robot.write_joint_state_to_sim(0.0, 0.0)
     robot.write_root_velocity_to_sim(0.0)
     robot.set_joint_effort_target(3.0)

@@ -90,6 +90,8 @@ class JointParameters:
             raise ValueError(
                 f"limits have shape {numbers.shape}; they must be ({rows.count}, {columns.count}, 2), or broadcast to it"
             )
+        if np.isnan(numbers).any():
+            raise ValueError("limits holds numbers that are not finite")
         if (numbers[..., 0] > numbers[..., 1]).any():
             raise ValueError("limits: a lower limit is above its upper limit")
         numbers = np.clip(numbers, -MAXVAL, MAXVAL)
@@ -157,8 +159,10 @@ class JointParameters:
         moving = _rows_of(moving, rows, columns, "joint_dynamic_friction_coeff")
         for numbers, name in ((rest, "joint_friction_coeff"), (moving, "joint_dynamic_friction_coeff")):
             _check(numbers, name, 0.0)
-        if joint_viscous_friction_coeff is not None:
-            _check(joint_viscous_friction_coeff, "joint_viscous_friction_coeff", 0.0)
+        viscous = joint_viscous_friction_coeff
+        if viscous is not None:
+            viscous = _rows_of(viscous, rows, columns, "joint_viscous_friction_coeff")
+            _check(viscous, "joint_viscous_friction_coeff", 0.0)
         if joint_dynamic_friction_coeff is None:
             moving = np.minimum(moving, rest)
         if (moving > rest).any():
@@ -168,8 +172,8 @@ class JointParameters:
         write(data.joint_friction_coeff, rows, columns, rest, "joint_friction_coeff")
         write(data.joint_dynamic_friction_coeff, rows, columns, moving, "joint_dynamic_friction_coeff")
         write(data._friction, rows, columns, rest, "joint_friction_coeff")
-        if joint_viscous_friction_coeff is not None:
-            write(data._damping, rows, columns, joint_viscous_friction_coeff, "joint_viscous_friction_coeff")
+        if viscous is not None:
+            write(data._damping, rows, columns, viscous, "joint_viscous_friction_coeff")
         self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, rows, self._layout.worlds)
         self._stiction_changed()
 
@@ -231,5 +235,7 @@ def _bounded(values):
 
 def _check(values, name: str, low: float) -> None:
     numbers = _host(values)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} holds numbers that are not finite")
     if (numbers < low).any():
         raise ValueError(f"{name} {float(numbers.min()):g} is below {low:g}")

@@ -19,8 +19,8 @@ from tests.support.sources import forget_sources, nodes_of, tree_of
 MAX_LINES = 600
 
 FLOORS = {
-    0: "callers checkout threads types coercion options arrays geometry compiler kernels.simd kernels.lanes kernels.layout kernels.spatial"
-    " kernels.tree kernels.interpreter",
+    0: "callers checkout threads types coercion options arrays geometry compiler"
+    " kernels.registration kernels.simd kernels.lanes kernels.layout kernels.spatial kernels.tree kernels.interpreter",
     1: "model kernels.edits kernels.joints kernels.kinematics kernels.rows kernels.spans",
     2: "programs launch kinematics kernels.batched kernels.branches kernels.gather kernels.parameters kernels.pieces",
     3: "importers exporters urdf usd.export",

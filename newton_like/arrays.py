@@ -104,7 +104,7 @@ def unrecorded(device, what: str, cure: str = "call it once with the same arrays
 def copied_array(values: np.ndarray, dtype, device, **options) -> wp.array:
     """A Warp array with a copy of a NumPy array: integers, bools, or numbers of the scalar type of `dtype`. On a CPU NumPy makes the copy,
     in a third of Warp's time."""
-    if not device.is_cpu:
+    if not device.is_cpu or not values.size:
         return wp.array(values, dtype=dtype, device=device, **options)
     copy = np.array(values, dtype=_HOST_TYPE.get(dtype, values.dtype), order="C")
     return wp.array(copy, dtype=dtype, device=device, copy=False, **options)

@@ -581,7 +581,10 @@ def step_kernel(
         kept_active[b, T.candidates + 1] = limits
         fast = m.fill(real(FAST))
         if any_above(fast, L.fastness, t, T, mem):
+            # accelerations are changes of v, which is scratch here
+            m.copy(t, L.first_u, L.v, T.dofs, mem)
             m.balance(b, t, m.fill(o.dt), fast, T, P, L, mem)
+            m.copy(t, L.v, L.first_u, T.dofs, mem)
             m.keep(mem, L.account, L.kept_account, t, kept, b, trees(T))
             m.keep(mem, L.owed, L.kept_owed, t, kept, b, trees(T))
             m.put(mem, L.speeding, t, m.speeding(b, t, m.fill(real(1.0)), T, P, L, mem))

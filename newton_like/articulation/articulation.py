@@ -10,7 +10,7 @@ from newton_like.articulation.actuators.groups import Actuator
 from newton_like.articulation.actuators.table import ActuatorTable
 from newton_like.articulation.articulation_data import ArticulationData
 from newton_like.articulation.asset import Asset
-from newton_like.articulation.chosen import Chosen, choose, write
+from newton_like.articulation.chosen import Chosen, choose, prepared, put, write
 from newton_like.articulation.drawing import JointDrawing
 from newton_like.articulation.initial import InitialStateCfg, put_defaults
 from newton_like.articulation.names import find_names
@@ -106,7 +106,7 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
 
     @property
     def joint_names(self) -> list[str]:
-        """Names of joints; those with several axes have ``:i`` behind the name."""
+        """Names of joints; those with several axes have ``:i`` behind the name, and those of MJCF files the names in the file."""
         return self._layout.joint_names
 
     def find_joints(
@@ -151,8 +151,11 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
     def write_joint_state_to_sim(self, position, velocity, joint_ids=None, env_ids=None) -> None:
         """Writes joint positions [rad or m] and velocities [rad/s or m/s], ``[instances, joints]``; see the class."""
         rows, columns = self._rows(env_ids), self._columns(joint_ids)
-        write(self.data._q, rows, columns, position, "position")
-        write(self.data._qd, rows, columns, velocity, "velocity")
+        q, qd = self.data._q, self.data._qd
+        # both are looked at before one of them is written
+        given = prepared(q, rows, columns, position, "position"), prepared(qd, rows, columns, velocity, "velocity")
+        for target, values in zip((q, qd), given, strict=True):
+            put(target, rows, columns, values)
         self.sim.joints_written(rows.array, rows.count, self._world_of)
 
     def write_joint_position_to_sim(self, position, joint_ids=None, env_ids=None) -> None:

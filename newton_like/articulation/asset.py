@@ -14,6 +14,7 @@ from newton_like.articulation.simulation import SimulationContext
 from newton_like.articulation.wrenches import WrenchComposer
 from newton_like.kernels.articulation.poses import pose_kernels
 from newton_like.kernels.articulation.wrenches import wrench_kernels
+from newton_like.model.edit_checks import check_masses
 from newton_like.types import ModelFlags
 
 
@@ -140,8 +141,14 @@ class Asset(Drawing):
         self._write_bodies(flat, inertia, body_ids, env_ids, "inertia")
 
     def _write_bodies(self, target: wp.array, values, body_ids, env_ids, name: str) -> None:
-        rows = self._rows(env_ids)
+        rows, before = self._rows(env_ids), target.numpy().copy()
         write(target, rows, choose(body_ids, self.num_bodies, self.device, "body_ids"), values, name)
+        try:
+            check_masses(self.model)
+        except ValueError:
+            every = choose(None, self.num_bodies, self.device, "body_ids")
+            write(target, self._every, every, before, name)
+            raise
         self.sim.notify(ModelFlags.BODY_INERTIAL_PROPERTIES, rows, self._layout.worlds)
 
     # -------------------------------------------------------------------------------------------- external wrenches
@@ -237,8 +244,11 @@ class Asset(Drawing):
         values = as_device(state, rows, (13,), self.model.dtype, self.device, "root_state", quaternion_at=3)
         if not rows.count:
             return
+        moves = self._layout.is_floating
+        if not moves and np.any(values.numpy()[:, 7:]):
+            self._refuse_velocity()
         self._write_pose(values[:, :7], rows, pose_of_com)
-        if self._layout.is_floating or np.any(values.numpy()[:, 7:]):
+        if moves:
             self._write_velocity(values[:, 7:], rows, velocity_of_link)
 
     def _write_pose(self, pose, rows: Chosen, of_com: bool) -> None:
@@ -267,7 +277,7 @@ class Asset(Drawing):
     def _write_velocity(self, velocity, rows: Chosen, of_link: bool) -> None:
         values = as_device(velocity, rows, (6,), self.model.dtype, self.device, "root_velocity")
         if not self._layout.is_floating:
-            raise ValueError(f"'{self._layout.label}' has no free joint at its root: its root has no velocity to write")
+            self._refuse_velocity()
         if not rows.count:
             return
         model = self.model
@@ -277,6 +287,10 @@ class Asset(Drawing):
         kernel = pose_kernels(model.dtype).put_velocities
         wp.launch(kernel, dim=rows.count, inputs=inputs, outputs=[self._root_qd], device=self.device)
         self.sim.joints_written(rows.array, rows.count, self._world_of)
+
+    def _refuse_velocity(self) -> None:
+        """Raises ValueError: the root has no velocity."""
+        raise ValueError(f"'{self._layout.label}' has no free joint at its root: its root has no velocity to write")
 
     @property
     def root_is_fixed(self) -> bool:

@@ -93,8 +93,17 @@ def write(target: wp.array, rows: Chosen, items: Chosen, values, name: str) -> N
         TypeError: not numbers.
         ValueError: another shape, or numbers that are not finite.
     """
-    shape = (rows.count, items.count, *target.shape[2:])
-    given, own = _as_array(target, values, shape, rows, name)
+    put(target, rows, items, prepared(target, rows, items, values, name))
+
+
+def prepared(target: wp.array, rows: Chosen, items: Chosen, values, name: str) -> tuple:
+    """Values that :func:`put` writes. Arguments and errors are those of :func:`write`."""
+    return _as_array(target, values, (rows.count, items.count, *target.shape[2:]), rows, name)
+
+
+def put(target: wp.array, rows: Chosen, items: Chosen, values: tuple) -> None:
+    """Writes what :func:`prepared` gave."""
+    given, own = values
     if not rows.count or not items.count:
         return
     if isinstance(given, np.ndarray):

@@ -51,7 +51,10 @@ def find_names(
 
 
 def _listed(patterns, kind: str) -> list[re.Pattern]:
-    many = [patterns] if isinstance(patterns, str | re.Pattern) else list(patterns)
+    try:
+        many = [patterns] if isinstance(patterns, str | re.Pattern) else list(patterns)
+    except TypeError:
+        raise TypeError(f"patterns of {kind} names must be a text or several, not {patterns!r}") from None
     result = []
     for one in many:
         if isinstance(one, re.Pattern):
@@ -97,7 +100,11 @@ def by_name(values, names: Sequence[str], kind: str, default: float | np.ndarray
         return result
     owner: dict[int, str] = {}
     for pattern, value in values.items():
-        for i in find_names(pattern, names, kind)[0]:
+        try:
+            found = find_names(pattern, names, kind)[0]
+        except ValueError as error:
+            raise ValueError(f"{what}: {error}") from None
+        for i in found:
             if i in owner:
                 raise ValueError(f"{what}: {kind} {names[i]!r} matches two patterns, {owner[i]!r} and {pattern!r}")
             owner[i] = pattern

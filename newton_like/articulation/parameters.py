@@ -90,6 +90,8 @@ class JointParameters:
             raise ValueError(
                 f"limits have shape {numbers.shape}; they must be ({rows.count}, {columns.count}, 2), or broadcast to it"
             )
+        if np.isnan(numbers).any():
+            raise ValueError("limits holds numbers that are not finite")
         if (numbers[..., 0] > numbers[..., 1]).any():
             raise ValueError("limits: a lower limit is above its upper limit")
         numbers = np.clip(numbers, -MAXVAL, MAXVAL)
@@ -97,18 +99,22 @@ class JointParameters:
         write(data._limit_lower, rows, columns, numbers[..., 0], "limits")
         write(data._limit_upper, rows, columns, numbers[..., 1], "limits")
         self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, rows, self._layout.worlds)
-        now = data.joint_pos_limits.numpy()
-        start = data.default_joint_pos.numpy()
-        inside = np.clip(start, now[..., 0], now[..., 1])
-        if not np.array_equal(inside, start):
+        where = np.ix_(rows.indices, columns.indices)
+        now = data.joint_pos_limits.numpy()[where]
+        start = data.default_joint_pos.numpy().copy()
+        inside = np.clip(start[where], now[..., 0], now[..., 1])
+        beyond = np.argwhere(inside != start[where])
+        if len(beyond):
             if warn_limit_violation:
-                i, j = np.argwhere(inside != start)[0]
+                a, b = beyond[0]
+                i, j = rows.indices[a], columns.indices[b]
                 warnings.warn(
                     f"joint '{self.joint_names[j]}': the default position {start[i, j]:g} of instance {i} is beyond the new limits"
-                    f" ({now[i, j, 0]:g}, {now[i, j, 1]:g}) and becomes {inside[i, j]:g}",
+                    f" ({now[a, b, 0]:g}, {now[a, b, 1]:g}) and becomes {inside[a, b]:g}",
                     stacklevel=2,
                 )
-            data.default_joint_pos.assign(inside)
+            start[where] = inside
+            data.default_joint_pos.assign(start)
 
     def write_joint_limits_to_sim(
         self, limits, joint_ids=None, env_ids=None, warn_limit_violation: bool = True
@@ -153,8 +159,10 @@ class JointParameters:
         moving = _rows_of(moving, rows, columns, "joint_dynamic_friction_coeff")
         for numbers, name in ((rest, "joint_friction_coeff"), (moving, "joint_dynamic_friction_coeff")):
             _check(numbers, name, 0.0)
-        if joint_viscous_friction_coeff is not None:
-            _check(joint_viscous_friction_coeff, "joint_viscous_friction_coeff", 0.0)
+        viscous = joint_viscous_friction_coeff
+        if viscous is not None:
+            viscous = _rows_of(viscous, rows, columns, "joint_viscous_friction_coeff")
+            _check(viscous, "joint_viscous_friction_coeff", 0.0)
         if joint_dynamic_friction_coeff is None:
             moving = np.minimum(moving, rest)
         if (moving > rest).any():
@@ -164,8 +172,8 @@ class JointParameters:
         write(data.joint_friction_coeff, rows, columns, rest, "joint_friction_coeff")
         write(data.joint_dynamic_friction_coeff, rows, columns, moving, "joint_dynamic_friction_coeff")
         write(data._friction, rows, columns, rest, "joint_friction_coeff")
-        if joint_viscous_friction_coeff is not None:
-            write(data._damping, rows, columns, joint_viscous_friction_coeff, "joint_viscous_friction_coeff")
+        if viscous is not None:
+            write(data._damping, rows, columns, viscous, "joint_viscous_friction_coeff")
         self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, rows, self._layout.worlds)
         self._stiction_changed()
 
@@ -227,5 +235,7 @@ def _bounded(values):
 
 def _check(values, name: str, low: float) -> None:
     numbers = _host(values)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} holds numbers that are not finite")
     if (numbers < low).any():
         raise ValueError(f"{name} {float(numbers.min()):g} is below {low:g}")

@@ -130,6 +130,12 @@ def test_position_limits_act_and_clip_default_positions(rng):
     np.testing.assert_allclose(found[np.ix_([0, 3], [1, 2])], np.broadcast_to(limits, (2, 2, 2)), rtol=1e-6)
     assert (abs(found[[1, 2, 4]]) > 1e9).all()
     assert np.allclose(robot.data.default_joint_pos.numpy()[0], [0.5, 0.3, 0.3, 0.5])
+    # a default that a user sets beyond the limits stays while limits of others are written
+    start = robot.data.numpy.default_joint_pos
+    start[0, 1] = 0.4
+    kept = start.copy()
+    robot.write_joint_position_limit_to_sim(limits, joint_ids=[2], env_ids=[0, 3])
+    np.testing.assert_array_equal(start, kept)
     robot.write_joint_state_to_sim(0.0, 0.0)
     robot.write_root_velocity_to_sim(0.0)
     robot.set_joint_effort_target(3.0)
@@ -323,6 +329,10 @@ def test_bad_input_is_named(rng):
         Articulation(sim, "walker", actuators={"a": pd("left.*"), "b": pd(".*hip_joint")})
     with pytest.raises(TypeError, match="'a': int is not the configuration of an actuator"):
         Articulation(sim, "walker", actuators={"a": 3})
+    with pytest.raises(ValueError, match="'a': stiffness: pattern 'left' matches no joint"):
+        Articulation(sim, "walker", actuators={"a": pd(".*", stiffness={"left": 1.0})})
+    with pytest.raises(TypeError, match="patterns of joint names must be a text or several, not 3"):
+        Articulation(sim, "walker").find_joints(3)
     with pytest.raises(ValueError, match="stiffness of joint 'left_hip_joint' is -1"):
         Articulation(sim, "walker", actuators={"a": pd(".*", stiffness=-1.0)})
     robot = Articulation(sim, "walker")
@@ -378,3 +388,34 @@ def test_friction_of_all_instances_with_a_mask(rng):
     with pytest.raises(ValueError, match="viscous"):
         robot.write_joint_friction_coefficient_to_sim(0.9, None, -1.0)
     np.testing.assert_array_equal(robot.data.joint_friction_coeff.numpy(), np.where(mask[:, None], friction, before))
+
+
+@pytest.mark.parametrize("stepped", [False, True])
+def test_what_is_refused_changes_nothing(rng, stepped):
+    floating, fixed = walker(rng), walker(rng, floating=False)
+    for robot in (floating, fixed) if stepped else ():
+        robot.sim.step()
+    refused = (
+        (floating, "write_body_mass_to_sim", (-1.0, [0], [1]), "body_mass"),
+        (floating, "write_body_inertia_to_sim", (np.arange(9.0), [0], [1]), "not symmetric"),
+        (floating, "write_joint_state_to_sim", (0.3, np.nan), "velocity holds"),
+        (floating, "write_joint_position_limit_to_sim", ([-1.0, np.nan],), "limits holds"),
+        (floating, "write_joint_friction_coefficient_to_sim", (0.3, 0.2, np.inf), "joint_viscous_friction_coeff holds"),
+        (floating, "write_joint_friction_coefficient_to_sim", (0.3, 0.2, np.ones(3)), r"has shape \(3,\)"),
+        (fixed, "write_root_state_to_sim", (random_states(rng, WORLDS),), "no free joint at its root"),
+    )
+    for robot, method, arguments, told in refused:
+        parts = robot.model, robot.sim.state
+
+        def everything(parts=parts):
+            names = ((part, n) for part in parts for n in vars(part) if n.startswith(("joint_", "body_")))
+            return {n: getattr(part, n).numpy().copy() for part, n in names if isinstance(getattr(part, n), wp.array)}
+
+        robot.sim.forward()
+        before = everything()
+        with pytest.raises(ValueError, match=told):
+            getattr(robot, method)(*arguments)
+        robot.sim.forward()
+        for name, values in everything().items():
+            np.testing.assert_array_equal(values, before[name], err_msg=f"{method} {name}")
+        robot.sim.step()

@@ -81,6 +81,25 @@ def test_axes_of_a_d6_joint_are_joints_with_numbers(rng):
     np.testing.assert_allclose(robot.data.body_pos_w.numpy()[1, 1], [0.1, 0.0, 0.0], atol=1e-6)
 
 
+def test_joints_of_an_mjcf_file_have_their_names_in_the_file():
+    """Two slides and a hinge are one D6 joint of the model, and a body with hinges at two places has two joints."""
+    text = """
+    <mujoco model="cart"><worldbody><body name="base">
+      <joint name="x" type="slide" axis="1 0 0"/><joint name="z" type="slide" axis="0 0 1"/><joint name="turn" axis="0 1 0"/>
+      <geom size="0.1"/>
+      <body name="arm"><joint name="swing" axis="1 0 0"/><joint name="lift" axis="0 1 0" pos="0.1 0 0"/><geom size="0.1"/></body>
+    </body></worldbody></mujoco>"""
+    one = nl.ModelBuilder()
+    one.add_mjcf(text)
+    builder = nl.ModelBuilder()
+    builder.replicate(one, 2)
+    robot = Articulation(SimulationContext(builder.finalize("cpu"), evaluator="general"), one.articulation_label[0])
+    assert robot.joint_names == ["x", "z", "turn", "swing", "lift"]
+    assert robot.find_joints(["lift", "turn"], preserve_order=True) == ([4, 2], ["lift", "turn"])
+    robot.write_joint_position_to_sim([[0.2, 0.3]], joint_ids=[0, 1])
+    np.testing.assert_allclose(robot.data.body_pos_w.numpy()[:, 0], [[0.2, 0.0, 0.3]] * 2, atol=1e-6)
+
+
 def test_what_assets_do_not_have_is_named(rng):
     ball = nl.ModelBuilder()
     links = [ball.add_link(mass=1.0, inertia=np.eye(3), label=f"b/{i}") for i in range(2)]

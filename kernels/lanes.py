@@ -15,6 +15,7 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels import registration
 from newton_like.kernels.simd import (
     C_NAME,
     FUSE,
@@ -95,96 +96,95 @@ def _listed_math(width: int, real, lane) -> tuple:
 
 def _scalar_math(real) -> types.SimpleNamespace:
     lane, memory = real, wp.array2d[real]
-    func, struct, width, varied = wp.func, wp.struct, 1, False
-    shared = wp.func(inline=False)  # for large functions with several callers: compiled once
+    func, shared, struct, width, varied = registration.func, registration.shared, wp.struct, 1, False
 
-    @wp.func
+    @func
     def fill(a: real) -> lane:
         return a
 
-    @wp.func
+    @func
     def add(a: lane, b: lane) -> lane:
         return a + b
 
-    @wp.func
+    @func
     def sub(a: lane, b: lane) -> lane:
         return a - b
 
-    @wp.func
+    @func
     def mul(a: lane, b: lane) -> lane:
         return a * b
 
-    @wp.func
+    @func
     def div(a: lane, b: lane) -> lane:
         return a / b
 
-    @wp.func
+    @func
     def neg(a: lane) -> lane:
         return -a
 
-    @wp.func
+    @func
     def fma(a: lane, b: lane, c: lane) -> lane:
         return a * b + c
 
-    @wp.func
+    @func
     def fnma(a: lane, b: lane, c: lane) -> lane:
         return c - a * b
 
-    @wp.func
+    @func
     def detach(a: lane) -> lane:
         """Returns `a`, as a constant in reverse mode."""
         return a
 
-    @wp.func
+    @func
     def rcp(a: lane) -> lane:
         return real(1.0) / a
 
-    @wp.func
+    @func
     def sqrt(a: lane) -> lane:
         return wp.sqrt(a)
 
-    @wp.func
+    @func
     def shrink(bound: lane, square: lane) -> lane:
         length = wp.sqrt(square)
         return wp.where(bound < length, bound / length, real(1.0))
 
-    @wp.func
+    @func
     def floor(a: lane) -> lane:
         return wp.floor(a)
 
-    @wp.func
+    @func
     def smaller(a: lane, b: lane) -> lane:
         return wp.where(a < b, a, b)
 
-    @wp.func
+    @func
     def larger(a: lane, b: lane) -> lane:
         return wp.where(a > b, a, b)
 
-    @wp.func
+    @func
     def where_lt(a: lane, b: lane, x: lane, y: lane) -> lane:
         return wp.where(a < b, x, y)
 
-    @wp.func
+    @func
     def any_lt(a: lane, b: lane) -> bool:
         return a < b
 
-    @wp.func
+    @func
     def sin(a: lane) -> lane:
         return wp.sin(a)
 
-    @wp.func
+    @func
     def cos(a: lane) -> lane:
         return wp.cos(a)
 
-    @wp.func
+    @func
     def atan2(a: lane, b: lane) -> lane:
         return wp.atan2(a, b)
 
-    @wp.func
+    @func
     def exp(a: lane) -> lane:
         return wp.exp(a)
 
-    @wp.func
+    @func
     def log(a: lane) -> lane:
         return wp.log(a)
 
@@ -212,17 +212,17 @@ def _scalar_math(real) -> types.SimpleNamespace:
     )
     def param(uniform: wp.array[real], varying: wp.array2d[lane], varies: int, b: int, i: int) -> lane: ...
 
-    @wp.func
+    @func
     def any_selected(mask: wp.array[bool], start: int, stride: int, b: int, count: int) -> bool:
         return mask[start + b * stride]
 
-    @wp.func
+    @func
     def fma_run(mem: wp.array2d[lane], t: int, code: wp.array[int], at: int, n: int):
         for k in range(n):
             i = at + 4 * k
             mem[code[i], t] = mem[code[i + 1], t] * mem[code[i + 2], t] + mem[code[i + 3], t]
 
-    @wp.func
+    @func
     def fnma_run(mem: wp.array2d[lane], t: int, code: wp.array[int], at: int, n: int):
         for k in range(n):
             i = at + 4 * k
@@ -230,12 +230,12 @@ def _scalar_math(real) -> types.SimpleNamespace:
 
     listed_dot, listed_add, listed_add3 = _listed_math(width, real, lane)
 
-    @wp.func
+    @func
     def recall(mem: wp.array2d[lane], at: int, first: int, t: int, kept: wp.array2d[lane], b: int, n: int):
         for i in range(n):
             mem[at + i, t] = kept[b, first + i]
 
-    @wp.func
+    @func
     def keep(mem: wp.array2d[lane], at: int, first: int, t: int, kept: wp.array2d[lane], b: int, n: int):
         for i in range(n):
             kept[b, first + i] = mem[at + i, t]
@@ -246,8 +246,7 @@ def _scalar_math(real) -> types.SimpleNamespace:
 def _simd_math(width: int, real) -> types.SimpleNamespace:
     lane = wp.types.vector(width, real)
     memory = wp.array2d[lane]
-    func, struct, varied = wp.func, wp.struct, False
-    shared = wp.func(inline=False)  # for large functions with several callers: compiled once
+    func, shared, struct, varied = registration.func, registration.shared, wp.struct, False
 
     vector = f"wp::vec_t<{width}, {C_NAME[real]}>"
 

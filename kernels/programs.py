@@ -57,6 +57,7 @@ from newton_like.kernels.joints.variation import variation_rules
 from newton_like.kernels.kinematics import kinematics_program
 from newton_like.kernels.lanes import lane_math
 from newton_like.kernels.layout import LIBRARY_ROWS, layout_struct
+from newton_like.kernels.registration import collection_paused
 from newton_like.kernels.robot.capsules import capsule_program
 from newton_like.kernels.robot.ik import ik_program
 from newton_like.kernels.robot.inertia import robot_inertia_program
@@ -192,4 +193,6 @@ def assemble(m: types.SimpleNamespace, rows: tuple[str, ...] = LIBRARY_ROWS) -> 
 @cache
 def programs(width: int, real=wp.float32, rows: tuple[str, ...] = LIBRARY_ROWS) -> types.SimpleNamespace:
     """All programs over lanes of `width` worlds, as Warp functions that serve all robots."""
-    return assemble(lane_math(width, real), rows)
+    m = lane_math(width, real)
+    with collection_paused():
+        return assemble(m, rows)

@@ -100,6 +100,11 @@ if QUICK_COMPILATION:
     wp.config.cpu_compiler_flags = compiler_flags(GENERAL_FLAGS, 8)
 
 
+CPU_BLOCK = 1
+"""Threads of a block, as Warp's launches on a CPU have them. Warp names a kernel by a hash of all that it calls, which takes up to a second
+for a large one, and hashes it again where the block of the launch is another."""
+
+
 def module_options(flags: str, width: int, level: int | None = None, quick: int = 1) -> dict:
     """Options of the module of a kernel over lanes of `width` worlds.
 
@@ -110,8 +115,8 @@ def module_options(flags: str, width: int, level: int | None = None, quick: int 
         quick: level of optimisation under `QUICK_COMPILATION`. At level 0, runs take several times as long as at level 1.
     """
     if QUICK_COMPILATION:
-        return {"optimization_level": quick}
-    return {"cpu_compiler_flags": compiler_flags(flags, width), "optimization_level": level}
+        return {"optimization_level": quick, "block_dim": CPU_BLOCK}
+    return {"cpu_compiler_flags": compiler_flags(flags, width), "optimization_level": level, "block_dim": CPU_BLOCK}
 
 
 def simd_types(width: int, real) -> str:

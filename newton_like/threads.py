@@ -14,6 +14,8 @@ from threading import RLock
 import numpy as np
 import warp as wp
 
+from newton_like.kernels.registration import collection_paused
+
 SHARES_PER_THREAD = 4
 """Number of shares per thread, above 1 so that a delayed thread does not delay the others."""
 
@@ -30,7 +32,7 @@ def compiling(function):
 
     @wraps(function)
     def alone(*args, **kwargs):
-        with _COMPILING:
+        with _COMPILING, collection_paused():
             return function(*args, **kwargs)
 
     return alone

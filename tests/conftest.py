@@ -35,6 +35,11 @@ def pytest_collection_finish(session):
     gc.set_threshold(2000, 10, 40)
 
 
+def pytest_sessionfinish():
+    """pytest collects garbage several times at its end, which takes seconds for what thousands of tests have left."""
+    gc.freeze()
+
+
 def pytest_report_header(config):
     return f"random inputs: NEWTON_LIKE_SEED={SEED}"
 

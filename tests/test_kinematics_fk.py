@@ -363,6 +363,7 @@ def test_gradients_stop_at_the_mask(rng):
     assert max(gradient_errors(bodies, list(random_state(model, rng)), rng)) < 1e-7
 
 
+@pytest.mark.slow
 def test_the_tape_holds_what_it_needs(rng):
     """Two calls on one tape, the first one's arrays out of reach, and the mask changed before the way back."""
     model = forest(rng, worlds=2, robots=1).finalize("cpu", dtype=wp.float64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Never
+
 import warp as wp
 
 from newton_like.articulation.actuators.groups import Actuator
@@ -14,6 +16,7 @@ from newton_like.articulation.initial import InitialStateCfg, put_defaults
 from newton_like.articulation.names import find_names
 from newton_like.articulation.parameters import JointParameters
 from newton_like.articulation.tendons import TendonParameters
+from newton_like.options import refuse_options
 from newton_like.types import ModelFlags
 
 
@@ -55,7 +58,10 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
         *,
         soft_joint_pos_limit_factor: float = 1.0,
         init_state: InitialStateCfg | None = None,
+        **others: Never,
     ):
+        if others:
+            refuse_options(Articulation.__init__, others)
         self._soft_factor = float(soft_joint_pos_limit_factor)
         if not 0.0 < self._soft_factor <= 1.0:
             raise ValueError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from newton_like.coercion import as_flag
@@ -11,6 +9,7 @@ from newton_like.geometry.markers import Markers
 from newton_like.geometry.transforms import quat_rotate, transform_multiply
 from newton_like.kinematics import eval_fk
 from newton_like.model.overlays import overlays_of
+from newton_like.options import Settings, configuration
 
 FORCE, TORQUE, TARGET, THRUST = (0.82, 0.16, 0.14), (0.55, 0.25, 0.65), (0.10, 0.45, 0.80), (0.95, 0.60, 0.10)
 """Colours of forces, torques, targets and thrusts."""
@@ -23,8 +22,8 @@ UNSIZED, LARGE = 0.3, 1.0e3
 """Size of an asset without an extent, and radius from which a shape has no extent [m]."""
 
 
-@dataclass
-class DebugVisCfg:
+@configuration(slots=True)
+class DebugVisCfg(Settings):
     """What the debug drawing of an asset shows.
 
     Attributes:

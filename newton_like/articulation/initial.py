@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from newton_like.articulation.names import by_name
+from newton_like.options import Settings, configuration
 
 
-@dataclass
-class InitialStateCfg:
+@configuration(slots=True)
+class InitialStateCfg(Settings):
     """The state to which a reset leads. What is None is that of the model.
 
     As in Isaac Lab, origins of worlds are not added to `pos`. The simulation itself starts in the state of the model.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Never
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from newton_like.articulation.simulation import SimulationContext
 from newton_like.coercion import as_number
 from newton_like.model.builder import ModelBuilder
 from newton_like.model.builder.worlds import grid_offsets
+from newton_like.options import refuse_options
 
 
 class InteractiveScene:
@@ -39,7 +41,9 @@ class InteractiveScene:
         ValueError: an asset acts on another context; origins and a spacing; origins of another shape.
     """
 
-    def __init__(self, sim, assets: dict | None = None, *, env_spacing: float = 0.0, env_origins=None):
+    def __init__(self, sim, assets: dict | None = None, *, env_spacing: float = 0.0, env_origins=None, **others: Never):
+        if others:
+            refuse_options(InteractiveScene.__init__, others)
         self.sim = SimulationContext.of(sim)
         model = self.sim.model
         spacing = as_number(env_spacing, "env_spacing")

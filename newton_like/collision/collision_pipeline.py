@@ -7,7 +7,7 @@ from newton_like.collision.pipeline import collide
 from newton_like.model.arguments import check_choice, check_model
 from newton_like.model.contacts import Contacts
 from newton_like.model.model import contact_room
-from newton_like.options import ANY, OneOf, check_option
+from newton_like.options import ANY, OneOf, Settings, check_option
 
 _SOFT = "there are no deformable bodies here"
 _PAIRS = "filter pairs of shapes by collision_group or shape_collision_filter_pairs"
@@ -42,7 +42,7 @@ _NEWTON = {
 """Options of Newton 1.8: the values without effect here, and advice instead of other values."""
 
 
-class CollisionPipeline:
+class CollisionPipeline(Settings):
     """Finds the contacts of states of one model: :meth:`Model.collide`, with the interface of Newton.
 
     A solver finds them itself if ``step`` gets ``contacts=None``, which is faster
@@ -53,6 +53,8 @@ class CollisionPipeline:
         rigid_contact_max: number of contacts that :meth:`contacts` allocates.
         requires_grad: whether their arrays have gradients.
     """
+
+    __slots__ = ("__weakref__", "model", "requires_grad", "rigid_contact_max", "unsupported_contacts")
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ import os
 import re
 import warnings
 from pathlib import Path
+from typing import Never
 
 import numpy as np
 import warp as wp
@@ -16,6 +17,7 @@ from newton_like.coercion import LARGEST, as_count, as_flag, as_number, as_vecto
 from newton_like.geometry.mesh_color import mean_color
 from newton_like.geometry.polygons import plain_lines, without_concave_polygons
 from newton_like.geometry.primitives import Primitives
+from newton_like.options import refuse_options
 
 MAX_HULL_VERTICES = 64
 """Default largest number of vertices of a collision hull."""
@@ -79,6 +81,7 @@ class Mesh(Primitives):
         max_hull_vertices: int = MAX_HULL_VERTICES,
         color=None,
         path: str | os.PathLike | None = None,
+        **others: Never,
     ):
         """Creates a mesh from vertices and triangles.
 
@@ -95,6 +98,8 @@ class Mesh(Primitives):
             TypeError: an argument has another type.
             ValueError: no vertices or triangles, a coordinate that is not finite, or an index out of range.
         """
+        if others:
+            refuse_options(Mesh.__init__, others)
         if path is not None and not isinstance(path, str | os.PathLike):
             raise TypeError(f"path of a mesh must be a string or a path, not {path!r}")
         self.path = None if path is None else Path(path)
@@ -315,13 +320,17 @@ class Heightfield:
         min_z, max_z: heights of ``data`` 0 and 1 [m].
     """
 
-    def __init__(self, data, nrow: int, ncol: int, hx: float = 1.0, hy: float = 1.0, min_z=None, max_z=None):
+    def __init__(
+        self, data, nrow: int, ncol: int, hx: float = 1.0, hy: float = 1.0, min_z=None, max_z=None, **others: Never
+    ):
         """Creates a heightfield. If ``min_z`` and ``max_z`` are given, the heights are scaled to this range.
 
         Raises:
             ValueError: fewer than 2 rows or columns, a wrong number of heights, heights that are not finite, an extent
                 that is not positive, ``max_z < min_z``, or only one of ``min_z`` and ``max_z``.
         """
+        if others:
+            refuse_options(Heightfield.__init__, others)
         nrow, ncol = as_count(nrow, "heightfield: nrow", 2), as_count(ncol, "heightfield: ncol", 2)
         heights = _numbers(data, "heightfield: data")
         hx, hy = as_number(hx, "heightfield: hx"), as_number(hy, "heightfield: hy")

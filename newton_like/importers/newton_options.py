@@ -7,46 +7,28 @@ import inspect
 
 from newton_like.options import check_option
 
-_ROOT = "compose the pose with xform, or set builder.joint_q and joint_X_p of the root afterwards"
-_MASSLESS = "merge links by collapse_fixed_joints=True"
 _GAPS = "newton_like has one convention for margins and gaps"
 
 URDF = {
     "bodies_follow_joint_ordering": (True, "bodies are always added in the order of joints"),
-    "collapse_massless_fixed_root": (False, _MASSLESS),
-    "force_position_velocity_actuation": (False, "set builder.joint_target_mode afterwards"),
-    "override_root_xform": (False, _ROOT),
 }
 MJCF = {
-    "armature_scale": (1.0, "multiply builder.joint_armature afterwards"),
-    "collapse_massless_fixed_root": (False, _MASSLESS),
     "collider_classes": (("collision",), "geoms collide by their contype and conaffinity, as in MuJoCo"),
     "convert_3d_hinge_to_ball_joints": (False, "three hinges of a body are one D6 joint"),
     "convert_mjc_equality_constraints": (True, "leave equalities out by skip_equality_constraints=True"),
     "ctrl_direct": (False, "the actuators of the report say which entry of Control takes the control of each"),
-    "ignore_classes": ((), "name the bodies and geoms in ignore_names"),
     "legacy_margin_gap": (False, _GAPS),
     "no_class_as_colliders": (True, "geoms collide by their contype and conaffinity, as in MuJoCo"),
-    "override_root_xform": (False, _ROOT),
     "visual_classes": (("visual",), "geoms are visuals by their contype and conaffinity, as in MuJoCo"),
 }
 USD = {
     "allow_unsafe_torch_checkpoints": (False, "files of torch are not read"),
-    "apply_up_axis_from_stage": (
-        False,
-        "the stage is turned to the axis of the builder; give ModelBuilder(up_axis=...) that of the stage",
-    ),
     "bodies_follow_joint_ordering": (True, "bodies are always added in the order of joints"),
     "convert_mjc_equality_constraints": (True, "leave prims out by ignore_paths"),
-    "force_position_velocity_actuation": (False, "set builder.joint_target_mode afterwards"),
-    "hide_collision_shapes": (False, "clear ShapeFlags.VISIBLE in builder.shape_flags afterwards"),
     "legacy_margin_gap": (False, _GAPS),
-    "load_static_visual_shapes": (True, "leave visuals out by hide_visuals=True, or prims by ignore_paths"),
-    "override_root_xform": (False, _ROOT),
     "parse_mujoco_options": (True, "leave gravity out by scene_gravity=False"),
     "return_deformable_results": (False, "newton_like has no deformable bodies"),
     "schema_resolvers": (None, "attributes of newton, physx and mjc are read as the docstring says"),
-    "skip_mesh_approximation": (False, "meshes collide as the stage says"),
 }
 """For each option, the value that has no effect, and advice instead of other values."""
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from newton_like.callers import outside_level
-from newton_like.coercion import as_flag, as_index, as_list, as_number
+from newton_like.coercion import as_flag, as_index, as_list, as_member, as_number
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES, Mesh
 from newton_like.geometry.transforms import (
@@ -33,7 +33,7 @@ from newton_like.geometry.transforms import (
 from newton_like.model.columns import COLUMNS
 from newton_like.model.labels import some_of
 from newton_like.model.pairs import PairSet
-from newton_like.types import MAXVAL, Axis, BodyFlags
+from newton_like.types import MAXVAL, Axis, BodyFlags, JointType
 
 SHOWN_NAMES = 5
 """Largest number of names that a warning lists; it counts the others, and the report lists all."""
@@ -57,6 +57,7 @@ class Options:
     base_joint: dict | None
     parent_body: int
     scale: float = 1.0
+    override_root_xform: bool
     hide_visuals: bool
     parse_visuals_as_colliders: bool
     force_show_colliders: bool
@@ -83,9 +84,11 @@ class Options:
         for name, kind in kinds.items():
             if kind is bool or (kind == bool | None and given[name] is not None):
                 given[name] = as_flag(given[name], name)
+        if given["override_root_xform"] and given["xform"] is None:
+            raise ValueError("override_root_xform=True replaces the pose of the root by xform; give xform")
         given["xform"] = as_transform(given["xform"], "xform")
         if "up_axis" in arguments:
-            given["turn"] = upright(builder, arguments["up_axis"])
+            given["turn"] = upright(builder.up_axis, arguments["up_axis"])
         if "scale" in given:
             scale = given["scale"] = as_number(given["scale"], "scale")
             if scale <= 0.0:
@@ -111,10 +114,21 @@ class Options:
             return self.root_pose
         return transform_multiply(as_transform(builder.body_q[self.parent_body]), self.root_pose)
 
+    @property
+    def frees_root(self) -> bool:
+        """Whether the joint of a root body that these arguments give is free and has the world as its parent."""
+        base = self.base_joint
+        free = (
+            bool(self.floating)
+            if base is None
+            else as_member(JointType, base["joint_type"], "joint_type") == JointType.FREE
+        )
+        return free and self.parent_body < 0
 
-def upright(builder, up_axis) -> np.ndarray:
-    """The rotation from an axis to the builder's up axis."""
-    return transform(q=quat_between(Axis.from_any(up_axis).to_vector(), builder.up_vector))
+
+def upright(up_axis: Axis, of_file) -> np.ndarray:
+    """The rotation from the up axis of a file to another one."""
+    return transform(q=quat_between(Axis.from_any(of_file).to_vector(), up_axis.to_vector()))
 
 
 _meshes: weakref.WeakValueDictionary[tuple, Mesh] = weakref.WeakValueDictionary()
@@ -262,13 +276,12 @@ def add_root_joint(builder, options: Options, floating: bool, root: int, pose: n
         return builder.add_joint_free(root, label=of_free)
     if options.base_joint is None:
         return builder.add_joint_fixed(options.parent_body, root, parent_xform=pose, label=of_fixed)
-    # The child anchor gets the rotation, so that the joint's axes are those of the parent.
-    settings = {
-        "label": of_base,
-        "parent_xform": transform(pose[:3]),
-        "child_xform": transform(q=quat_inverse(pose[3:])),
-        **options.base_joint,
-    }
+    if options.override_root_xform:
+        anchors = {"parent_xform": pose}
+    else:
+        # The child anchor gets the rotation, so that the joint's axes are those of the parent.
+        anchors = {"parent_xform": transform(pose[:3]), "child_xform": transform(q=quat_inverse(pose[3:]))}
+    settings = {"label": of_base, **anchors, **options.base_joint}
     return builder.add_joint(settings.pop("joint_type"), options.parent_body, root, **settings)
 
 
@@ -329,7 +342,7 @@ def unchanged_by_errors(builder):
         name: list(getattr(builder, name))
         for name in ("actuators", "articulation_end", "tendons", "world_label", "world_gravity")
     }
-    others |= {name: getattr(builder, name) for name in ("world_count", "_current_world", "_gravity")}
+    others |= {name: getattr(builder, name) for name in ("world_count", "_current_world", "_gravity", "up_axis")}
     others["shape_collision_filter_pairs"] = PairSet(builder.shape_collision_filter_pairs)
     others["frames"] = builder.frames.copy()
     others["custom_attributes"] = {key: a.copy(a.values.copy()) for key, a in builder.custom_attributes.items()}

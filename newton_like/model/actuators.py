@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from newton_like.coercion import as_index, as_number
+from newton_like.options import configuration
 from newton_like.types import MAXVAL
 
 TRANSMISSIONS = ("joint", "jointinparent", "tendon", "site", "slidercrank", "body")
@@ -27,7 +28,7 @@ def _first(value: float, count: int):
     return field(default_factory=lambda: (value, *(0.0,) * (count - 1)))
 
 
-@dataclass(frozen=True, kw_only=True)
+@configuration(frozen=True, kw_only=True)
 class Actuator:
     """An actuator as in MuJoCo, whose force is ``gain a + bias`` within ``forcerange``, times ``gear``.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -14,6 +13,7 @@ import warp as wp
 
 from newton_like.coercion import as_member
 from newton_like.model.fields import Fields
+from newton_like.options import Settings, configuration
 
 
 class AttributeAssignment(IntEnum):
@@ -70,8 +70,8 @@ REFERENCES = {counted.removesuffix("_count"): counted for counted in COUNTED.val
 _SCALARS = {bool: wp.bool, int: wp.int32, float: wp.float32}
 
 
-@dataclass
-class CustomAttribute:
+@configuration(slots=True)
+class CustomAttribute(Settings):
     """A custom attribute, declared by :meth:`ModelBuilder.add_custom_attribute`.
 
     Entries are arguments of the ``add_*`` methods of the builder (``custom_attributes={key: value}``), or come from files. Missing
@@ -295,8 +295,8 @@ def several(attribute: CustomAttribute, value) -> bool:
         return True
 
 
-@dataclass
-class CustomFrequency:
+@configuration(slots=True)
+class CustomFrequency(Settings):
     """A custom kind of entities for custom attributes, registered by :meth:`ModelBuilder.add_custom_frequency`.
 
     :meth:`ModelBuilder.add_custom_values` adds an entity. Views of articulations have arrays of a frequency whose entities tell which

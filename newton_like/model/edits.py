@@ -5,7 +5,6 @@ Caches of parameters use the record to find stale entries.
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 
 import numpy as np
@@ -15,6 +14,7 @@ from newton_like.arrays import flat
 from newton_like.coercion import as_list
 from newton_like.kernels.edits import edit_kernels, mass_kernels
 from newton_like.model.fingerprints import Fingerprints
+from newton_like.options import did_you_mean
 from newton_like.threads import run_shared, shared_out
 from newton_like.types import ModelFlags
 
@@ -87,9 +87,8 @@ def checked_names(names, what: str) -> frozenset[str]:
     known = [*(name for group in GROUPS for name in ARRAYS[group]), FLAGS]
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=1)
             raise ValueError(
-                f"{what}: {name!r} is not an array of parameters{f'; did you mean {near[0]!r}?' if near else ''}"
+                f"{what}: {name!r} is not an array of parameters{did_you_mean(name, known)}"
                 f" (there are {', '.join(known)})"
             )
     return frozenset(names)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from weakref import WeakKeyDictionary
 
 import warp as wp
 
 from newton_like.arrays import check_recorded, host_array
+from newton_like.options import unknown_attribute
 
 _INTEGERS = (wp.bool, wp.int32)
 
@@ -45,12 +45,10 @@ class Fields:
         if isinstance(old, wp.array):
             value = _taken(old, value, f"{type(self).__name__}.{name}")
         elif old is None and not (name.startswith("_") or hasattr(self, name) or self._accepts(name)):
-            near = difflib.get_close_matches(name, [n for n in dir(self) if not n.startswith("_")], n=1)
-            raise AttributeError(
-                f"{type(self).__name__} has no attribute {name!r}{f'; did you mean {near[0]!r}?' if near else ''}"
-                " (unknown attributes have no effect; store other data elsewhere, or declare a custom attribute)",
-                name=name,
-                obj=self,
+            raise unknown_attribute(
+                self,
+                name,
+                "unknown attributes have no effect; store other data elsewhere, or declare a custom attribute",
             )
         object.__setattr__(self, name, value)
 

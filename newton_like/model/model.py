@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import weakref
+from typing import Never
 
 import numpy as np
 import warp as wp
@@ -21,7 +21,7 @@ from newton_like.model.graphs import follow_edits
 from newton_like.model.state import Control, State, copied
 from newton_like.model.structure import check_structure
 from newton_like.model.worlds import chosen_worlds
-from newton_like.options import check_option
+from newton_like.options import check_option, did_you_mean, refuse_options
 from newton_like.types import Axis, ModelFlags, ShapeFlags
 
 EVALUATORS = ("auto", "general", "specialised")
@@ -205,7 +205,7 @@ class Model(Fields):
         """Shapes of each body; -1 is the world."""
         return shapes_by_body(self.shape_body.numpy().tolist(), self.body_count)
 
-    def state(self, requires_grad: bool | None = None) -> State:
+    def state(self, requires_grad: bool | None = None, **others: Never) -> State:
         """A new state with the initial coordinates and velocities of the model.
 
         ``body_q`` and ``body_qd`` are copies of the arrays of the model; :func:`newton_like.eval_fk` computes them from
@@ -214,6 +214,8 @@ class Model(Fields):
         Args:
             requires_grad: allocate gradients; by default as the model.
         """
+        if others:
+            refuse_options(Model.state, others)
         grad = self.requires_grad if requires_grad is None else bool(requires_grad)
         with unrecorded(self.device, "Model.state", _EARLIER):
             names = [name for name in State._names if name != "body_f"]
@@ -225,7 +227,7 @@ class Model(Fields):
             _add_custom(state, self._custom_state, grad)
         return state
 
-    def control(self, requires_grad: bool | None = None, clone_variables: bool = True) -> Control:
+    def control(self, requires_grad: bool | None = None, clone_variables: bool = True, **others: Never) -> Control:
         """A new control with the forces and targets of the model.
 
         Args:
@@ -235,6 +237,8 @@ class Model(Fields):
         Raises:
             ValueError: ``requires_grad`` differs from that of the arrays, which are not copied.
         """
+        if others:
+            refuse_options(Model.control, others)
         if not as_flag(clone_variables, "clone_variables"):
             return self._shared_control(requires_grad)
         grad = self.requires_grad if requires_grad is None else bool(requires_grad)
@@ -290,12 +294,11 @@ class Model(Fields):
         if name == "gravity":
             return AttributeFrequency.WORLD
         if name not in KIND_OF:
-            near = difflib.get_close_matches(str(name), [*KIND_OF, *self.custom_attributes], n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise KeyError(f"no array {name!r} with an entry for each entity is known{hint}")
+            near = did_you_mean(name, [*KIND_OF, *self.custom_attributes])
+            raise KeyError(f"no array {name!r} with an entry for each entity is known{near}")
         return FREQUENCY_OF[KIND_OF[name]]
 
-    def contacts(self, rigid_contact_max: int | None = None, *, collision_pipeline=None) -> Contacts:
+    def contacts(self, rigid_contact_max: int | None = None, *, collision_pipeline=None, **others: Never) -> Contacts:
         """Memory for contacts.
 
         Args:
@@ -306,6 +309,8 @@ class Model(Fields):
             TypeError: an argument is of another kind.
             ValueError: a negative number; the pipeline of another model, or both arguments.
         """
+        if others:
+            refuse_options(Model.contacts, others)
         if collision_pipeline is not None:
             if rigid_contact_max is not None:
                 raise ValueError("rigid_contact_max: give it to the CollisionPipeline, or omit collision_pipeline")

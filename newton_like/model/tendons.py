@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from newton_like.coercion import as_index, as_number
@@ -11,10 +9,11 @@ from newton_like.geometry.transforms import quat_rotate, transform_multiply
 from newton_like.geometry.wrapping import piece_length
 from newton_like.kernels.tree import IN_CYLINDER, IN_SPHERE, ROUND_CYLINDER, ROUND_SPHERE, STRAIGHT
 from newton_like.model.contact_settings import SOLIMP, SOLREF
+from newton_like.options import configuration
 from newton_like.types import MAXVAL, GeoType
 
 
-@dataclass(frozen=True, kw_only=True)
+@configuration(frozen=True, kw_only=True)
 class TendonTie:
     """An equality constraint on the length L of a tendon: ``L - rest[0] = sum of c_i (L' - rest[1])^i``, with the length L' of the leader.
 
@@ -49,7 +48,7 @@ class TendonTie:
             )
 
 
-@dataclass(frozen=True, kw_only=True)
+@configuration(frozen=True, kw_only=True)
 class Tendon:
     """A tendon as in MuJoCo: its length is a sum over joints (fixed) or that of a line through sites (spatial).
 

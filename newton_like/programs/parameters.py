@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import as_numbers, flat
+from newton_like.arrays import as_numbers, copied_array, flat
 from newton_like.compiler.cpp import Constants
 from newton_like.kernels.parameters import parameter_kernels
 from newton_like.model.edit_checks import check_numbers
@@ -501,18 +501,18 @@ class Parameters:
         if contacts is not None:
             tables["finite"] = contacts.arrays["plane_finite"]
             tables["forms"] = contacts.forms
-        found = {name: wp.array(np.asarray(x), dtype=wp.int32, device=device) for name, x in tables.items()}
+        found = {name: copied_array(np.asarray(x), wp.int32, device) for name, x in tables.items()}
         if contacts is not None and contacts.shapes is not None and contacts.plane_of is not None:
             for name, table in (
                 ("shapes", contacts.records),
                 ("partners", contacts.partners),
                 ("plane_of", contacts.plane_of),
             ):
-                found[name] = wp.array(np.ascontiguousarray(table, dtype=np.int32), dtype=wp.int32, device=device)
+                found[name] = copied_array(np.asarray(table, dtype=np.int32), wp.int32, device)
             for name, table in (("allowed", contacts.record_allowed), ("pair_allowed", contacts.pair_allowed)):
-                found[name] = wp.array(np.ascontiguousarray(table), dtype=wp.bool, device=device)
+                found[name] = copied_array(np.asarray(table), wp.bool, device)
             second = self._drivers.get("second", np.full(self._counts["pair"], -1))
-            found["driver_of_second"] = wp.array(np.asarray(second), dtype=wp.int32, device=device)
+            found["driver_of_second"] = copied_array(np.asarray(second), wp.int32, device)
         if contacts is not None and contacts.laws is not None:
             law = contacts.laws
             found["law_one"], found["law_two"] = (

@@ -10,7 +10,7 @@ import numpy as np
 from newton_like.arrays import keep_for_graph
 from newton_like.model.graphs import Graphs
 from newton_like.programs.device import interleaved
-from newton_like.threads import run_shared
+from newton_like.threads import compiling, run_shared
 
 
 def addresses(arrays) -> list[int]:
@@ -109,7 +109,7 @@ class Recordings(OrderedDict):
             key = (*key, self.device.is_cpu and capturing, *addresses(arrays))
         else:
             key = (*key, *[a is None for a in arrays])
-        recording = self.find(key) or self.add(key, record())
+        recording = self.find(key) or self.add(key, compiling(record)())
         if capturing:
             self.capture(recording, arrays, None if reads is None else reads())
         return recording

@@ -137,7 +137,6 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
     if tape is not None:
         check_gradients(model)
 
-    @compiling
     def record() -> Recording:
         with unrecorded(model.device, program.name):
             batches = []

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import as_numbers
+from newton_like.arrays import as_numbers, copied_array
 from newton_like.compiler.cpp import Emitter
 from newton_like.kernels.layout import ROWS, sizes, stack
 from newton_like.kernels.tree import PRESCRIBED
@@ -91,7 +91,7 @@ class Workspace:
     def ints(self, values) -> wp.array:
         """Integers on the device; at least one, so that there is an address."""
         values = np.asarray(values, dtype=np.int32).ravel()
-        return wp.array(values if values.size else np.zeros(1, np.int32), dtype=wp.int32, device=self.device)
+        return copied_array(values if values.size else np.zeros(1, np.int32), wp.int32, self.device)
 
     def zeros(self, size: int) -> wp.array:
         """So many zeros, for arrays that are not given."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Never
 
 import numpy as np
 import warp as wp
@@ -15,6 +16,7 @@ from newton_like.model.columns import COUNTS, KIND_OF
 from newton_like.model.custom import FREQUENCY_OF, holder
 from newton_like.model.joint_types import look_up
 from newton_like.model.labels import matches
+from newton_like.options import refuse_options
 from newton_like.selection.layout import FrequencyLayout, Rows
 from newton_like.selection.members import by_world, custom_members, last_part, members
 from newton_like.selection.part import Part, as_mask, as_values
@@ -83,6 +85,7 @@ class ArticulationView:
         homogeneous: bool = True,
         verbose: bool | None = False,
         allow_partial_layouts: bool | None = None,
+        **others: Never,
     ):
         """Chooses articulations, and what of them the view shows.
 
@@ -111,6 +114,8 @@ class ArticulationView:
                 differ in the number of articulations; some belong to a world and some to none; a list of indices is not in ascending
                 order.
         """
+        if others:
+            refuse_options(ArticulationView.__init__, others)
         homogeneous = _homogeneous(homogeneous, allow_partial_layouts)
         loops = as_flag(include_loop_closing_joints, "include_loop_closing_joints")
         self.model, self.device = model, model.device

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Never
 
 import numpy as np
 import warp as wp
@@ -14,7 +15,7 @@ from newton_like.kernels.sensors.contact import sensor_kernels
 from newton_like.model.arguments import check_array, check_made_by, check_model
 from newton_like.model.contacts import FORCE
 from newton_like.model.labels import match_labels
-from newton_like.options import check_option
+from newton_like.options import check_option, refuse_options
 from newton_like.types import warp_types
 
 log = logging.getLogger("newton_like")
@@ -94,6 +95,7 @@ class SensorContact:
         measure_total: bool = True,
         verbose: bool | None = None,
         request_contact_attributes: bool = True,
+        **others: Never,
     ):
         """Makes a sensor.
 
@@ -112,6 +114,8 @@ class SensorContact:
                 index; a sensing object that belongs to all worlds; nothing to measure.
             IndexError: an index that does not exist.
         """
+        if others:
+            refuse_options(SensorContact.__init__, others)
         self._model = model = check_model(model)
         if (sensing_bodies is None) == (sensing_shapes is None):
             raise ValueError("give one of sensing_bodies and sensing_shapes")

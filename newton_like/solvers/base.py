@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Callable
 
@@ -20,6 +19,7 @@ from newton_like.model.joint_types import look_up
 from newton_like.model.model import resting_body
 from newton_like.model.singular import armature_matters, refuse_singular
 from newton_like.model.worlds import chosen_worlds
+from newton_like.options import unknown_attribute
 from newton_like.solvers.near_singular import warn_near_singular
 from newton_like.types import BodyFlags, ModelFlags
 
@@ -156,12 +156,8 @@ class SolverBase:
                 obj=self,
             )
         if self._complete and not (name.startswith("_") or name in vars(self) or hasattr(type(self), name)):
-            near = difflib.get_close_matches(name, [n for n in dir(self) if not n.startswith("_")], n=1)
-            raise AttributeError(
-                f"{type(self).__name__} has no attribute {name!r}{f'; did you mean {near[0]!r}?' if near else ''}"
-                " (unknown attributes have no effect; store other data elsewhere, or in a subclass)",
-                name=name,
-                obj=self,
+            raise unknown_attribute(
+                self, name, "unknown attributes have no effect; store other data elsewhere, or in a subclass"
             )
         object.__setattr__(self, name, value)
 

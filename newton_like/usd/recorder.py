@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Never
+
 import numpy as np
 from pxr import Gf, Sdf
 
@@ -13,6 +15,7 @@ from newton_like.exporters.usd.stage import set_stage_metadata
 from newton_like.model.arguments import finite_poses
 from newton_like.model.model import Model
 from newton_like.model.overlays import overlays_of
+from newton_like.options import refuse_options
 from newton_like.types import Axis, GeoType, ShapeFlags
 from newton_like.usd.markers import write_markers, write_visibility
 
@@ -44,7 +47,9 @@ class Recorder:
         times: the recorded times [s].
     """
 
-    def __init__(self, model: Model, path, *, fps: float = 60.0, up_axis=None, show_colliders: bool = False):
+    def __init__(
+        self, model: Model, path, *, fps: float = 60.0, up_axis=None, show_colliders: bool = False, **others: Never
+    ):
         """Prepares the stage.
 
         Args:
@@ -59,6 +64,8 @@ class Recorder:
             ValueError: the file has another suffix, ``fps`` is not above 0, or the up axis is X.
             FileNotFoundError: the folder of the file does not exist.
         """
+        if others:
+            refuse_options(Recorder.__init__, others)
         if not isinstance(model, Model):
             raise TypeError(f"{model!r} is not a Model; a ModelBuilder makes one by finalize()")
         self.model, self.path = model, as_target(path)

@@ -6,11 +6,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Never
 
 import numpy as np
 
 from newton_like.coercion import as_count, as_flag, as_list, as_number
 from newton_like.model.arguments import finite_poses
+from newton_like.options import refuse_options
 from newton_like.threads import worker_count
 from newton_like.viewer.encode import GIF_TICK, find_ffmpeg, write_gif, write_mp4
 from newton_like.viewer.render import camera_of, render
@@ -58,6 +60,7 @@ class VideoRecorder:
         size: tuple[int, int] = (640, 400),
         follow: bool | None = None,
         contacts: bool = False,
+        **others: Never,
     ):
         """Prepares the recorder.
 
@@ -78,6 +81,8 @@ class VideoRecorder:
             ValueError: the file has another suffix, or a number is out of range.
             OSError: the folder of the file does not exist.
         """
+        if others:
+            refuse_options(VideoRecorder.__init__, others)
         self.path = _checked(Path(path))
         self._kind = self.path.suffix.lower()
         self.fps = as_number(fps, "fps")

@@ -12,6 +12,7 @@ from newton_like.model.tendons import Tendon, TendonTie
 from tests.articulation.robots import WORLDS, add_robot, numbers, rotation, shake, walker
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("floating", [True, False])
 def test_along_the_axis_of_a_joint_is_what_inverse_dynamics_gives(rng, floating):
     # forces are those of the middle of the step
@@ -124,6 +125,7 @@ def pulled_robot(rng, what: str, dt: float = 1e-4) -> Articulation:
     return Articulation(SimulationContext(model, dt=dt, evaluator="general"), "walker")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["loop", *(pytest.param(x, marks=pytest.mark.slow) for x in ("tendon", "gravcomp"))])
 def test_passive_joints_transmit_nothing_along_their_axes(rng, what):
     """Along the axis of a joint without drives acts what accelerates its armature; so the forces of loops, tendons and shares of weight

@@ -26,6 +26,7 @@ def test_traces_run_by_numpy_say_what_kernels_say(rng):
     np.testing.assert_allclose(masses, eval_mass_matrix(model, state).numpy().ravel(), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["body_mass", "body_com", pytest.param("body_inertia", marks=pytest.mark.slow)])
 def test_gradients_reach_inertial_parameters(rng, name):
     """Of the mass matrix, against central differences."""

@@ -72,6 +72,7 @@ def test_jacobians_of_links(model, rng):
     agree(model, lambda q: [dynamics.link_jacobians(model, at(q, None))], start(model, rng)[:1], rng)
 
 
+@pytest.mark.slow
 def test_offsets_of_frames(model, rng):
     """One offset for all robots, and one for each of another frame, which the first is seen from."""
     offsets = [random_transform(rng), np.array([random_transform(rng) for _ in range(4)]).ravel()]

@@ -141,6 +141,7 @@ def test_nothing_to_do_has_an_answer():
     np.testing.assert_allclose(H.numpy(), [np.zeros((6, 6)), expected], rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_central_differences(rng):
     model = forest(rng, worlds=2, robots=1, joints=6).finalize("cpu", dtype=wp.float64)
 

@@ -14,6 +14,7 @@ def prediction():
     return example.Prediction(model, example.Parameters(model), example.Motion.exciting(0.1 * np.arange(16), rng))
 
 
+@pytest.mark.slow
 def test_gradients_reach_masses_and_first_moments(prediction, rng):
     x, direction = 0.1 * rng.normal(size=(2, 4 * example.LINKS))
     seed = rng.normal(size=(16, example.LINKS))

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from pxr import Usd
 
-from newton_like import ModelBuilder, ShapeFlags
+from newton_like import Axis, GeoType, JointTargetMode, JointType, ModelBuilder, ShapeFlags, eval_fk
+from newton_like.geometry.transforms import quat_between, quat_inverse, transform, transform_inverse, transform_multiply
 from newton_like.importers.newton_options import MJCF, URDF, USD
 from newton_like.importers.xml_source import ImportFileError
+from tests.support.random_trees import random_transform
 
 ROBOT = """<mujoco model="m"><asset><mesh name="mesh" file="{mesh}"/></asset><worldbody><geom name="floor" type="plane" size="1 1 1"/>
 <body name="arm"><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/><joint name="a"/><geom name="ball" size="0.1"/>
@@ -226,3 +228,236 @@ def test_damping_of_a_urdf_is_passive_or_that_of_drives(rng):
     assert set(made["passive"]) == {5.0}
     with pytest.raises(ValueError, match="joint_damping_mode='active'"):
         ModelBuilder().add_urdf(text, joint_damping_mode="active")
+
+
+URDF_ROBOT = """<robot name="r"><link name="base"/><link name="plate"/><link name="trunk"><inertial><mass value="2"/>
+<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<link name="leg"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<link name="foot"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<joint name="b" type="fixed"><parent link="base"/><child link="plate"/><origin xyz="0 0 {a}"/></joint>
+<joint name="p" type="fixed"><parent link="plate"/><child link="trunk"/><origin xyz="{b} 0 0" rpy="0 0 1"/></joint>
+<joint name="hip" type="continuous"><parent link="trunk"/><child link="leg"/><axis xyz="0 0 1"/></joint>
+<joint name="f" type="fixed"><parent link="leg"/><child link="foot"/></joint></robot>"""
+
+
+def test_a_free_root_without_mass_takes_what_is_fixed_to_it(rng):
+    """The fixed joint behind links with mass stays."""
+    a, b = rng.uniform(0.1, 1.0, 2)
+    for floating, joints in ((True, {"hip", "f"}), (False, {"b", "p", "hip", "f"})):
+        builder = ModelBuilder()
+        made = builder.add_urdf(
+            URDF_ROBOT.format(a=a, b=b), floating=floating, up_axis="y", collapse_massless_fixed_root=True
+        )
+        assert set(made.joints) == joints
+        assert (made.links["trunk"] == made.links["base"] == made.links["plate"]) == floating
+        if floating:
+            assert builder.body_mass[made.links["base"]] == 2.0
+            np.testing.assert_allclose(made.frames["trunk"][1][:3], (b, 0.0, a))
+            builder.finalize("cpu")
+    base = {"joint_type": JointType.FREE}
+    assert ModelBuilder().add_urdf(
+        URDF_ROBOT.format(a=a, b=b), base_joint=base, collapse_massless_fixed_root=True
+    ).joints.keys() == {"hip", "f"}
+    heavy = URDF_ROBOT.format(a=a, b=b).replace(
+        '<link name="base"/>', '<link name="base"><inertial><mass value="1"/></inertial></link>'
+    )
+    with pytest.warns(UserWarning, match="point"):
+        assert len(ModelBuilder().add_urdf(heavy, floating=True, collapse_massless_fixed_root=True).joints) == 4
+
+
+ROOTS = """<mujoco><worldbody><geom name="rock" size="0.1" pos="1 2 3"/>
+<body name="base" pos="{0} {1} {2}" euler="0 0 30"><freejoint/>
+<body name="plate" pos="0 0 {3}"><body name="trunk" pos="{4} 0 0"><geom name="g" size="0.1" density="500"/>
+<body name="leg" pos="0 0 -1"><joint armature="0.5"/><geom size="0.1" class="soft"/><body name="foot"><geom size="0.1"/></body></body>
+</body></body></body>{more}</worldbody><default><default class="soft"/><default class="hard"/></default>{keys}</mujoco>"""
+
+
+def test_bodies_fixed_to_a_free_body_without_mass_are_merged_into_it(rng):
+    text = ROOTS.format(*rng.uniform(0.1, 1.0, 5), more="", keys="")
+    builder = ModelBuilder()
+    made = builder.add_mjcf(text, collapse_massless_fixed_root=True)
+    assert made.links["base"] == made.links["plate"] == made.links["trunk"]
+    assert len({made.links[name] for name in ("base", "leg", "foot")}) == 3
+    whole = ModelBuilder()
+    kept = whole.add_mjcf(text)
+    assert len(set(kept.links.values())) == 6
+    for name in ("leg", "foot"):
+        np.testing.assert_allclose(builder.body_q[made.links[name]], whole.body_q[kept.links[name]], atol=1e-12)
+    fixed = ModelBuilder()
+    assert len(set(fixed.add_mjcf(text, floating=False, collapse_massless_fixed_root=True).links.values())) == 6
+    builder.finalize("cpu")
+
+
+def test_roots_of_an_mjcf_are_at_the_given_pose(rng):
+    """What a root carries moves with it; the geoms of the world do not."""
+    key = '<keyframe><key name="k" qpos="9 9 9 1 0 0 0 0.3"/></keyframe>'
+    text = ROOTS.format(*rng.uniform(0.1, 1.0, 5), more="", keys=key)
+    pose = random_transform(rng)
+    for options in ({}, {"keyframe": "k"}, {"floating": False}):
+        builder, plain = ModelBuilder(up_axis="y"), ModelBuilder(up_axis="y")
+        made = builder.add_mjcf(text, xform=pose, override_root_xform=True, up_axis="z", **options)
+        other = plain.add_mjcf(text, xform=pose, up_axis="z", **options)
+        turn = transform(q=quat_between((0, 0, 1), (0, 1, 0)))
+        model = builder.finalize("cpu")
+        state = model.state()
+        eval_fk(model, state.joint_q, state.joint_qd, state)
+        wanted = transform_multiply(pose, turn)
+        np.testing.assert_allclose(np.abs(state.body_q.numpy()[made.links["base"]]), np.abs(wanted), atol=1e-6)
+        for report, of in ((made, builder), (other, plain)):
+            place = transform_multiply(wanted, transform((1.0, 2.0, 3.0)))
+            np.testing.assert_allclose(of.shape_transform[report.shapes["rock"]], place, atol=1e-6)
+        relative = [
+            transform_multiply(transform_inverse(of.body_q[report.links["base"]]), of.body_q[report.links["foot"]])
+            for report, of in ((made, builder), (other, plain))
+        ]
+        np.testing.assert_allclose(*relative, atol=1e-6)
+    with pytest.raises(ValueError, match=r"override_root_xform=True.*xform"):
+        ModelBuilder().add_mjcf(text, override_root_xform=True)
+
+
+def test_the_pose_of_the_root_turns_the_axes_of_the_base_joint(rng):
+    """Only where the pose replaces that of the root."""
+    pose, base = random_transform(rng), {"joint_type": JointType.D6, "linear_axes": ["x"]}
+    for replaced in (False, True):
+        builder = ModelBuilder()
+        builder.add_urdf(URDF_ROBOT.format(a=1, b=1), xform=pose, base_joint=base, override_root_xform=replaced)
+        anchor = pose if replaced else transform(pose[:3])
+        np.testing.assert_allclose(builder.joint_X_p[0], anchor, atol=1e-12)
+        back = transform() if replaced else transform(q=quat_inverse(pose[3:]))
+        np.testing.assert_allclose(builder.joint_X_c[0], back, atol=1e-12)
+
+
+def test_armatures_and_classes_of_an_mjcf():
+    text = ROOTS.format(*range(5), more='<body name="hand" childclass="hard"><geom name="h" size="1"/></body>', keys="")
+    builder = ModelBuilder()
+    made = builder.add_mjcf(text, armature_scale=3.0)
+    assert builder.joint_armature[6] == 1.5
+    other = builder.add_mjcf(text.replace(' armature="0.5"', ""), armature_scale=3.0, ignore_classes="har")
+    assert set(made.links) - set(other.links) == {"hand"}
+    soft = ModelBuilder().add_mjcf(text, ignore_classes=["so.t"])
+    assert len(made.shapes) - len(soft.shapes) == 1
+    builder = ModelBuilder()
+    builder.default_joint_cfg.armature = 0.25
+    builder.add_mjcf(text.replace(' armature="0.5"', ""), armature_scale=3.0)
+    assert builder.joint_armature[6] == 0.75
+    for wrong in (-1.0, "much"):
+        with pytest.raises((TypeError, ValueError), match="armature_scale"):
+            ModelBuilder().add_mjcf(text, armature_scale=wrong)
+
+
+ARTICULATED = """#usda 1.0
+(metersPerUnit = 0.01
+upAxis = "Y")
+def Sphere "rock" (prepend apiSchemas = ["PhysicsCollisionAPI"]) { double3 xformOp:translate = (1, 2, 3)
+uniform token[] xformOpOrder = ["xformOp:translate"]
+}
+def Sphere "look" {}
+def Xform "loose" (prepend apiSchemas = ["PhysicsRigidBodyAPI"]) { double3 xformOp:translate = (100, 0, 0)
+uniform token[] xformOpOrder = ["xformOp:translate"]
+def Mesh "solid" (prepend apiSchemas = ["PhysicsCollisionAPI", "PhysicsMeshCollisionAPI"]) {
+int[] faceVertexCounts = [3, 3, 3, 3]
+int[] faceVertexIndices = [0, 2, 1, 0, 1, 3, 0, 3, 2, 1, 2, 3]
+point3f[] points = [(0, 0, 0), (10, 0, 0), (0, 10, 0), (0, 0, 10)]
+uniform token physics:approximation = "boundingCube"
+}
+}
+def Xform "robot" (prepend apiSchemas = ["PhysicsArticulationRootAPI"]) { double3 xformOp:translate = (100, 200, 300)
+float xformOp:rotateY = 40
+uniform token[] xformOpOrder = ["xformOp:translate", "xformOp:rotateY"]
+def Xform "arm" (prepend apiSchemas = ["PhysicsRigidBodyAPI"]) { double3 xformOp:translate = (50, 0, 0)
+uniform token[] xformOpOrder = ["xformOp:translate"]
+def Sphere "solid" (prepend apiSchemas = ["PhysicsCollisionAPI"]) { double radius = 1
+}
+def Sphere "look" { double radius = 2
+}
+}
+def Xform "tip" (prepend apiSchemas = ["PhysicsRigidBodyAPI"]) { double3 xformOp:translate = (50, 100, 0)
+uniform token[] xformOpOrder = ["xformOp:translate"]
+def Sphere "solid" (prepend apiSchemas = ["PhysicsCollisionAPI"]) { double radius = 1
+}
+}
+def PhysicsRevoluteJoint "a" (prepend apiSchemas = ["PhysicsDriveAPI:angular"]) { rel physics:body0 = </robot/arm>
+rel physics:body1 = </robot/tip>
+point3f physics:localPos0 = (0, 100, 0)
+float drive:angular:physics:stiffness = 10
+float drive:angular:physics:damping = 2
+}
+}
+"""
+HELD = ARTICULATED.replace(
+    'def PhysicsRevoluteJoint "a"',
+    """def PhysicsFixedJoint "held" { rel physics:body1 = </robot/arm>
+point3f physics:localPos0 = (138.30222, 200, 267.86062)
+quatf physics:localRot0 = (0.9396926, 0, 0.3420201, 0)
+}
+def PhysicsRevoluteJoint "a\"""",
+)
+
+
+def stage_of(text: str):
+    stage = Usd.Stage.CreateInMemory()
+    stage.GetRootLayer().ImportFromString(text)
+    return stage
+
+
+@pytest.mark.parametrize("text", [ARTICULATED, HELD], ids=["free", "held"])
+def test_articulations_of_a_stage_are_at_the_given_pose(text, rng):
+    """Their bodies keep their poses in the root prim; other bodies and static shapes are where they are without this."""
+    pose = random_transform(rng)
+    builder, plain = ModelBuilder(), ModelBuilder()
+    made = builder.add_usd(stage_of(text), xform=pose, override_root_xform=True)
+    other = plain.add_usd(stage_of(text), xform=pose)
+    model = builder.finalize("cpu")
+    state = model.state()
+    eval_fk(model, state.joint_q, state.joint_qd, state)
+    upright = transform(q=quat_between((0, 1, 0), (0, 0, 1)))
+    for name, place in (("/robot/arm", (0.5, 0.0, 0.0)), ("/robot/tip", (0.5, 1.0, 0.0))):
+        wanted = transform_multiply(pose, transform_multiply(upright, transform(place)))
+        for found in (builder.body_q[made.bodies[name]], state.body_q.numpy()[made.bodies[name]]):
+            np.testing.assert_allclose(found[:3], wanted[:3], atol=1e-5)
+            np.testing.assert_allclose(abs(np.dot(found[3:], wanted[3:])), 1.0, atol=1e-6)
+    np.testing.assert_allclose(builder.body_q[made.bodies["/loose"]], plain.body_q[other.bodies["/loose"]])
+    for path, shapes in made.shapes.items():
+        for mine, theirs in zip(shapes, other.shapes[path], strict=True):
+            np.testing.assert_allclose(builder.shape_transform[mine], plain.shape_transform[theirs], atol=1e-12)
+
+
+def test_options_of_newton_for_shapes_and_drives_of_a_stage():
+    def added(**options):
+        builder = ModelBuilder()
+        return builder, builder.add_usd(stage_of(ARTICULATED), **options)
+
+    plain, usual = added()
+    assert plain.shape_flags[usual.shapes["/robot/arm/solid"][0]] & ShapeFlags.VISIBLE
+    for options in ({}, {"force_show_colliders": True}):
+        builder, made = added(hide_collision_shapes=True, **options)
+        hidden = {
+            path for path, shapes in made.shapes.items() if not builder.shape_flags[shapes[0]] & ShapeFlags.VISIBLE
+        }
+        assert hidden == {"/robot/arm/solid"}
+    builder, made = added(hide_collision_shapes=True, load_visual_shapes=False)
+    assert all(flags & ShapeFlags.VISIBLE for flags in builder.shape_flags)
+    builder, made = added(load_static_visual_shapes=False)
+    assert {path for path, shapes in usual.shapes.items() if shapes and not made.shapes[path]} == {"/look"}
+    solid = usual.shapes["/loose/solid"][0]
+    assert plain.shape_type[solid] == GeoType.BOX
+    builder, made = added(skip_mesh_approximation=True)
+    assert builder.shape_type[made.shapes["/loose/solid"][0]] == GeoType.MESH
+    for force, mode in ((False, JointTargetMode.POSITION), (True, JointTargetMode.POSITION_VELOCITY)):
+        builder, made = added(force_position_velocity_actuation=force)
+        assert builder.joint_target_mode[made.dofs["/robot/a"][0]] == mode
+        builder = ModelBuilder()
+        builder.add_urdf(URDF_ROBOT.format(a=1, b=1), force_position_velocity_actuation=force)
+        assert builder.joint_target_mode == [mode]
+
+
+def test_the_up_axis_of_a_stage_becomes_that_of_the_builder():
+    builder = ModelBuilder()
+    made = builder.add_usd(stage_of(ARTICULATED), apply_up_axis_from_stage=True)
+    assert builder.up_axis == Axis.Y == made.up_axis
+    np.testing.assert_allclose(builder.body_q[made.bodies["/loose"]], transform((1.0, 0.0, 0.0)))
+    assert builder.finalize("cpu").gravity.numpy()[0].tolist() == pytest.approx([0.0, -9.81, 0.0])
+    builder = ModelBuilder()
+    with pytest.raises(ImportFileError):
+        builder.add_usd(stage_of(ARTICULATED.replace("(100, 0, 0)", "(nan, 0, 0)")), apply_up_axis_from_stage=True)
+    assert builder.up_axis == Axis.Z

@@ -5,9 +5,12 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+import warp as wp
 
 import newton_like as nl
 from newton_like import assets
+from tests.importers.test_newton_options import ARTICULATED, ROOTS, URDF_ROBOT, stage_of
+from tests.support.random_trees import random_transform
 
 if find_spec("newton") is None:
     pytest.skip("newton is not installed", allow_module_level=True)
@@ -76,3 +79,47 @@ def test_defaults_of_models_and_solvers_are_accepted():
         method = builder.color if name in defaults(newton.ModelBuilder.color) else builder.approximate_meshes
         if name in inspect.signature(method).parameters:
             method(**{name: value})
+
+
+def body_poses(engine, source, method: str, pose, **options) -> dict[str, np.ndarray]:
+    """Poses of bodies by the last part of their labels, from the joint coordinates."""
+    builder = engine.ModelBuilder()
+    getattr(builder, method)(source, xform=wp.transform(*pose.tolist()), **options)
+    model = builder.finalize("cpu")
+    state = model.state()
+    engine.eval_fk(model, state.joint_q, state.joint_qd, state)
+    labels = [str(label).rpartition("/")[2] for label in model.body_label]
+    return dict(zip(labels, state.body_q.numpy(), strict=True))
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("format", ["mjcf", "urdf", "usd"])
+def test_roots_of_files_are_where_newton_has_them(format, replaced, rng):
+    """With `override_root_xform`, and with `collapse_massless_fixed_root`."""
+    cases = {
+        "mjcf": (ROOTS.format(*rng.uniform(0.1, 1.0, 5), more="", keys=""), {"floating": False}),
+        "urdf": (URDF_ROBOT.format(a=0.3, b=0.4), {"floating": True}),
+        "usd": (ARTICULATED.replace("metersPerUnit = 0.01", "metersPerUnit = 1"), {}),
+    }
+    text, options = cases[format]
+    if format == "usd" and find_spec("newton_usd_schemas") is None:
+        pytest.skip("newton-usd-schemas is not installed")
+    merged = {"collapse_massless_fixed_root": True, "floating": None if format == "mjcf" else True}
+    for given in ({}, options, *([] if format == "usd" else [merged])):
+        pose = random_transform(rng)
+        mine, theirs = (
+            body_poses(
+                engine,
+                stage_of(text) if format == "usd" else text,
+                f"add_{format}",
+                pose,
+                override_root_xform=replaced,
+                **given,
+            )
+            for engine in (nl, newton)
+        )
+        assert mine.keys() == theirs.keys()
+        for name, found in mine.items():
+            size = max(1.0, np.abs(found[:3]).max())
+            np.testing.assert_allclose(found[:3], theirs[name][:3], atol=1e-6 * size)
+            np.testing.assert_allclose(abs(found[3:] @ theirs[name][3:]), 1.0, atol=1e-5)

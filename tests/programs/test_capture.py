@@ -137,6 +137,7 @@ def test_what_comes_from_the_host_is_refused_in_a_capture(model):
             model.notify_changed()
 
 
+@pytest.mark.slow
 def test_arrays_that_a_first_call_makes_are_not_part_of_the_graph(rng, model):
     """Functions that keep places of joints and constants for later calls; a first call in a capture prepares them."""
     state = model.state()

@@ -93,6 +93,7 @@ def test_pieces_cover_all_blocks():
             assert all(n > 0 for _, n in pieces)
 
 
+@pytest.mark.slow
 def test_memory_laid_out_as_on_a_gpu_gives_the_same_bits(rng, monkeypatch):
     """Neighbouring threads read neighbouring words there, and numbers of every world lie in columns."""
     scene, results = forest(rng, worlds=5), []

@@ -93,6 +93,7 @@ def test_specialised_code_follows_the_model(rng):
     assert kernels[1] == kernels[2]
 
 
+@pytest.mark.slow
 def test_long_programs_are_cut(rng, monkeypatch):
     """A long program becomes several functions, with the same bits."""
     monkeypatch.setattr(cpp, "CUT", 60)
@@ -141,6 +142,7 @@ def test_every_call_writes_to_its_own_array(rng):
     assert not any(np.array_equal(copies[0], c) for c in copies[1:])
 
 
+@pytest.mark.slow
 def test_packed_results_of_selected_worlds_only(rng):
     """Equal numbers are written once in specialised code, and shared out to the worlds that are asked for, of a short block too."""
     model = forest(rng, worlds=19, robots=1, joints=6).finalize("cpu", dtype=wp.float64)
@@ -170,6 +172,7 @@ def test_least_recently_used_launches_are_forgotten_first(rng, monkeypatch):
     assert [mask.ptr in recorded for mask in masks] == [True, False, True]
 
 
+@pytest.mark.slow
 def test_recorded_launches_read_what_they_are_given_and_tapes_go_back_to_it(rng):
     """New arrays in every call, more of them than recordings; gradients of calls in between are those of their own arrays."""
     model = forest(rng, worlds=2, robots=2, joints=4).finalize("cpu", dtype=wp.float64)

@@ -142,6 +142,7 @@ def test_more_batch_sizes_than_are_kept(rng):
         check(rng, robot, state, count, calls={name: CALLS[name] for name in ("mass_matrix", "distances")})
 
 
+@pytest.mark.slow
 def test_specialised_code(rng):
     """Of a small robot, for the functions whose code is compiled for the robot and for two links."""
     robot, state = made(rng, "specialised", 3)

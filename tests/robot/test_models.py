@@ -58,6 +58,7 @@ def test_a_robot_of_a_random_tree_has_its_mass_matrix_and_poses(rng):
             np.testing.assert_allclose(found, to_base @ pose_of(now.body_q.numpy()[body]), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_model_of_a_random_robot_has_its_poses_and_inverse_dynamics(rng):
     for floating in (False, True):
         links, joints = random_robot(rd, int(rng.integers(1 << 30)), 9, unit=True)

@@ -6,13 +6,14 @@ Numbers of joints are one number, or a dictionary of numbers by regular expressi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from newton_like.options import Settings, configuration
 
 Numbers = float | dict[str, float] | None
 
 
-@dataclass
-class ActuatorCfg:
+@configuration(slots=True)
+class ActuatorCfg(Settings):
     """A group of joints with one law. Use one of the subclasses.
 
     Attributes:
@@ -44,17 +45,17 @@ class ActuatorCfg:
     gear_ratio: Numbers = None
 
 
-@dataclass
+@configuration(slots=True)
 class ImplicitActuatorCfg(ActuatorCfg):
     """The drive of the step: PD with the new position and velocity, stable for any gains."""
 
 
-@dataclass
+@configuration(slots=True)
 class IdealPDActuatorCfg(ActuatorCfg):
     """PD of the state of the moment, within the effort limit."""
 
 
-@dataclass
+@configuration(slots=True)
 class DCMotorCfg(IdealPDActuatorCfg):
     """PD within the torque-speed line of a DC motor.
 
@@ -65,7 +66,7 @@ class DCMotorCfg(IdealPDActuatorCfg):
     saturation_effort: Numbers = None
 
 
-@dataclass
+@configuration(slots=True)
 class DelayedPDActuatorCfg(IdealPDActuatorCfg):
     """Ideal PD of commands that arrive some physics steps later.
 
@@ -79,7 +80,7 @@ class DelayedPDActuatorCfg(IdealPDActuatorCfg):
     seed: int = 0
 
 
-@dataclass
+@configuration(slots=True)
 class RemotizedPDActuatorCfg(DelayedPDActuatorCfg):
     """Delayed PD whose effort limit depends on the position, as behind a linkage.
 
@@ -91,7 +92,7 @@ class RemotizedPDActuatorCfg(DelayedPDActuatorCfg):
     joint_parameter_lookup: Sequence[Sequence[float]] | None = None
 
 
-@dataclass
+@configuration(slots=True)
 class NetworkActuatorCfg(DCMotorCfg):
     """Efforts from a function, such as a trained network, within the torque-speed line of a DC motor.
 

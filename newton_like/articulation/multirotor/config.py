@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 
 import numpy as np
 
 from newton_like.articulation.initial import InitialStateCfg
 from newton_like.coercion import as_number
+from newton_like.options import Settings, configuration
 
 SCHEMES = ("exact", "euler", "rk4")
 """Integration schemes of motors."""
@@ -18,8 +19,8 @@ STATES = ("speed", "thrust")
 """What a motor follows its target with."""
 
 
-@dataclass
-class ThrusterCfg:
+@configuration(slots=True)
+class ThrusterCfg(Settings):
     """A group of thrusters of the same make.
 
     A thruster follows the target of its thrust, within ``thrust_range``, with a first-order lag. Its state is the speed of the rotor, with
@@ -59,8 +60,8 @@ class ThrusterCfg:
     rotor_inertia: float | dict[str, float] = 0.0
 
 
-@dataclass
-class BodyDrag:
+@configuration(slots=True)
+class BodyDrag(Settings):
     """Drag of the air on the root, for each axis of the root: linear and quadratic in the velocity of the centre of mass relative to the
     wind, and in the angular velocity.
 
@@ -91,8 +92,8 @@ class BodyDrag:
         return result
 
 
-@dataclass
-class GroundEffect:
+@configuration(slots=True)
+class GroundEffect(Settings):
     """Thrust near the ground: T / (1 - strength (R / 4 z)^2), where z is the height of the hub above the ground, at least R / 2.
 
     Attributes:
@@ -111,8 +112,8 @@ class GroundEffect:
         return as_number(self.height, "ground_effect.height"), strength
 
 
-@dataclass
-class MultirotorCfg:
+@configuration(slots=True)
+class MultirotorCfg(Settings):
     """A multirotor.
 
     Attributes:

@@ -23,7 +23,7 @@ from newton_like.kernels.articulation.multirotor.records import (
 from newton_like.kernels.articulation.multirotor.step import flight_kernel, flight_namespace
 from newton_like.programs.device import interleaved, lane_width
 from newton_like.programs.recording import Recording, Recordings
-from newton_like.threads import Command, compiling, cut, worker_count
+from newton_like.threads import Command, cut, worker_count
 
 _RECORDED = 32
 _BLOCKS_A_THREAD = 8
@@ -129,7 +129,6 @@ class Flight:
         arrays = [array for _, _, array in places]
         options = (stages, kind, columns, air, int(full), int(tilted), rounds, int(jointed))
 
-        @compiling
         def record() -> Recording:
             with unrecorded(self.device, "a multirotor"):
                 return self._record(options, places, mask)

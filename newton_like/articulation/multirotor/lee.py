@@ -8,7 +8,7 @@ follows.
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import ClassVar, Never
 
 import numpy as np
 import warp as wp
@@ -24,6 +24,7 @@ from newton_like.geometry.markers import Markers
 from newton_like.geometry.transforms import UNIT_TOLERANCE
 from newton_like.kernels.articulation.multirotor import records
 from newton_like.kernels.articulation.multirotor.records import ALLOCATE, BOUND, CONTROL
+from newton_like.options import refuse_options
 
 ALLOCATIONS = ("pseudo_inverse", "bounded")
 """How thrusts are found for a wrench."""
@@ -101,7 +102,10 @@ class LeeController:
         allocation: str = "pseudo_inverse",
         weights=(1.0,) * 6,
         fully_actuated: bool = False,
+        **others: Never,
     ):
+        if others:
+            refuse_options(type(self).__init__, others)
         self.multirotor, self._rotors = multirotor, multirotor.rotors
         count = self._rotors.count
         gains = {

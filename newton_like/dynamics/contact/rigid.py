@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -33,6 +32,7 @@ from newton_like.kernels.dynamics.contact.rigid import BOUNCES, COULOMB, RELAXED
 from newton_like.kernels.dynamics.contact.soft import ONE_PLANE
 from newton_like.model.arguments import check_choice
 from newton_like.model.singular import check_invertible
+from newton_like.options import configuration
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
@@ -52,7 +52,7 @@ _PART = (lambda x: (x > 0.0) & (x <= 1.0), "above 0 and at most 1")
 _POWER = (lambda x: x >= 1.0, "at least 1")
 
 
-@dataclass(frozen=True, eq=False)
+@configuration(frozen=True, eq=False)
 class RigidContactParameters(ContactLaw):
     """Constants of rigid contact, see :func:`rigid_contact_forces`: one number, or one for each articulation.
 
@@ -86,7 +86,7 @@ class RigidContactParameters(ContactLaw):
         return np.stack([mu, time**-2, 2.0 / time, one, one, one, 0.5 * one, one, restitution], axis=1)
 
 
-@dataclass(frozen=True, eq=False)
+@configuration(frozen=True, eq=False)
 class RelaxedRigidContactParameters(ContactLaw):
     """Constants of relaxed rigid contact, see :func:`rigid_contact_forces`: one number, or one for each articulation.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -28,11 +27,12 @@ from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.contact.soft import LAW, ONE_PLANE, SQUARE_ROOTS
 from newton_like.kernels.tree import NATIVE
 from newton_like.kinematics import eval_fk
+from newton_like.options import configuration
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
 
-@dataclass(frozen=True, eq=False)
+@configuration(frozen=True, eq=False)
 class SoftContactParameters(ContactLaw):
     """Constants of the contact law, see :func:`soft_contact_forces`: one number, or one for each articulation.
 

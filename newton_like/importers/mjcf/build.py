@@ -51,6 +51,8 @@ class MjcfOptions(Options):
     skip_missing_meshes: bool
     parse_meshes: bool
     parse_sites: bool
+    collapse_massless_fixed_root: bool
+    armature_scale: float = 1.0
     verbose: bool
 
 
@@ -66,6 +68,10 @@ class SceneBuilder:
             self.options = options = replace(options, hide_visuals=True)
         if options.ignore_inertial_definitions:
             model.compiler.inertiafromgeom = True
+        if options.override_root_xform:
+            for body in model.bodies[1:]:
+                if body.parent == 0:
+                    body.pose = IDENTITY.copy()
         tags = {"body": BODY, "joint": JOINT, "freejoint": JOINT, "geom": SHAPE, "site": SHAPE}
         understood(builder, model.findings.not_understood, tags, "mjcf")
         names = Names(model)
@@ -89,6 +95,9 @@ class SceneBuilder:
         fill_masses(model, assets)
         self._inertias = None
         joints = names.tables["joint"]
+        for joint in joints.values():
+            if "armature" in joint.given:
+                joint.given["armature"] *= options.armature_scale
         self.actuators = read_actuators(model, names.tables)
         reflect_rotors(self.actuators, joints)
         self._set_springs()
@@ -105,7 +114,7 @@ class SceneBuilder:
         self._ties = Ties(model, names, self.equalities, self.tendons, options)
         self._static_pose = model.world_poses()
         merge = options.collapse_fixed_joints or model.compiler.fusestatic
-        self._hosts = find_hosts(model, merge, model.compiler.fusestatic)
+        self._hosts = find_hosts(model, merge, model.compiler.fusestatic, self._massless_roots())
         self._trees = order_of(
             model,
             self._hosts,
@@ -183,6 +192,21 @@ class SceneBuilder:
                 return key
         shown = ", ".join(repr(key.name) for key in self.keyframes[:8]) or "none"
         raise KeyError(f"no keyframe is called {wanted!r}; there are: {shown}")
+
+    def _massless_roots(self) -> set[int]:
+        """The bodies without mass from free bodies in the world on that are welded to each other, if what these carry is to be merged."""
+        chain: set[int] = set()
+        if not self.options.collapse_massless_fixed_root or self.options.parent_body >= 0:
+            return chain
+        given = self.options.floating is not None or self.options.base_joint is not None
+        for index, body in enumerate(self.model.bodies[1:], 1):
+            if body.parent == 0:
+                free = self.options.frees_root if given else [joint.kind for joint in body.joints] == ["free"]
+            else:
+                free = body.parent in chain and not body.joints
+            if free and not body.mocap and body.mass == 0.0:
+                chain.add(index)
+        return chain
 
     def _find_base(self) -> int:
         """The body whose joint the user's arguments replace, or -1."""
@@ -410,6 +434,8 @@ class SceneBuilder:
         given = dict(joint.given)
         if turns and "armature" in given:
             given["armature"] *= self.options.scale**2
+        elif self.options.armature_scale != 1.0 and joint.kind != "free" and "armature" not in given:
+            given["armature"] = self.builder.default_joint_cfg.armature * self.options.armature_scale
         return given
 
     def _dof(self, joint: Joint):
@@ -495,8 +521,8 @@ class SceneBuilder:
                     continue
                 if joint.kind == "free":
                     pose = transform(scale * values[:3], _quaternion(values[3:]))
-                    pose = transform_multiply(self.options.root_pose, pose)
-                    values = pose
+                    pose = IDENTITY if self.options.override_root_xform else pose
+                    values = transform_multiply(self.options.root_pose, pose)
                 elif joint.kind == "ball":
                     values = _quaternion(values)
                 elif joint.kind == "slide":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from newton_like.coercion import as_flag
+from newton_like.coercion import as_flag, as_number
 from newton_like.importers.mjcf.actuators import Actuator
 from newton_like.importers.mjcf.build import MjcfOptions, SceneBuilder
 from newton_like.importers.mjcf.constraints import Equality, Keyframe
@@ -85,6 +85,7 @@ def add_mjcf(
     source,
     *,
     xform=None,
+    override_root_xform: bool = False,
     floating: bool | None = None,
     base_joint: dict | None = None,
     parent_body: int = -1,
@@ -102,8 +103,11 @@ def add_mjcf(
     parse_mujoco_options: bool = True,
     joint_ordering: str | None = "dfs",
     collapse_fixed_joints: bool = False,
+    collapse_massless_fixed_root: bool = False,
+    armature_scale: float = 1.0,
     keyframe: str | int | None = None,
     ignore_names=(),
+    ignore_classes=(),
     package_dirs=(),
     path_resolver: Callable | None = None,
     skip_missing_meshes: bool = False,
@@ -154,6 +158,8 @@ def add_mjcf(
             the folder that its own one is in (or the nearest one above with a ``package.xml``) and below, and from
             ``package_dirs``; from nowhere else.
         xform: pose of the file's world in the world, or in ``parent_body``.
+        override_root_xform: needs ``xform``. All child bodies of the file's world are at ``xform``, whatever the file and `keyframe` say;
+            geoms of the file's world are where they are without this option. ``xform`` rotates the axes of ``base_joint``.
         floating: true frees the only body in the file's world, false fixes it; ``None`` leaves it as in the file.
         base_joint, parent_body, scale, up_axis, mesh_maxhullvert: as for :func:`newton_like.importers.urdf.add_urdf`.
         hide_visuals: leave out geoms without collisions; ``parse_visuals=False`` does the same.
@@ -169,10 +175,15 @@ def add_mjcf(
         joint_ordering: order of bodies and joints in a tree: ``"dfs"`` (and ``None``) as in the file, depth first, or
             ``"bfs"`` breadth first.
         collapse_fixed_joints: merge bodies without joints into their parents. Child bodies of the world are not merged.
+        collapse_massless_fixed_root: merge bodies that are welded to a free body without mass in the file's world, by way of bodies without
+            mass, into this one.
+        armature_scale: factor on the armature of joints, also of ``builder.default_joint_cfg``. Inertias of actuators are not scaled.
         keyframe: name or number of the keyframe whose positions become the initial ones, and whose controls, within their ranges, the
             initial targets and forces of the drives. Controls are 0 where it has none, and without a keyframe.
         ignore_names: regular expressions; bodies whose names begin with a match are ignored with their descendants, and so are geoms
             and sites.
+        ignore_classes: regular expressions; bodies whose ``childclass`` begins with a match are ignored with their descendants, and so are
+            geoms and sites with such a ``class``. Only attributes of the element itself count.
         package_dirs: other folders from which files may be read.
         path_resolver: ``f(folder, name)`` returns the absolute path of a file that the model names, instead of the search in these
             folders: ``folder`` is that of the model (None for a text), and ``name`` includes the ``meshdir`` of the model. The returned
@@ -195,11 +206,15 @@ def add_mjcf(
         raise TypeError(f"keyframe must be a name or a number, not {keyframe!r}")
     keyframe = int(keyframe) if isinstance(keyframe, np.integer) else keyframe
     hide_visuals = as_flag(hide_visuals, "hide_visuals") or not as_flag(parse_visuals, "parse_visuals")
+    armature_scale = as_number(armature_scale, "armature_scale")
+    if armature_scale < 0.0:
+        raise ValueError(f"armature_scale {armature_scale:g} must be at least 0")
     options = MjcfOptions.read(builder, locals())
     if path_resolver is not None and not callable(path_resolver):
         raise TypeError(f"path_resolver must be a function of a folder and a name, not {path_resolver!r}")
     file = read_mjcf(source, options.package_dirs, path_resolver)
-    model = parse_mjcf(file, regular_expressions(ignore_names, "ignore_names"))
+    classes = regular_expressions(ignore_classes, "ignore_classes")
+    model = parse_mjcf(file, regular_expressions(ignore_names, "ignore_names"), classes)
     made = SceneBuilder(builder, model, options)
     with unchanged_by_errors(builder):
         made.build()

@@ -63,23 +63,24 @@ class _Place:
     ending: str = ""
 
 
-def parse_mjcf(source: MjcfSource, ignored=()) -> Mjcf:
+def parse_mjcf(source: MjcfSource, ignored=(), ignored_classes=()) -> Mjcf:
     """Parses a model.
 
     Args:
         source: the file.
         ignored: regular expressions; bodies, geoms and sites whose names begin with a match are ignored.
+        ignored_classes: the same for the childclass of bodies and the class of geoms and sites.
 
     Raises:
         ImportFileError: the file is invalid.
     """
-    return _Parser(source, ignored).model
+    return _Parser(source, ignored, ignored_classes).model
 
 
 class _Parser:
-    def __init__(self, source: MjcfSource, ignored=()):
+    def __init__(self, source: MjcfSource, ignored, ignored_classes):
         root = source.root
-        self._ignored = [re.compile(pattern) for pattern in ignored]
+        self._ignored = {"name": ignored, "class": ignored_classes, "childclass": ignored_classes}
         findings = Findings()
         findings.check_all(root, TABLES)
         self._refuse_attached(root)
@@ -106,7 +107,7 @@ class _Parser:
                     "spec = mujoco.MjSpec.from_file(file); spec.compile(); spec.to_xml(), and save the text in the same folder"
                 )
             if element.tag in ("worldbody", "body", "frame", "replicate") and not (
-                element.tag == "body" and self._is_ignored(element.get("name", ""))
+                element.tag == "body" and self._is_ignored(element)
             ):
                 waiting += reversed(element.children)
 
@@ -179,7 +180,7 @@ class _Parser:
             child = next(children, None)
             if child is None:
                 open_elements.pop()
-            elif child.tag in ("body", "geom", "site") and self._is_ignored(child.get("name", "")):
+            elif child.tag in ("body", "geom", "site") and self._is_ignored(child):
                 continue
             elif child.tag == "frame":
                 pose = transform_multiply(place.pose, pose_of(child, self.model.compiler))
@@ -203,8 +204,13 @@ class _Parser:
                 else:
                     self._joint(self.defaults.apply(child, place.childclass), place)
 
-    def _is_ignored(self, name: str) -> bool:
-        return bool(name) and any(pattern.match(name) for pattern in self._ignored)
+    def _is_ignored(self, element: XmlElement) -> bool:
+        return any(
+            re.match(pattern, element.get(attribute))
+            for attribute, patterns in self._ignored.items()
+            for pattern in patterns
+            if element.get(attribute)
+        )
 
     def _childclass(self, element: XmlElement, place: _Place) -> str:
         name = element.get("childclass")

@@ -32,18 +32,20 @@ class Hosts:
         return self.body[body], transform_multiply(self.pose[body], pose)
 
 
-def find_hosts(model: Mjcf, merge: bool, merge_roots: bool) -> Hosts:
+def find_hosts(model: Mjcf, merge: bool, merge_roots: bool, massless: set[int]) -> Hosts:
     """Merges bodies without joints into their parents, and adds up masses.
 
     Args:
         model: the model; masses of merged bodies are added to those of their hosts.
         merge: whether bodies are merged.
         merge_roots: whether child bodies of the world are merged into it.
+        massless: bodies into which their child bodies are merged in any case.
     """
     hosts = Hosts([0], [IDENTITY])
     parts: dict[int, list] = {}
     for index, body in enumerate(model.bodies[1:], 1):
-        merged = merge and not body.joints and not body.mocap and (merge_roots or body.parent > 0)
+        wanted = body.parent in massless or (merge and (merge_roots or body.parent > 0))
+        merged = wanted and not body.joints and not body.mocap
         host, pose = hosts.place(body.parent, body.pose) if merged else (index, IDENTITY)
         hosts.body.append(host)
         hosts.pose.append(pose)

@@ -39,6 +39,8 @@ class UrdfOptions(Options):
     soft_limits: bool
     skip_missing_meshes: bool
     joint_damping_mode: str = "passive"
+    collapse_massless_fixed_root: bool
+    force_position_velocity_actuation: bool
 
     @property
     def visuals(self) -> bool:
@@ -57,7 +59,7 @@ class RobotBuilder:
         understood(builder, robot.not_understood, {"link": BODY, "joint": JOINT}, "urdf")
         order = ordered(robot.root, list(robot.joints.values()), options.joint_ordering, _out_of_order)
         self._meshes = _load_meshes(robot, options)
-        self._body_of = _group(robot, order, options)
+        self._body_of = _group(robot, order, options, self._massless_root(order))
         self._bodies: dict[str, list[Link]] = {}
         for link, (carrier, _) in self._body_of.items():
             self._bodies.setdefault(carrier, []).append(robot.links[link])
@@ -68,6 +70,27 @@ class RobotBuilder:
         self.frames: dict[str, tuple[int, np.ndarray]] = {}
         self.joints: dict[str, int] = {}
         self.shapes: dict[str, list[int]] = {name: [] for name in robot.links}
+
+    def _massless_root(self, order: list[Joint]) -> set[str]:
+        """The links without mass from a free root on that fixed joints connect, if what these carry is to be merged into the root."""
+        chain: set[str] = set()
+        if not (self.options.collapse_massless_fixed_root and self.options.frees_root):
+            return chain
+        ends = [self.robot.root, *(joint.child for joint in order if joint.type == "fixed")]
+        above = {joint.child: joint.parent for joint in order}
+        for name in ends:
+            if (name == self.robot.root or above[name] in chain) and not self._has_mass(self.robot.links[name]):
+                chain.add(name)
+        return chain
+
+    def _has_mass(self, link: Link) -> bool:
+        options = self.options
+        if not options.ignore_inertial_definitions and link.inertial is not None:
+            return link.inertial[0] > 0.0
+        given = options.ignore_inertial_definitions
+        density = self.builder.default_shape_cfg.density if given else options.massless_link_density
+        colliders = link.visuals if options.parse_visuals_as_colliders else link.collisions
+        return density > 0.0 and any(map(self._has_geometry, colliders))
 
     def build(self) -> None:
         """Adds bodies, joints, shapes, the articulation and collision filters to the builder."""
@@ -189,7 +212,8 @@ class RobotBuilder:
             # The armature of a linear joint is a mass, because the reduction converts metres of the file to radians.
             settings["armature"] = joint.armature * (1.0 if sliding else self.options.scale**2)
         if default.actuator_mode is None:
-            settings["actuator_mode"] = JointTargetMode.POSITION
+            both = self.options.force_position_velocity_actuation
+            settings["actuator_mode"] = JointTargetMode.POSITION_VELOCITY if both else JointTargetMode.POSITION
         if default.target_q is None and start != 0.0:
             settings["target_q"] = start
         return default.copy(**settings)
@@ -325,12 +349,18 @@ def _load_mesh(robot: UrdfRobot, filename: str, options: UrdfOptions) -> Mesh:
     return Mesh.from_file(path, max_hull_vertices=options.mesh_maxhullvert)
 
 
-def _group(robot: UrdfRobot, order: list[Joint], options: UrdfOptions) -> dict[str, tuple[str, np.ndarray]]:
-    """For each link, the first link of its body, whose frame is the body's frame, and the pose of the link in it."""
+def _group(
+    robot: UrdfRobot, order: list[Joint], options: UrdfOptions, hosts: set[str]
+) -> dict[str, tuple[str, np.ndarray]]:
+    """For each link, the first link of its body, whose frame is the body's frame, and the pose of the link in it.
+
+    Args:
+        hosts: links into which links behind fixed joints are merged, if not all are.
+    """
     body_of = {robot.root: (robot.root, IDENTITY)}
     for joint in order:
         carrier, pose = joint.child, IDENTITY
-        if joint.type == "fixed" and options.collapse_fixed_joints:
+        if joint.type == "fixed" and (options.collapse_fixed_joints or joint.parent in hosts):
             carrier, pose = body_of[joint.parent]
             pose = transform_multiply(pose, transform(options.scale * joint.origin[:3], joint.origin[3:]))
         body_of[joint.child] = (carrier, pose)

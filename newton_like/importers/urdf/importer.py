@@ -61,6 +61,7 @@ def add_urdf(
     source,
     *,
     xform=None,
+    override_root_xform: bool = False,
     floating: bool | None = None,
     base_joint: dict | None = None,
     parent_body: int = -1,
@@ -77,6 +78,8 @@ def add_urdf(
     joint_damping_mode: str = "passive",
     joint_ordering: str | None = "dfs",
     collapse_fixed_joints: bool = False,
+    collapse_massless_fixed_root: bool = False,
+    force_position_velocity_actuation: bool = False,
     package_dirs=(),
     skip_missing_meshes: bool = False,
     mesh_maxhullvert: int | None = None,
@@ -119,6 +122,8 @@ def add_urdf(
         builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.
         source: path, ``file:`` or ``package:`` URI, or the XML text.
         xform: pose of the root link in the world, or in ``parent_body``.
+        override_root_xform: needs ``xform``. The root link is at ``xform``, which also rotates the axes of ``base_joint``; a URDF
+            states no pose of its root.
         floating: True: the root link has a FREE joint, whose coordinates are the pose of the root link in the world. False or
             None: the root link is fixed.
         base_joint: another joint for the root link: a dictionary of arguments of ``builder.add_joint`` (``joint_type``,
@@ -146,6 +151,9 @@ def add_urdf(
         joint_ordering: order of bodies and joints: ``"dfs"`` depth first, ``"bfs"`` breadth first, ``None`` as in the
             file. Joints at the same link keep the order of the file.
         collapse_fixed_joints: merge links that fixed joints connect into one body. The base joint is not removed.
+        collapse_massless_fixed_root: merge links that fixed joints connect to a free root link without mass, by way of links without mass,
+            into the root link.
+        force_position_velocity_actuation: drives are in POSITION_VELOCITY mode.
         package_dirs: folders that are searched first for ``package://`` and relative URIs. Meshes outside of these and of
             the robot's own package are not read.
         skip_missing_meshes: leave out collisions whose mesh is in none of these folders, and list them in the report.

@@ -14,6 +14,7 @@ import numpy as np
 from newton_like.geometry.transforms import IDENTITY, quat_from_rpy, quat_to_matrix, transform
 from newton_like.importers.urdf.motors import SafetyController, Transmission, read_safety, read_transmission
 from newton_like.importers.xml_source import XmlElement, XmlSource
+from newton_like.options import did_you_mean
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 GEOMETRIES = ("box", "sphere", "cylinder", "capsule", "mesh")
@@ -555,7 +556,4 @@ def _check_leader(robot: UrdfRobot, name: str, leader: str, chain: dict[str, Non
 
 def _similar(name: str, names) -> str:
     """A hint with the most similar name, for error messages."""
-    import difflib
-
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean {close[0]!r}?" if close else "; add it or correct the name"
+    return did_you_mean(name, names, "; add it or correct the name")

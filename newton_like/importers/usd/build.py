@@ -25,7 +25,7 @@ from newton_like.importers.usd.values.pose import (
 )
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.model.configs import JointDofConfig
-from newton_like.types import GeoType, JointType, ShapeFlags
+from newton_like.types import GeoType, JointTargetMode, JointType, ShapeFlags
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,10 @@ class UsdOptions(Options):
     load_sites: bool
     only_load_enabled_joints: bool
     only_load_enabled_rigid_bodies: bool
+    load_static_visual_shapes: bool
+    hide_collision_shapes: bool
+    skip_mesh_approximation: bool
+    force_position_velocity_actuation: bool
     verbose: bool
     joint_drive_gains_scaling: float = 1.0
 
@@ -55,6 +59,14 @@ class SceneBuilder:
         self._parts = merge_joints(scene)
         self._trees, self._loops = build_trees(scene, options.joint_ordering)
         self._closing = {edge.joint.path for edge in self._loops}
+        self._roots_above: dict[str, str | None] = {}
+        # for bodies of articulations, what replaces the pose of the stage
+        self._placed: dict[str, np.ndarray] = {}
+        for tree in self._trees if options.override_root_xform else ():
+            root = self._root_prim(tree)
+            if root is not None:
+                pose = transform_multiply(self.stage_pose, transform_inverse(scene.root_poses[root]))
+                self._placed |= dict.fromkeys(tree.bodies, pose)
         self._host: dict[str, tuple[str, np.ndarray]] = {}
         for tree in self._trees:
             self._host[tree.root] = (tree.root, IDENTITY)
@@ -86,11 +98,14 @@ class SceneBuilder:
         self.shapes: dict[str, list[int]] = {}
         self.articulations: dict[str, int] = {}
         self._reversed: set[str] = set()
-        self._roots_above: dict[str, str | None] = {}
+        self._hidden: set[str] = set()
 
     def build(self) -> None:
         """Adds static shapes, trees, loop joints, mimics, shapes, collision filters and gravity to the builder."""
         drawn = {shape.body for shape in self.scene.shapes.values() if shape.shown and not shape.site}
+        if self.options.hide_collision_shapes:
+            shapes = self.scene.shapes.values()
+            self._hidden = {shape.body for shape in shapes if not shape.collider and not shape.site} - {None}
         # For a stage with the order of its original model, entities of each kind are added together.
         ordered = bool(self.scene.order)
         for shape in self.scene.shapes.values():
@@ -123,9 +138,9 @@ class SceneBuilder:
         """Entries of custom attributes of a prim."""
         return from_prim(self.builder, self.scene.prim_at(path), frequencies, self.scene.reader)
 
-    def _in_world(self, pose: np.ndarray) -> np.ndarray:
-        """Converts a pose in the stage to a pose in the world."""
-        pose = transform_multiply(self.stage_pose, pose)
+    def _in_world(self, pose: np.ndarray, body: str) -> np.ndarray:
+        """Converts a pose of a body in the stage to a pose in the world."""
+        pose = transform_multiply(self._placed.get(body, self.stage_pose), pose)
         if self.options.parent_body >= 0:
             pose = transform_multiply(as_transform(self.builder.body_q[self.options.parent_body]), pose)
         return pose
@@ -185,7 +200,7 @@ class SceneBuilder:
         parts = [moved_mass(self._mass[member], self._host[member][1]) for member in members]
         mass, com, inertia = rigid.combine([part for part in parts if part[0] > 0.0] or parts)
         index = builder.add_link(
-            xform=self._in_world(body.pose),
+            xform=self._in_world(body.pose, path),
             mass=mass,
             com=com,
             inertia=inertia,
@@ -193,7 +208,7 @@ class SceneBuilder:
             is_kinematic=body.kinematic,
             custom_attributes=self._own(path, BODY),
         )
-        turn = self._in_world(IDENTITY)[3:]
+        turn = self._in_world(IDENTITY, path)[3:]
         shift = transform_point(body.pose, com) - self._coms[path]
         velocity = body.velocity[:3] + np.cross(body.velocity[3:], shift)
         builder.body_qd[index] = (*quat_rotate(turn, velocity).tolist(), *quat_rotate(turn, body.velocity[3:]).tolist())
@@ -212,7 +227,7 @@ class SceneBuilder:
         if base is not None and not (free_to_choose and (options.floating or options.base_joint is not None)):
             index = self._add_joint(base)
         else:
-            pose = self._local(carrier, self._in_world(self.scene.bodies[tree.root].pose))
+            pose = self._local(carrier, self._in_world(self.scene.bodies[tree.root].pose, tree.root))
             floating = options.floating if options.floating is not None else carrier < 0
             labels = [f"{tree.root}_{kind}_joint" for kind in ("base", "free", "fixed")]
             index = add_root_joint(builder, options, floating, root, pose, labels)
@@ -232,7 +247,8 @@ class SceneBuilder:
         """Body indices of a joint and its frames in these bodies, after merging and with the stage's pose."""
         to_parent, to_child = edge.frames
         if edge.parent is None:
-            parent, to_parent = self.options.parent_body, transform_multiply(self.stage_pose, to_parent)
+            pose = self._placed.get(edge.child, self.stage_pose)
+            parent, to_parent = self.options.parent_body, transform_multiply(pose, to_parent)
         else:
             host, pose = self._host[edge.parent]
             parent, to_parent = self.bodies[host], transform_multiply(pose, to_parent)
@@ -302,7 +318,10 @@ class SceneBuilder:
             settings["target_kd"] *= moved
         for gain in settings.keys() & {"target_ke", "target_kd"}:
             settings[gain] *= self.options.joint_drive_gains_scaling
-        return self._default(edge).copy(axis=tuple(axis.axis.tolist()), **settings)
+        cfg = self._default(edge).copy(axis=tuple(axis.axis.tolist()), **settings)
+        if self.options.force_position_velocity_actuation and cfg.target_ke != 0.0 and cfg.target_kd != 0.0:
+            cfg.actuator_mode = JointTargetMode.POSITION_VELOCITY
+        return cfg
 
     def _default(self, edge: Edge) -> JointDofConfig:
         """Settings that the file does not have: the builder's defaults; joints that close loops have no forces."""
@@ -374,9 +393,12 @@ class SceneBuilder:
             place = transform_multiply(pose, shape.place)
             indices.append(builder.add_site(body, xform=place, label=shape.path, custom_attributes=own))
             return
+        if shape.body is None and not shape.collider and not self.options.load_static_visual_shapes:
+            return
         if shape.collider:
             material = shape.material.settings if shape.material is not None else {}
             visible = shape.shown or self.options.force_show_colliders or shape.body not in drawn
+            visible = visible and shape.body not in self._hidden
             cfg = cfg.copy(
                 density=0.0, is_visible=visible, has_shape_collision=shape.collides, **material, **shape.settings
             )

@@ -101,6 +101,8 @@ def add_usd(
     source,
     *,
     xform=None,
+    override_root_xform: bool = False,
+    apply_up_axis_from_stage: bool = False,
     floating: bool | None = None,
     base_joint: dict | None = None,
     parent_body: int = -1,
@@ -113,7 +115,10 @@ def add_usd(
     scene_gravity: bool = True,
     hide_visuals: bool = False,
     load_visual_shapes: bool = True,
+    load_static_visual_shapes: bool = True,
     load_sites: bool = True,
+    hide_collision_shapes: bool = False,
+    skip_mesh_approximation: bool = False,
     parse_visuals_as_colliders: bool = False,
     force_show_colliders: bool = False,
     enable_self_collisions: bool | None = None,
@@ -122,6 +127,7 @@ def add_usd(
     collapse_fixed_joints: bool = False,
     mesh_maxhullvert: int | None = None,
     joint_drive_gains_scaling: float = 1.0,
+    force_position_velocity_actuation: bool = False,
     verbose: bool = False,
 ) -> UsdImport:
     """Adds the physics of a USD stage to a builder.
@@ -163,6 +169,9 @@ def add_usd(
             folder and below, and from ``package_dirs``; other layers, and URLs, raise an error before they are opened. The
             layers of an open stage are not checked.
         xform: pose of the stage in the world, or in ``parent_body``, after the rotation of the up axis.
+        override_root_xform: needs ``xform``. Bodies of an articulation with an ArticulationRootAPI keep their poses relative to the prim
+            with this API, which is at ``xform``. Other bodies, and geometry of the world, are where they are without this option.
+        apply_up_axis_from_stage: set ``builder.up_axis`` to that of the stage, instead of rotating the stage.
         floating: true frees root bodies, including those with a fixed joint to the world; false fixes free root bodies;
             ``None`` keeps the joints of the stage.
         base_joint, parent_body, joint_ordering, collapse_fixed_joints, ignore_inertial_definitions: as for
@@ -176,7 +185,11 @@ def add_usd(
         time: time code at which attributes are read; ``None`` for their default values.
         scene_gravity: use the gravity of the stage.
         hide_visuals: leave out geometry without CollisionAPI; ``load_visual_shapes=False`` does the same.
+        load_static_visual_shapes: false leaves out geometry without CollisionAPI that belongs to no body.
         load_sites: false leaves out sites.
+        hide_collision_shapes: do not draw colliders of bodies that have geometry without CollisionAPI, whatever the stage and
+            `force_show_colliders` say.
+        skip_mesh_approximation: use meshes themselves, whatever approximation the stage states.
         parse_visuals_as_colliders: use geometry without CollisionAPI as colliders, and leave out the colliders.
         force_show_colliders: also draw colliders that the stage hides.
         enable_self_collisions: enable collisions between bodies of an articulation, except those that a joint connects.
@@ -184,6 +197,7 @@ def add_usd(
             ``physxArticulation:enabledSelfCollisions``); without it they are enabled, as in UsdPhysics.
         mesh_maxhullvert: largest number of vertices of a hull if the file has none; 64 by default.
         joint_drive_gains_scaling: factor on the drive gains of the stage.
+        force_position_velocity_actuation: drives with both gains are in POSITION_VELOCITY mode.
         verbose: print how many bodies, joints and shapes were added.
 
     Returns:
@@ -212,9 +226,11 @@ def add_usd(
     if stage_axis not in ("X", "Y", "Z"):
         raise ImportFileError(f"{name}: upAxis is {stage_axis!r}; make it 'Y' or 'Z'")
     stage_axis = Axis.from_string(stage_axis)
-    options = replace(options, turn=upright(builder, stage_axis))
+    up_axis = stage_axis if as_flag(apply_up_axis_from_stage, "apply_up_axis_from_stage") else builder.up_axis
+    options = replace(options, turn=upright(up_axis, stage_axis))
     entities = any(frequency.usd_prim_filter is not None for frequency in builder.custom_frequencies.values())
-    with unchanged_by_errors(builder) if entities else nullcontext():
+    with unchanged_by_errors(builder) if entities or up_axis != builder.up_axis else nullcontext():
+        builder.up_axis = up_axis
         parts, report = _added(builder, stage, name, root, parse, options, stage_axis)
         for part in parts if entities else ():
             own = {str(other.world.GetPath()) for other in parts if other.world is not None and other is not part}

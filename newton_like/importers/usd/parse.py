@@ -245,7 +245,7 @@ class StageParser:
         try:
             place = self._place(prim, path)
             approximation = None
-            if "PhysicsMeshCollisionAPI" in applied and collider:
+            if "PhysicsMeshCollisionAPI" in applied and collider and not self._options.skip_mesh_approximation:
                 approximation = reader.token(prim, "physics:approximation", "none")
             pieces = self._shapes.read(prim, place, approximation)
         except ValueError as error:
@@ -336,6 +336,8 @@ class StageParser:
             if setting is None:
                 setting = self.reader.flag(prim, name, None)
         self.scene.roots[path] = setting
+        if self._options.override_root_xform:
+            self.scene.root_poses[path] = self._place(prim, path).pose
 
     def _frame_of(self, joint, target, frame: np.ndarray):
         """The body of a prim, and a frame of that prim in the body; see `frame_of` of ``JointReader``."""

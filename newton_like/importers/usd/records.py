@@ -108,6 +108,7 @@ class Scene:
         gravity: [m/s^2] in the stage, or ``None`` without a physics scene.
         bodies, joints, shapes: records by path, in the order of the stage.
         roots: self-collision setting (or ``None``) by path of each prim with an ArticulationRootAPI.
+        root_poses: pose of each of these prims in the stage [m], where they are replaced.
         filters: pairs of paths whose shapes do not collide.
         groups: pairs of lists of paths of colliders that do not collide.
         tendons: tendons of the file.
@@ -127,6 +128,7 @@ class Scene:
     joints: dict[str, Joint] = field(default_factory=dict)
     shapes: dict[str, Shape] = field(default_factory=dict)
     roots: dict[str, bool | None] = field(default_factory=dict)
+    root_poses: dict[str, np.ndarray] = field(default_factory=dict)
     filters: list[tuple[str, str]] = field(default_factory=list)
     groups: list[tuple[list[str], list[str]]] = field(default_factory=list)
     tendons: list[Tendon] = field(default_factory=list)

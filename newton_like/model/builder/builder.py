@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import types
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 import numpy as np
 import warp as wp
@@ -29,7 +28,7 @@ from newton_like.model.model import Model, shapes_by_body
 from newton_like.model.pairs import PairSet
 from newton_like.model.tendons import ARRAYS as TENDON_ARRAYS
 from newton_like.model.tendons import Tendon
-from newton_like.options import OneOf, check_option
+from newton_like.options import OneOf, check_option, did_you_mean, refuse_options
 from newton_like.types import Axis, AxisType, BodyFlags
 
 DEFAULT_GRAVITY = -9.81
@@ -151,13 +150,15 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
     JointDofConfig = JointDofConfig
     ShapeConfig = ShapeConfig
 
-    def __init__(self, up_axis: AxisType = Axis.Z, gravity=None):
+    def __init__(self, up_axis: AxisType = Axis.Z, gravity=None, **others: Never):
         """An empty scene.
 
         Args:
             up_axis: which axis points up.
             gravity: acceleration [m/s^2], a vector or a number along the up axis; by default -9.81.
         """
+        if others:
+            refuse_options(ModelBuilder.__init__, others)
         for column in COLUMNS:
             setattr(self, column.name, [])
         self.shape_collision_filter_pairs = PairSet()
@@ -186,8 +187,7 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
         elif name in _SETTINGS:
             value = _SETTINGS[name](value)
         elif type(self) is ModelBuilder and not name.startswith("_") and name not in _OTHER_ATTRIBUTES:
-            close = difflib.get_close_matches(name, [*BY_NAME, *_SETTINGS, *_OTHER_ATTRIBUTES], n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = did_you_mean(name, [*BY_NAME, *_SETTINGS, *_OTHER_ATTRIBUTES])
             raise AttributeError(f"a ModelBuilder has no attribute {name!r} to set{hint}")
         super().__setattr__(name, value)
 
@@ -255,6 +255,7 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
         lock_inertia: bool = False,
         is_kinematic: bool = False,
         custom_attributes: dict | None = None,
+        **others: Never,
     ) -> int:
         """Adds a body without a joint. Solvers need a joint of an articulation for each body.
 
@@ -279,6 +280,8 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
             TypeError, ValueError: a value is not a number, not finite, or negative where it cannot be.
             AttributeError: a custom attribute is not declared.
         """
+        if others:
+            refuse_options(ModelBuilder.add_link, others)
         index = self.body_count
         label = f"body_{index}" if label is None else str(label)
         what = f"body {label!r} (index {index})"
@@ -314,6 +317,7 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
         lock_inertia: bool = False,
         is_kinematic: bool = False,
         custom_attributes: dict | None = None,
+        **others: Never,
     ) -> int:
         """Adds a body that moves freely: a link, a free joint and an articulation of its own.
 
@@ -323,13 +327,17 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
         Returns:
             The body's index.
         """
-        body = self.add_link(**{name: value for name, value in locals().items() if name != "self"})
+        if others:
+            refuse_options(ModelBuilder.add_body, others)
+        body = self.add_link(**{name: value for name, value in locals().items() if name not in ("self", "others")})
         name = self.body_label[body]
         joint = self.add_joint_free(body, label=f"{name}_free_joint")
         self.add_articulation([joint], label=f"{name}_articulation")
         return body
 
-    def add_articulation(self, joints, label: str | None = None, custom_attributes: dict | None = None) -> int:
+    def add_articulation(
+        self, joints, label: str | None = None, custom_attributes: dict | None = None, **others: Never
+    ) -> int:
         """Declares a kinematic tree of joints.
 
         Joints that belong to no articulation close loops: their child is the child of another joint already.
@@ -347,6 +355,8 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
             IndexError: a joint does not exist.
             ValueError: the joints are none, not contiguous, in different worlds, or belong to an articulation already.
         """
+        if others:
+            refuse_options(ModelBuilder.add_articulation, others)
         index = self.articulation_count
         label = f"articulation_{index}" if label is None else str(label)
         joints = self._articulation_joints(joints, f"articulation {label!r}")

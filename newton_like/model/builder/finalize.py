@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded
+from newton_like.arrays import check_recorded, copied_array
 from newton_like.coercion import as_device, as_flag, as_vector
 from newton_like.geometry.shapes import bounding_radius
 from newton_like.model.actuators import NUMBERS as ACTUATOR_NUMBERS
@@ -124,8 +124,7 @@ class _Layout:
         device = self._model.device
         if type_ in ("int", "int2", "bool"):
             dtype = wp.bool if type_ == "bool" else wp.int32
-            values = np.ascontiguousarray(values, dtype=bool if type_ == "bool" else np.int32)
-            return wp.array(values, dtype=dtype, device=device)
+            return copied_array(np.asarray(values), dtype, device)
         with np.errstate(over="ignore"):
             numbers = np.ascontiguousarray(values, dtype=self._real)
         wrong = ~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1) if numbers.size else np.zeros(0, bool)
@@ -136,12 +135,8 @@ class _Layout:
         elif wrong.any():
             value = values[np.flatnonzero(wrong)[0]].tolist()
             raise ValueError(f"{name} {value} is beyond the range of {self._real}{self._cure}")
-        return wp.array(
-            numbers,
-            dtype=getattr(self._types, type_),
-            device=device,
-            requires_grad=self._model.requires_grad and name not in _CONSTANT,
-        )
+        gradients = self._model.requires_grad and name not in _CONSTANT
+        return copied_array(numbers, getattr(self._types, type_), device, requires_grad=gradients)
 
     @property
     def _cure(self) -> str:

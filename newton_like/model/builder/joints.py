@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Never
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from newton_like.geometry.transforms import (
 )
 from newton_like.model.configs import OLD_NAMES, JointDofConfig, with_present_names
 from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.options import refuse_options
 from newton_like.types import MAXVAL, Axis, JointType
 
 XYZ = (Axis.X, Axis.Y, Axis.Z)
@@ -43,6 +45,7 @@ class JointMethods:
         angular_axes: list[JointDofConfig] | None = None, label: str | None = None, parent_xform=None,
         child_xform=None, collision_filter_parent: bool | None = None, enabled: bool = True,
         custom_attributes: dict | None = None,
+        **others: Never,
     ) -> int:  # fmt: skip
         """Adds a joint of any type. The initial coordinates of FREE and DISTANCE joints come from ``body_q`` of their child; others are 0.
 
@@ -55,6 +58,8 @@ class JointMethods:
         Raises:
             ValueError: the number of axes does not fit the type, or parent and child are the same body.
         """
+        if others:
+            refuse_options(JointMethods.add_joint, others)
         index = self.joint_count
         label = f"joint_{index}" if label is None else str(label)
         what = f"joint {label!r} (index {index})"
@@ -144,6 +149,8 @@ class JointMethods:
 
     def _add(self, joint_type: JointType, arguments: dict, **axes) -> int:
         """Adds a joint from the local variables of a method of its type, which include the arguments of all methods."""
+        if arguments["others"]:
+            refuse_options(getattr(JointMethods, f"add_joint_{joint_type.name.lower()}"), arguments["others"])
         return self.add_joint(joint_type, **{name: arguments[name] for name in _SHARED}, **axes)
 
     def _axis_config(self, arguments: dict) -> JointDofConfig:
@@ -179,6 +186,7 @@ class JointMethods:
         actuator_mode=None, target_pos: float | None = None, target_vel: float | None = None,
         label: str | None = None, collision_filter_parent: bool | None = None,
         enabled: bool = True, custom_attributes: dict | None = None,
+        **others: Never,
     ) -> int:  # fmt: skip
         """Adds a revolute joint (hinge): one angle [rad] about ``axis``, given in the parent anchor frame.
 
@@ -199,6 +207,7 @@ class JointMethods:
         actuator_mode=None, target_pos: float | None = None, target_vel: float | None = None,
         label: str | None = None, collision_filter_parent: bool | None = None,
         enabled: bool = True, custom_attributes: dict | None = None,
+        **others: Never,
     ) -> int:  # fmt: skip
         """Adds a prismatic joint (slider): one distance [m] along ``axis``; arguments as :meth:`add_joint_revolute`."""
         return self._add(JointType.PRISMATIC, locals(), linear_axes=[self._axis_config(locals())])
@@ -210,6 +219,7 @@ class JointMethods:
         effort_limit: float | None = None, velocity_limit: float | None = None, actuator_mode=None,
         label: str | None = None, collision_filter_parent: bool | None = None, enabled: bool = True,
         custom_attributes: dict | None = None,
+        **others: Never,
     ) -> int:  # fmt: skip
         """Adds a ball joint: a quaternion (x, y, z, w), the orientation of the child anchor in the parent anchor frame.
 
@@ -243,6 +253,7 @@ class JointMethods:
     def add_joint_fixed(
         self, parent: int, child: int, *, parent_xform=None, child_xform=None, label: str | None = None,
         collision_filter_parent: bool | None = None, enabled: bool = True, custom_attributes: dict | None = None,
+        **others: Never,
     ) -> int:  # fmt: skip
         """Adds a fixed joint between two bodies, or between a body and the world."""
         return self._add(JointType.FIXED, locals())
@@ -250,6 +261,7 @@ class JointMethods:
     def add_joint_free(
         self, child: int, *, parent_xform=None, child_xform=None, parent: int = -1, label: str | None = None,
         collision_filter_parent: bool | None = None, enabled: bool = True, custom_attributes: dict | None = None,
+        **others: Never,
     ) -> int:  # fmt: skip
         """Adds a joint with free motion: position [m] and quaternion of the child anchor in the parent anchor frame.
 
@@ -262,6 +274,7 @@ class JointMethods:
         self, parent: int, child: int, *, parent_xform=None, child_xform=None, min_distance: float = -1.0,
         max_distance: float = 1.0, collision_filter_parent: bool | None = None, enabled: bool = True,
         label: str | None = None, custom_attributes: dict | None = None,
+        **others: Never,
     ) -> int:  # fmt: skip
         """Adds a joint with free motion, except that the distance of the two anchors stays between two limits.
 
@@ -290,6 +303,7 @@ class JointMethods:
         angular_axes: list[JointDofConfig] | None = None, label: str | None = None, parent_xform=None,
         child_xform=None, collision_filter_parent: bool | None = None, enabled: bool = True,
         custom_attributes: dict | None = None,
+        **others: Never,
     ) -> int:  # fmt: skip
         """Adds a joint with up to three linear and up to three angular axes, one coordinate and one dof each.
 

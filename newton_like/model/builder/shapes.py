@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from typing import Any, TypedDict, Unpack
+from typing import Any, Never, TypedDict, Unpack
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from newton_like.geometry.transforms import as_transform, quat_between, transfor
 from newton_like.model.columns import COLUMNS
 from newton_like.model.configs import ShapeConfig
 from newton_like.model.custom import AttributeFrequency
+from newton_like.options import refuse_options, unknown_option
 from newton_like.types import GeoType
 
 GROUND_COLOR = (0.32, 0.34, 0.37)
@@ -64,7 +65,7 @@ def _passes_on(target, arguments: type):
         @functools.wraps(method)
         def checked(self, *args, **given):
             for name in (name for name in given if name not in known):
-                raise TypeError(f"{method.__name__}() got an unexpected keyword argument {name!r}")
+                raise unknown_option(method.__name__, name, (n for n in known if n != "self"))
             return method(self, *args, **given)
 
         checked.__signature__ = inspect.signature(method).replace(parameters=list(known.values()))
@@ -106,6 +107,7 @@ class ShapeMethods:
         label: str | None = None,
         as_site: bool = False,
         custom_attributes: dict | None = None,
+        **others: Never,
     ) -> int:
         """Adds a shape of any type.
 
@@ -115,6 +117,8 @@ class ShapeMethods:
             src: the :class:`Mesh` or :class:`Heightfield` of a mesh, hull or heightfield.
             is_static: the shape adds no mass.
         """
+        if others:
+            refuse_options(ShapeMethods.add_shape, others)
         index = self.shape_count
         label = f"shape_{index}" if label is None else str(label)
         what = f"shape {label!r} (index {index})"
@@ -214,12 +218,15 @@ class ShapeMethods:
         color=GROUND_COLOR,
         opacity: float | None = None,
         label: str | None = "ground_plane",
+        **others: Never,
     ) -> int:
         """Adds an infinite plane perpendicular to the up axis.
 
         Args:
             height: position along the up axis [m].
         """
+        if others:
+            refuse_options(ShapeMethods.add_ground_plane, others)
         plane = (*self.up_vector, -as_number(height, "height"))
         return self.add_shape_plane(plane, width=0.0, length=0.0, cfg=cfg, color=color, opacity=opacity, label=label)
 
@@ -304,6 +311,7 @@ class ShapeMethods:
         label: str | None = None,
         visible: bool = False,
         custom_attributes: dict | None = None,
+        **others: Never,
     ) -> int:
         """Adds a named frame on a body, without mass and collisions.
 
@@ -311,6 +319,8 @@ class ShapeMethods:
             type, scale: geometry of the frame in viewers.
             visible: whether viewers draw the frame.
         """
+        if others:
+            refuse_options(ShapeMethods.add_site, others)
         cfg = self.default_site_cfg.copy(is_visible=as_flag(visible, f"site {label!r}: visible"))
         settings = {"label": label, "as_site": True, "custom_attributes": custom_attributes}
         return self.add_shape(body=body, type=type, xform=xform, cfg=cfg, scale=scale, **settings)

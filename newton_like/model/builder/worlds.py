@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Never
+
 import numpy as np
 
 from newton_like.coercion import as_count, as_flag, as_list, as_number, as_vector
@@ -16,13 +18,14 @@ from newton_like.geometry.transforms import (
 from newton_like.model.columns import COLUMNS, COUNTS
 from newton_like.model.custom import COUNTED
 from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.options import refuse_options
 from newton_like.types import Axis
 
 
 class WorldMethods:
     """Part of :class:`ModelBuilder`: methods that add worlds and copies of other builders."""
 
-    def begin_world(self, label: str | None = None, gravity=None) -> int:
+    def begin_world(self, label: str | None = None, gravity=None, **others: Never) -> int:
         """Starts a new world. Entities that are added until :meth:`end_world` belong to it.
 
         Args:
@@ -36,6 +39,8 @@ class WorldMethods:
         Raises:
             RuntimeError: a world is open already.
         """
+        if others:
+            refuse_options(WorldMethods.begin_world, others)
         self._refuse_open_world()
         gravity = None if gravity is None else self._gravity_vector(gravity)
         self._current_world = self.world_count
@@ -54,7 +59,7 @@ class WorldMethods:
             raise RuntimeError("no world is open; call begin_world() first")
         self._current_world = -1
 
-    def add_world(self, builder, xform=None, label_prefix: str | None = None) -> int:
+    def add_world(self, builder, xform=None, label_prefix: str | None = None, **others: Never) -> int:
         """Adds a copy of another builder as a new world.
 
         Args:
@@ -69,6 +74,8 @@ class WorldMethods:
             RuntimeError: a world is open.
             ValueError: the builder cannot be copied, see :meth:`add_builder`.
         """
+        if others:
+            refuse_options(WorldMethods.add_world, others)
         self._check_source(builder)
         xform = as_transform(xform, "xform")
         prefix = _prefix(label_prefix, "label_prefix")
@@ -79,7 +86,7 @@ class WorldMethods:
             self.end_world()
         return world
 
-    def add_builder(self, builder, xform=None, label_prefix: str | None = None) -> None:
+    def add_builder(self, builder, xform=None, label_prefix: str | None = None, **others: Never) -> None:
         """Adds a copy of another builder to the current world, or to the scene that all worlds share if no world is open.
 
         Gravity that was set on the other builder replaces that of this world, or of this builder outside a world.
@@ -92,6 +99,8 @@ class WorldMethods:
         Raises:
             ValueError: the builder has worlds, another up axis, or is this one.
         """
+        if others:
+            refuse_options(WorldMethods.add_builder, others)
         self._check_source(builder)
         xform = as_transform(xform, "xform")
         prefix = _prefix(label_prefix, "label_prefix")
@@ -108,6 +117,7 @@ class WorldMethods:
         xforms=None,
         label_prefixes=None,
         world_count: int | None = None,
+        **others: Never,
     ) -> None:
         """Adds many copies of another builder, each as a separate world.
 
@@ -127,6 +137,8 @@ class WorldMethods:
                 ``xforms`` and ``spacing``.
             RuntimeError: a world is open and ``separate_worlds`` is true.
         """
+        if others:
+            refuse_options(WorldMethods.replicate, others)
         if (copy_count is None) == (world_count is None):
             raise TypeError("give either copy_count or world_count")
         count = world_count if copy_count is None else copy_count

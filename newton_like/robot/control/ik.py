@@ -11,12 +11,11 @@ import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial import cKDTree
 
 from newton_like.arrays import host_array
 from newton_like.kernels.robot.ik import COST, COUNT, DAMPING, GOAL, POSITION_ERROR, RESULT, ROTATION_ERROR
@@ -31,6 +30,9 @@ from newton_like.robot.robot import Robot, core_of
 from newton_like.robot.screws import axis_of
 from newton_like.robot.state import State
 from newton_like.robot.structure.joint import UNLIMITED
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
 
 _SLICE = 8
 """Iterations of a launch. Goals that are not reached by then go on in the next launch, in blocks of their own."""
@@ -331,6 +333,8 @@ class _Solver:
 
     def _table(self, lower, upper, weights, seed) -> tuple[np.ndarray, cKDTree]:
         """Random configurations between limits, and their target poses."""
+        from scipy.spatial import cKDTree  # an import takes a quarter of a second
+
         key = (lower.tobytes(), upper.tobytes(), weights.tobytes(), seed)
         if key not in self._tables:
             reach = np.where(self._rotates, math.tau, 2.0)

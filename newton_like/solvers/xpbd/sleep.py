@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import warp as wp
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from newton_like.collision.ground import moving_shapes
 from newton_like.kernels.solvers.xpbd.bodies import BODY_INVERSE, DYNAMIC, INVERSE_MASS
@@ -165,6 +163,9 @@ class Sleepers:
         pairs = pairs[(pairs >= 0).all(axis=1)]
         both = pairs[(self._dynamic & awake)[pairs].all(axis=1)]
         n = len(self.asleep)
+        from scipy.sparse import coo_matrix  # an import takes a third of a second, and few scenes sleep
+        from scipy.sparse.csgraph import connected_components
+
         label = connected_components(coo_matrix((np.ones(len(both)), both.T), shape=(n, n)), directed=False)[1]
         stays = np.zeros(label.max() + 1, dtype=bool)
         stays[label[awake & self._dynamic & ~ready]] = True

@@ -274,6 +274,7 @@ def test_a_point_rests_as_deep_as_the_formula_says(numpy_run):
 # ----------------------------------------------------------------------------------------------- boxes
 
 
+@pytest.mark.slow
 def test_a_box_rests():
     """Its weight is carried, it does not accelerate; in the air it falls, in motion it is stopped within the time constant."""
     model = general(box_on_four_points(mass=2.0, worlds=4))

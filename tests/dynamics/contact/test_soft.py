@@ -420,6 +420,7 @@ def test_default_parameters_come_from_the_robot(rng):
     assert isinstance(contact.terrain, FlatTerrain)
 
 
+@pytest.mark.slow
 def test_state_rate_counts_contact(rng):
     """Velocities and contact states change as under the wrenches of soft_contact_forces."""
     model = forest(rng, worlds=2, joints=4).finalize("cpu", dtype=wp.float64)
@@ -433,6 +434,7 @@ def test_state_rate_counts_contact(rng):
     np.testing.assert_array_equal(rate.contact.numpy(), ground.state_rate.numpy())
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_central_differences(rng):
     """To coordinates, velocities, tangential states and the constants of the law, on a heightfield."""
     builder = ModelBuilder()

@@ -60,6 +60,7 @@ def test_bounds_of_joints_hold_beside_their_limits(rng):
                 assert (values <= np.minimum(upper[span], 0.2) + 1e-6).all(), i
 
 
+@pytest.mark.slow
 def test_velocities_are_in_the_representation_that_is_asked_for(rng):
     model = model_of(rng)
     state = dynamics.random_state(model, rng, base_vel_lin_bounds=(1.0, 2.0), repr=VelRepr.BODY)

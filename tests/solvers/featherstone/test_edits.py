@@ -357,7 +357,7 @@ LIMITS = ("limit_lower", "limit_upper")
 MATERIALS = ("mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")
 
 
-@pytest.mark.parametrize("varying", [False, True])
+@pytest.mark.parametrize("varying", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("name", "bad"),
     [

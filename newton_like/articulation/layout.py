@@ -6,6 +6,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.articulation.chosen import scalars
+from newton_like.articulation.names import names_of_dofs, names_of_labels
 from newton_like.model.custom import FREQUENCY_OF
 from newton_like.model.joint_types import look_up
 from newton_like.selection.view import ArticulationView
@@ -17,8 +18,7 @@ class Layout:
     Attributes:
         model: the model.
         count: number of instances.
-        joint_names: names of the dofs of joints, without those of a floating root. A joint with two dofs and the label ``a+b``, which
-            stands for two joints of a MJCF file, has the names ``a`` and ``b``.
+        joint_names: names of the dofs of joints, without those of a floating root.
         body_names: names of links, the root first.
         worlds: world of each instance, ``[count]``.
         bodies: bodies of each instance, ``[count, links]``.
@@ -58,7 +58,8 @@ class Layout:
         if self.is_floating:
             # the dofs of a floating root are not among those of the joints
             view = ArticulationView(model, pattern, exclude_joints=[0])
-        self.joint_names, self.body_names = _names_of_axes(view), list(view.link_names)
+        self.joint_names = names_of_dofs(view.joint_labels, view.joint_dof_counts)
+        self.body_names = names_of_labels(view.link_labels)
         self.dofs, self.coords, self.bodies = (
             view.frequency_layouts[FREQUENCY_OF[kind]].rows[:, 0] for kind in ("dof", "coord", "body")
         )
@@ -115,15 +116,6 @@ class Layout:
     def root_view(self, array: wp.array, starts: np.ndarray, size: int) -> wp.array:
         """The coordinates or dofs of the root joints, ``[count, size]``, without a copy."""
         return self.view(array, starts[:, None] + np.arange(size))
-
-
-def _names_of_axes(view: ArticulationView) -> list[str]:
-    """Names of dofs: parts of the names of their joints where these have one for each dof."""
-    names, numbered = [], iter(view.joint_dof_names)
-    for name, count in zip(view.joint_names, view.joint_dof_counts, strict=True):
-        own, parts = [next(numbered) for _ in range(count)], name.split("+")
-        names += parts if count > 1 and len(parts) == count else own
-    return names
 
 
 def _steps(rows: np.ndarray) -> tuple[int, int]:

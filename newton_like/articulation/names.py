@@ -3,12 +3,41 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from newton_like.model.labels import some_of
+from newton_like.selection.members import last_part
+
+
+def names_of_labels(labels: Sequence[str]) -> list[str]:
+    """Names of entities of an articulation: last parts of their labels, or, where two of these are the same, what is behind the part that
+    all labels share: ``left/arm`` and ``right/arm`` of ``robot/left/arm`` and ``robot/right/arm``."""
+    names = [last_part(label) for label in labels]
+    return names if len(set(names)) == len(names) else [label[len(shared_part(labels)) :] for label in labels]
+
+
+def names_of_dofs(labels: Sequence[str], counts: Sequence[int]) -> list[str]:
+    """Names of the dofs of joints. Those of a joint with several are numbered, as ``wrist:0``; where its label stands for as many joints of
+    a MJCF file, as ``robot/a+b``, they are ``a`` and ``b``."""
+    shared, result = shared_part(labels), []
+    for label, count in zip(labels, counts, strict=True):
+        parts = label.removeprefix(shared).split("+")
+        if count > 1 and len(parts) == count:
+            result += [shared + part for part in parts]
+        else:
+            result += [label if count == 1 else f"{label}:{i}" for i in range(count)]
+    return names_of_labels(result)
+
+
+def shared_part(labels: Sequence[str]) -> str:
+    """The beginning of all labels, up to a slash."""
+    homes = [label.split("/")[:-1] for label in labels]
+    parts = itertools.takewhile(lambda same: len(set(same)) == 1, zip(*homes, strict=False))
+    return "".join(f"{same[0]}/" for same in parts)
 
 
 def find_names(

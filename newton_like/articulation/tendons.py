@@ -6,9 +6,8 @@ import numpy as np
 import warp as wp
 
 from newton_like.articulation.chosen import Chosen, choose, write
-from newton_like.articulation.names import find_names
+from newton_like.articulation.names import find_names, names_of_labels
 from newton_like.dynamics.tendons import tendons_of
-from newton_like.selection.members import last_part
 from newton_like.types import ModelFlags
 
 ARRAYS = {
@@ -34,7 +33,7 @@ class TendonGroup:
         spatial: which of the two.
 
     Attributes:
-        names: names of tendons, without what is before the last slash.
+        names: names of tendons, as of joints.
         indices: tendons in the model, ``[num_instances, tendons]``.
         every: all of them as a selection.
 
@@ -51,7 +50,7 @@ class TendonGroup:
         if any(len(own) != len(lists[0]) for own in lists):
             raise ValueError(f"instances have different numbers of {self.kind} tendons")
         self.indices = np.array(lists, dtype=int).reshape(len(articulations), -1)
-        self.names = [last_part(model.tendon_label[n]) for n in lists[0]]
+        self.names = names_of_labels([model.tendon_label[n] for n in lists[0]])
         self.every = Chosen(None, len(self.names), model.device)
 
     def read(self, name: str) -> np.ndarray:

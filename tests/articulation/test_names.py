@@ -2,7 +2,7 @@
 
 import pytest
 
-from newton_like.articulation.names import by_name, find_names
+from newton_like.articulation.names import by_name, find_names, names_of_dofs, names_of_labels
 
 NAMES = ["left_hip", "left_knee", "right_hip", "right_knee"]
 
@@ -34,3 +34,20 @@ def test_numbers_by_pattern_leave_the_default_of_other_names():
         by_name({".*_hip": 3.0, "left.*": 1.0}, NAMES, "joint", 2.0, "stiffness")
     with pytest.raises(TypeError, match="stiffness must be"):
         by_name("stiff", NAMES, "joint", 2.0, "stiffness")
+
+
+def test_names_are_last_parts_of_labels_or_longer_where_these_are_not_enough():
+    assert names_of_labels(["robot/base", "robot/left/arm"]) == ["base", "arm"]
+    assert names_of_labels(["robot/base", "robot/left/arm", "robot/right/arm"]) == ["base", "left/arm", "right/arm"]
+    assert names_of_labels([]) == [] and names_of_labels(["arm"]) == ["arm"]
+    assert names_of_dofs(["robot/x+y", "robot/wrist", "robot/hip"], [2, 3, 1]) == [
+        "x",
+        "y",
+        "wrist:0",
+        "wrist:1",
+        "wrist:2",
+        "hip",
+    ]
+    sides = ["robot/left/x+left/y", "robot/right/x+right/y", "robot/neck"]
+    assert names_of_dofs(sides, [2, 2, 1]) == ["left/x", "left/y", "right/x", "right/y", "neck"]
+    assert names_of_dofs(["a+b", "c"], [1, 0]) == ["a+b"]

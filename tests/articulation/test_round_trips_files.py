@@ -68,10 +68,6 @@ def signed(rng, *shape: int) -> np.ndarray:
     return rng.uniform(-0.4, 0.4, shape)
 
 
-def poses(rng, *shape: int) -> np.ndarray:
-    return random_states(rng, shape[0])[:, :7]
-
-
 def inertias(rng, rows: int, columns: int, _: int) -> np.ndarray:
     return np.array([[random_inertia(rng).ravel() for _ in range(columns)] for _ in range(rows)])
 

@@ -93,13 +93,14 @@ def configuration(**options):
 
     def decorate(cls: type) -> type:
         made = dataclass(**options)(cls)
-        init, own = made.__init__, named_arguments(made)
+        init = made.__init__
 
         @wraps(init)
         def checked(self, *args, **settings):
             try:
                 init(self, *args, **settings)
             except TypeError:
+                own = named_arguments(init)
                 for name in settings:
                     if name not in own:
                         raise unknown_option(made.__name__, name, own) from None

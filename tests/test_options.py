@@ -8,6 +8,7 @@ import pytest
 
 import newton_like as nl
 from newton_like import articulation as art
+from newton_like import usd
 from newton_like.articulation import multirotor
 from newton_like.dynamics import RigidContactParameters, SoftContactParameters
 from newton_like.model.actuators import Actuator
@@ -160,6 +161,8 @@ def test_misspelt_arguments_of_other_objects_are_refused():
         (ArticulationView, (model, "*"), "include_link", "include_links"),
         (art.Articulation, (model, "*"), "actuator", "actuators"),
         (art.InteractiveScene, (model,), "env_spaceing", "env_spacing"),
+        (usd.Simulation, ("nowhere",), "sover", "solver"),
+        (usd.Simulation, ("nowhere",), "scene_gravty", "scene_gravity"),
         (nl.Mesh, ([(0, 0, 0)], [0, 0, 0]), "is_sold", "is_solid"),
         (nl.Heightfield, ([0] * 4, 2, 2), "min_zz", "min_z"),
         (model.state, (), "requires_gradd", "requires_grad"),

@@ -4,8 +4,10 @@ because registers hold all that a pass carries."""
 import types
 
 import warp as wp
-from newton_like.kernels.collision.plane import FAR
 from newton_like.kernels.simd import C_NAME, FUSE, register_code, simd_types
+
+FAR = 1.0e10
+"""A distance [m] that is farther than anything."""
 
 LISTED = 64
 """Of hulls with no more vertices than this, those that may touch are listed once."""

@@ -8,6 +8,8 @@ vertices that span a wide patch with it.
 
 import types
 
+from newton_like.kernels.collision.hull_corners import FAR
+
 from newton_like.kernels.tree import (  # isort: skip
     CENTER, GAP, HALF_LENGTH, HALF_WIDTH, MARGIN, NORMAL, OFFSET, OFFSET_1, OFFSET_2, RADIUS, ROTATION, SIZE, SURFACE,
     TANGENT_1, TANGENT_2,
@@ -16,8 +18,6 @@ from newton_like.kernels.tree import (  # isort: skip
 # Collider kinds and their numbers of candidates.
 SPHERE, CAPSULE, BOX, CYLINDER, CONE, ELLIPSOID, HULL = range(7)
 POINTS = (1, 2, 8, 8, 5, 1, 4)
-
-FAR = 1.0e10
 
 
 def plane_collision(m: types.SimpleNamespace) -> dict:

@@ -31,6 +31,7 @@ from newton_like.geometry.transforms import (
     transform_multiply,
 )
 from newton_like.model.columns import COLUMNS
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.labels import some_of
 from newton_like.model.pairs import PairSet
 from newton_like.types import MAXVAL, Axis, BodyFlags, JointType
@@ -118,12 +119,9 @@ class Options:
     def frees_root(self) -> bool:
         """Whether the joint of a root body that these arguments give is free and has the world as its parent."""
         base = self.base_joint
-        free = (
-            bool(self.floating)
-            if base is None
-            else as_member(JointType, base["joint_type"], "joint_type") == JointType.FREE
-        )
-        return free and self.parent_body < 0
+        if base is None:
+            return bool(self.floating) and self.parent_body < 0
+        return not JOINT_TYPES[as_member(JointType, base["joint_type"], "joint_type")].anchored and self.parent_body < 0
 
 
 def upright(up_axis: Axis, of_file) -> np.ndarray:

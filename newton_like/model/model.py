@@ -356,11 +356,12 @@ class Model(Fields):
             TypeError: a name is not a text.
             ValueError: there is no such array.
         """
+        there = f"there is {', '.join(map(repr, State._on_request))}"
         for name in attributes:
             if not isinstance(name, str):
-                raise TypeError(f"an array of states must be a text, not {name!r}; there is 'joint_qdd'")
+                raise TypeError(f"an array of states must be a text, not {name!r}; {there}")
             if name not in State._on_request:
-                raise ValueError(f"states have no array {name!r} on request; there is 'joint_qdd'")
+                raise ValueError(f"states have no array {name!r} on request; {there}")
         if not set(attributes) <= self.state_attributes:
             # solvers look at it when the version of the model changes
             self.notify_changed(0)

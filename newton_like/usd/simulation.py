@@ -14,6 +14,7 @@ from pxr import Gf, Sdf, Usd, UsdGeom, UsdUtils, Vt
 from newton_like.coercion import as_count, as_flag, as_number
 from newton_like.exporters.usd.author import Author, as_target, save
 from newton_like.geometry.transforms import quat_from_matrix, transform_inverse, transform_multiply, transform_to_matrix
+from newton_like.importers.newton_options import USD
 from newton_like.importers.shared import folders
 from newton_like.importers.usd import UsdWarning, add_usd
 from newton_like.importers.usd.opening.files import open_stage
@@ -21,6 +22,7 @@ from newton_like.importers.usd.values.units import placement
 from newton_like.kinematics import eval_fk
 from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.overlays import overlays_of
+from newton_like.options import named_arguments, unknown_option
 from newton_like.solvers.choice import SOLVERS, SolverChoice, choose_solver
 from newton_like.types import Axis
 
@@ -103,6 +105,10 @@ class Simulation:
             TypeError, ValueError: a wrong argument, a layer that is not part of the stage, or an invalid stage.
             FileNotFoundError: the file does not exist.
         """
+        known = (*named_arguments(add_usd), *USD)
+        for name in options:
+            if name not in known:
+                raise unknown_option("Simulation", name, named_arguments(Simulation.__init__), known)
         self.stage, _ = open_stage(source, folders(options.get("package_dirs")), text=False)
         self.layer = self._choose_layer(layer)
         self._time_codes = self.stage.GetTimeCodesPerSecond()

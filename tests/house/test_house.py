@@ -119,6 +119,57 @@ def is_sanctioned(module: str, target: str, lazy: bool) -> bool:
     )
 
 
+def assigned(statement: ast.Assign):
+    """Names that an assignment sets, each with its value."""
+    for target in statement.targets:
+        if isinstance(target, ast.Name):
+            yield target.id, statement.value
+        elif isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            yield from zip((ast.unparse(x) for x in target.elts), statement.value.elts, strict=True)
+
+
+def makers_of(module: str) -> list[ast.FunctionDef]:
+    """Functions of a file that take the namespace of programs."""
+    functions = [f for f in tree_of(MODULES[module]).body if isinstance(f, ast.FunctionDef)]
+    return [f for f in functions if any(a.arg == "m" for a in f.args.args)]
+
+
+def programs_of(module: str) -> set[str]:
+    """Names that a file of kernels adds to the namespace of programs by definitions."""
+    return {n.name for f in makers_of(module) for n in f.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+
+
+def values_of(module: str) -> set[str]:
+    """Names that it adds by assignments, without those that it takes from the namespace (``real = m.real``)."""
+    pairs = [pair for f in makers_of(module) for n in f.body if isinstance(n, ast.Assign) for pair in assigned(n)]
+    return {name for name, value in pairs if ast.unparse(value) != f"m.{name}"}
+
+
+# functions that copy pieces come last, and are for kernels only
+PROGRAM_FILES = [layer.__module__ for layer in LAYERS] + [piece_moves.__module__]
+
+
+@cache
+def file_of_program() -> dict[str, str]:
+    """The module that adds each name to the namespace of programs; the first one that assigns a value."""
+    found = {name: module for module in reversed(PROGRAM_FILES) for name in values_of(module)}
+    found |= {name: module for module in PROGRAM_FILES for name in programs_of(module)}
+    # these two are those of the lanes, to which kernels.tree adds the annotations of arguments
+    return {name: module for name, module in found.items() if name not in ("func", "shared")}
+
+
+def calls_of(module: str) -> list[tuple[str, str, int]]:
+    """Uses of the namespace of programs in a file of kernels: (name, module that adds it, line)."""
+    if not module.startswith("newton_like.kernels."):
+        return []
+    return [
+        (node.attr, file_of_program()[node.attr], node.lineno)
+        for node in nodes_of(MODULES[module])
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "m"
+        if node.attr in file_of_program()
+    ]
+
+
 def test_every_module_has_a_floor():
     # the second one gathers the programs of all floors: whoever runs one takes it from there
     gather_only = {"newton_like", "newton_like.kernels.programs", "newton_like.kernels", "newton_like.assets"}
@@ -150,8 +201,11 @@ def test_only_the_top_package_gathers_names_of_all_floors():
 
 
 def test_no_modules_import_each_other():
+    """Nor call each other's programs."""
     graph = {
-        module: {t for t, lazy, _ in imports_of(module) if t in MODULES and not is_sanctioned(module, t, lazy)}
+        module: {t for t, lazy, _ in imports_of(module) if t in MODULES and not is_sanctioned(module, t, lazy)}.union(
+            target for _, target, _ in calls_of(module)
+        )
         - {module}
         for module in MODULES
     }
@@ -259,35 +313,19 @@ def test_casts_of_constants_set_them_before_they_are_read():
     assert wrong == []
 
 
-def programs_of(module: str) -> set[str]:
-    """Names that a file of kernels adds to the namespace of programs: definitions in functions that take the namespace."""
-    makers = [f for f in tree_of(MODULES[module]).body if isinstance(f, ast.FunctionDef)]
-    makers = [f for f in makers if any(a.arg == "m" for a in f.args.args)]
-    return {n.name for f in makers for n in f.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
-
-
 def test_programs_call_what_is_made_on_their_own_floor_and_below():
     """A call through the namespace of programs (``m.x``) counts as an import of the file that defines ``x``."""
-    layers = [layer.__module__ for layer in LAYERS]
-    floors = [floor_of(module) for module in layers]
+    floors = [floor_of(layer.__module__) for layer in LAYERS]
     assert floors == sorted(floors)
-    # functions that copy pieces come last, and are for kernels only
-    layers.append(piece_moves.__module__)
-    made = [(name, module) for module in layers for name in programs_of(module)]
+    made = [(name, module) for module in PROGRAM_FILES for name in programs_of(module)]
     twice = [(name, module) for name, module in made if dict(made)[name] != module]
     assert twice == []
-    # these two are those of the lanes, to which kernels.tree adds the annotations of arguments
-    source = {name: module for name, module in made if name not in ("func", "shared")}
     wrong = []
     for module in MODULES:
-        if not module.startswith("newton_like.kernels."):
-            continue
-        known = layers[: layers.index(module) + 1] if module in layers else layers
-        for node in nodes_of(MODULES[module]):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "m":
-                target = source.get(node.attr)
-                if target is not None and (target not in known or (floor_of(target) or 0) > (floor_of(module) or 0)):
-                    wrong.append(f"{MODULES[module].relative_to(ROOT)}:{node.lineno} calls m.{node.attr} of {target}")
+        known = PROGRAM_FILES[: PROGRAM_FILES.index(module) + 1] if module in PROGRAM_FILES else PROGRAM_FILES
+        for name, target, line in calls_of(module):
+            if target not in known or (floor_of(target) or 0) > (floor_of(module) or 0):
+                wrong.append(f"{MODULES[module].relative_to(ROOT)}:{line} calls m.{name} of {target}")
     assert wrong == []
 
 

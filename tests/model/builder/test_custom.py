@@ -8,6 +8,7 @@ from newton_like import Model, ModelBuilder, urdf, usd
 from newton_like.dynamics import reduce
 from newton_like.model.columns import KIND_OF
 from newton_like.model.custom import COUNTED, CustomAttribute, CustomFrequency
+from newton_like.model.state import State
 from tests.support.random_trees import random_tree
 
 F, A = Model.AttributeFrequency, Model.AttributeAssignment
@@ -421,7 +422,7 @@ def test_frequencies_tell_the_lengths_of_arrays(rng):
         assert model.get_attribute_frequency(attribute.key.replace(":", ".")) is attribute.frequency
     assert model.get_attribute_frequency("item_mass") == "item"
     assert len(model.gravity) == model.world_count and model.get_attribute_frequency("gravity") is F.WORLD
-    model.request_state_attributes("joint_qdd")
+    model.request_state_attributes(*State._on_request)
     seen = set()
     for source in (model, model.state(), model.control()):
         for name in KIND_OF.keys() & vars(source).keys():

@@ -176,7 +176,6 @@ def test_every_module_has_a_floor():
     assert [m for m in MODULES if floor_of(m) is None and m not in gather_only] == []
 
 
-@pytest.mark.slow
 def test_modules_import_only_from_their_own_floor_and_below():
     wrong = [
         f"{module}:{line} (floor {floor_of(module)}) imports {target} (floor {floor_of(target)})"
@@ -437,7 +436,6 @@ def decisions(tree: ast.AST):
             yield node
 
 
-@pytest.mark.slow
 def test_joint_types_are_told_apart_in_one_place():
     """Only kernels/joints (device) and model/joint_types (host) depend on joint types. Other files use the properties of a row."""
     tables = ("newton_like.types", "newton_like.model.joint_types", "newton_like.kernels.joints")

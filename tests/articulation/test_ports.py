@@ -232,6 +232,7 @@ def track(rng, steps: int, max_episode_length: int) -> np.ndarray:
     return run.resets
 
 
+@pytest.mark.slow
 def test_velocity_tracking_of_quadrupeds(rng):
     assert (track(rng, 10, 15) > 0).all()
 
@@ -357,6 +358,7 @@ def fly(env, rng, steps: int) -> np.ndarray:
     return run.resets
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [GoalReaching, GoalReachingByThrusters])
 def test_goals_of_quadcopters(rng, kind):
     assert (fly(kind(rng), rng, 20) > 0).all()

@@ -143,6 +143,7 @@ def test_springs_pull_to_the_rest_position(rng):
 # ----------------------------------------------------------------------------------------------- rates
 
 
+@pytest.mark.slow
 def test_position_rate_is_the_derivative_of_motion(rng):
     """Every joint type: central differences of the coordinates along constant velocities."""
     model = every_kind(rng).finalize("cpu", dtype=wp.float64)

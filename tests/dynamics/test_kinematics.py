@@ -71,6 +71,7 @@ def some_frames(case, rng, count=3):
     return pairs, [(links_of(case)[k], reference.pose_matrix(x)) for k, x in pairs]
 
 
+@pytest.mark.slow
 def test_links_and_frames_move_as_the_definitions_say(rng, by_numpy):
     """Poses, velocities and accelerations in every representation, from polynomials in time."""
     for case in cases(rng):

@@ -71,6 +71,7 @@ def native_map(whole, less, kept, q, qd):
     return T, drift
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("floating", [True, False, None])
 def test_it_moves_as_the_whole_with_joints_locked(rng, by_numpy, floating):
     """Poses, mass matrix, bias forces, momentum and energy; joints by label or by index, locked at given or initial positions."""

@@ -142,6 +142,7 @@ def test_impulses_follow_each_other():
     assert ROWS["first_impulse"].size(counts) == sum(ROWS[name].kept(counts) for name in names)
 
 
+@pytest.mark.slow
 def test_programs_of_the_library_name_rows_that_it_knows():
     """Rows in kernels outside of solvers and collision are rows of the library, or shared."""
     own = [p for p in KERNELS.rglob("*.py") if not {"solvers", "collision"} & set(p.relative_to(KERNELS).parts)]

@@ -120,6 +120,7 @@ def test_a_second_query_launches_nothing_and_setters_forget_just_what_depends_on
                 assert all(a.ptr == b.ptr for a, b in zip(after, before[name], strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUANTITIES)
 def test_dependencies_are_what_the_table_says(rng, launches, name):
     """Other velocities change a quantity that reads them and no other one; so do other coordinates."""

@@ -187,6 +187,7 @@ def test_labels_are_unique(floating):
     assert {"robot_base", "robot_base_2"} < set(builder.joint_label)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["go2", "go2/left", "world/go2", "/"])
 @pytest.mark.parametrize("first", ["go2/", "go2/left/", "world/", "go2_", ""])
 def test_names_that_begin_alike_come_back(name, first):

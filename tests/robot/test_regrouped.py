@@ -94,6 +94,7 @@ def close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE * max(1.0, np.abs(expected).max(initial=0.0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_axes_in_special_places(rng, case):
     for _ in range(4):

@@ -45,6 +45,7 @@ def test_velocities_are_those_that_the_definition_gives(rng, by_numpy, repr):
         np.testing.assert_allclose(J @ nu, twist, **CLOSE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repr", REPRESENTATIONS)
 def test_setting_is_the_inverse_of_reading(rng, by_numpy, repr):
     """Flat and dense velocities, numbers and arrays; coordinates stay."""

@@ -105,6 +105,7 @@ def test_doubles_come_back_in_single_precision(rng, tmp_path):
     assert differences(model, builder.finalize(dtype=wp.float64), ignore=INITIAL) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ROBOTS.is_dir(), reason="no ../shared/example-robot-data beside the repository")
 @pytest.mark.parametrize(
     ("number", "file"),

@@ -33,7 +33,9 @@ def base():
     return Pair(robot(()))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [k if k in ("damper", "servo", "muscle") else pytest.param(k, marks=pytest.mark.slow) for k in KINDS]
+)
 def test_accelerations_are_those_of_mujoco(kind, base, rng):
     pair = Pair(robot((kind,)))
     for _ in range(3):

@@ -88,6 +88,7 @@ def test_free_floating_trees_keep_their_momentum(rng):
     assert np.median(errors[1] / errors[0]) < 0.4
 
 
+@pytest.mark.slow
 def test_energy_does_not_drift(rng):
     scene = chains(rng, types=(JointType.REVOLUTE, JointType.PRISMATIC))
     simulation = Simulation(scene, 1.0 / 1000.0, dtype=wp.float64)

@@ -54,6 +54,7 @@ def test_relations_that_contradict_each_other_are_named_with_half_of_their_diffe
     np.testing.assert_array_equal(state.joint_q.numpy(), before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("equalities", "names"),
     [

@@ -49,6 +49,7 @@ def test_ranges_are_those_of_mujoco(rng):
     np.testing.assert_allclose([found[n] for n in range(4)], [found[n + 4] for n in range(4)], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_muscle_that_nothing_bounds_is_refused_by_name():
     xml = ARM.format(height=".05", tendons=TENDONS, muscles='<muscle name="m" tendon="t3" force="10"/>')
     builder = ModelBuilder()

@@ -62,6 +62,7 @@ def test_springs_keep_energy(rng):
     assert max(drifts) < 1.0e-2
 
 
+@pytest.mark.slow
 def test_a_damper_loses_the_work_of_its_force(rng):
     """The work of the tendon's force over a step, force times change of length, is the energy that is lost."""
     model = model_of(two_bars(SPRINGS.format(k=0.0, d=rng.uniform(1.0, 5.0), f=0.0)))

@@ -52,7 +52,9 @@ def test_joints_move_as_in_generalized_coordinates(kind, rng):
     ids=lambda dof: next(iter(dof)),
 )
 @pytest.mark.filterwarnings("ignore:.*nearly vanishes.*")
-@pytest.mark.parametrize("kind", ["revolute", "prismatic", "d611", "d603"])
+@pytest.mark.parametrize(
+    "kind", ["revolute", "d611", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("prismatic", "d603"))]
+)
 def test_forces_of_joints_act_as_in_generalized_coordinates(kind, dof, rng):
     """Impulses along degrees of freedom converge with the iterations; armatures, which are as large as the links, need the most."""
     model = random_chain(rng, kind, floating=True, **dof).finalize("cpu", dtype=wp.float64)

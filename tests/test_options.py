@@ -182,3 +182,11 @@ def test_errors_name_all_near_settings_or_what_there_is():
     own = ["limit_lower", "limit_upper", "damping"]
     assert "did you mean 'limit_upper' or 'limit_lower'?" in str(unknown_option("f", "limit_uper", own))
     assert "it has limit_lower, limit_upper, damping" in str(unknown_option("f", "mass", own))
+
+
+def test_misspelt_arguments_of_contexts_and_of_their_solvers_are_refused():
+    model = nl.ModelBuilder().finalize("cpu")
+    with pytest.raises(TypeError, match=r"SimulationContext\(\).*'decimaton'; did you mean 'decimation'"):
+        art.SimulationContext(model, decimaton=2)
+    with pytest.raises(TypeError, match=r"'iterationz'; did you mean 'iterations'"):
+        _ = art.SimulationContext(model, iterationz=2).solver

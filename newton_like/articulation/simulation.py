@@ -16,6 +16,7 @@ from newton_like.kernels.articulation.scatter import scatter_kernels
 from newton_like.kinematics import move_bodies
 from newton_like.model.arguments import check_model
 from newton_like.model.contacts import FORCE
+from newton_like.options import did_you_mean, named_arguments, unknown_option
 from newton_like.programs.program import Field
 from newton_like.solvers.featherstone import SolverFeatherstone
 from newton_like.types import ModelFlags, VelRepr
@@ -61,6 +62,10 @@ class SimulationContext:
         if not as_number(dt, "dt") > 0.0:
             raise ValueError(f"dt {dt!r} must be a positive number of seconds")
         self.dt, self.decimation = float(dt), as_count(decimation, "decimation")
+        own, of_solver = named_arguments(SimulationContext.__init__), named_arguments(SolverFeatherstone.__init__)
+        for name in set(solver_options).difference(of_solver):
+            if did_you_mean(name, own):
+                raise unknown_option("SimulationContext", name, own, of_solver)
         if solver is not None and solver_options:
             raise ValueError(f"give a solver, or options of one ({', '.join(solver_options)}), not both")
         if solver is not None and solver.model is not model:

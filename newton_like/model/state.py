@@ -126,7 +126,8 @@ class State(_Arrays):
         actuator_act: activations of the actuators of the model, ``[actuator_count]``; of those without dynamics not used.
         joint_qdd: accelerations of all dofs in the last step [m/s^2 or rad/s^2], ``[joint_dof_count]``: the change of ``joint_qd`` by
             all forces and impulses of the step, divided by its length. A step with :attr:`SolverFeatherstone.substeps` gives that of the
-            last substep. None unless :meth:`Model.request_state_attributes` requested it before the state was made. Only steps write it.
+            last substep. None unless :meth:`Model.request_state_attributes` requested it before the state was made. Only steps write it,
+            of solvers that name it in ``results``: those of :class:`newton_like.solvers.SolverXPBD` leave it as it is.
         made_by: ``Model.made_by`` of the model that created the state. Functions of ``newton_like.dynamics`` raise ValueError for
             a state of another model. None: no check (states that were constructed directly).
     """

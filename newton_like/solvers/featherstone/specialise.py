@@ -16,7 +16,7 @@ import warp as wp
 from newton_like.compiler.trace import Index, Trace
 from newton_like.kernels.dynamics.tendons import ITEM
 from newton_like.kernels.layout import KINEMATICS, STEP
-from newton_like.kernels.solvers.step import general_stages
+from newton_like.kernels.solvers.stages import general_stages
 from newton_like.kernels.tree import FRICTION, MASSIVE, POSITION, PRESCRIBED, VELOCITY
 from newton_like.programs.tracing import known_parameters, known_tree, traced_programs
 

@@ -29,7 +29,8 @@ from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, DOF_ROW
 from newton_like.kernels.solvers.health import forget_kernel
 from newton_like.kernels.solvers.packed import MOST_DOFS
 from newton_like.kernels.solvers.polish import ONE_WORLD, ROW_LISTS
-from newton_like.kernels.solvers.step import general_stages, step_kernel
+from newton_like.kernels.solvers.stages import general_stages
+from newton_like.kernels.solvers.step import step_kernel
 from newton_like.kernels.solvers.tendons import TENDON_IMPULSES, TENDON_ROW
 from newton_like.kernels.tree import FRICTION, POSITION, SHAPE_TABLE, VELOCITY
 from newton_like.programs.parameters import Parameters, TablesChanged

@@ -5,9 +5,11 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.registration import collection_paused
 from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 
 
+@collection_paused()
 def batch_kernel(
     m: types.SimpleNamespace,
     compute,

@@ -191,8 +191,7 @@ def assemble(m: types.SimpleNamespace, rows: tuple[str, ...] = LIBRARY_ROWS) -> 
 
 
 @cache
+@collection_paused()
 def programs(width: int, real=wp.float32, rows: tuple[str, ...] = LIBRARY_ROWS) -> types.SimpleNamespace:
     """All programs over lanes of `width` worlds, as Warp functions that serve all robots."""
-    m = lane_math(width, real)
-    with collection_paused():
-        return assemble(m, rows)
+    return assemble(lane_math(width, real), rows)

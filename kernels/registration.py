@@ -25,8 +25,8 @@ shared = partial(func, inline=False)
 
 @contextmanager
 def collection_paused():
-    """Pauses the garbage collector. Warp parses each function that it registers and keeps the result: the collector would look at hundreds
-    of thousands of objects, again and again, and free none."""
+    """Pauses the garbage collector while functions are registered, kernels hashed or programs traced. It would look at hundreds of
+    thousands of objects, again and again, and free few. Large kernels are compiled outside, which may take minutes."""
     running = gc.isenabled()
     gc.disable()
     try:

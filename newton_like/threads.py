@@ -14,8 +14,6 @@ from threading import RLock
 import numpy as np
 import warp as wp
 
-from newton_like.kernels.registration import collection_paused
-
 SHARES_PER_THREAD = 4
 """Number of shares per thread, above 1 so that a delayed thread does not delay the others."""
 
@@ -32,7 +30,7 @@ def compiling(function):
 
     @wraps(function)
     def alone(*args, **kwargs):
-        with _COMPILING, collection_paused():
+        with _COMPILING:
             return function(*args, **kwargs)
 
     return alone

@@ -25,6 +25,14 @@ _ACCELERATION = Field("acceleration", "dofs")
 _contexts: WeakValueDictionary = WeakValueDictionary()
 
 
+def _refuse_misspelt(solver_options: dict) -> None:
+    """Raises TypeError for names near arguments of a context. The solver refuses other unknown names."""
+    own, of_solver = named_arguments(SimulationContext.__init__), named_arguments(SolverFeatherstone.__init__)
+    for name in solver_options:
+        if name not in of_solver and did_you_mean(name, own):
+            raise unknown_option("SimulationContext", name, own, of_solver)
+
+
 class SimulationContext:
     """State, control and solver of a model, with a clock. Assets of one model share a context.
 
@@ -62,10 +70,8 @@ class SimulationContext:
         if not as_number(dt, "dt") > 0.0:
             raise ValueError(f"dt {dt!r} must be a positive number of seconds")
         self.dt, self.decimation = float(dt), as_count(decimation, "decimation")
-        own, of_solver = named_arguments(SimulationContext.__init__), named_arguments(SolverFeatherstone.__init__)
-        for name in set(solver_options).difference(of_solver):
-            if did_you_mean(name, own):
-                raise unknown_option("SimulationContext", name, own, of_solver)
+        if solver_options:
+            _refuse_misspelt(solver_options)
         if solver is not None and solver_options:
             raise ValueError(f"give a solver, or options of one ({', '.join(solver_options)}), not both")
         if solver is not None and solver.model is not model:

@@ -515,9 +515,7 @@ class Parameters:
             found["driver_of_second"] = copied_array(np.asarray(second), wp.int32, device)
         if contacts is not None and contacts.laws is not None:
             law = contacts.laws
-            found["law_one"], found["law_two"] = (
-                wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=device) for x in law.shapes
-            )
+            found["law_one"], found["law_two"] = (copied_array(np.asarray(x), wp.int32, device) for x in law.shapes)
             found["law_table"] = wp.array(law.table.ravel(), dtype=self.m.real, device=device)
             found["law_stride"] = law.table[0].size if len(law.table) > 1 else 0
         return found

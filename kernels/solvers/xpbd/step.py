@@ -12,6 +12,7 @@ from functools import cache
 import warp as wp
 from newton_like.kernels.dynamics.wrapping import wrapping_program
 from newton_like.kernels.lanes import extended, lane_math
+from newton_like.kernels.registration import collection_paused
 from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.xpbd.access import access_program
 
@@ -91,6 +92,7 @@ def _line_functions(m: types.SimpleNamespace, lines: bool):
 
 
 @cache
+@collection_paused()
 def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
     """The kernel over chunks, and the structs of its arguments: ``(kernel, Bodies, Joints, Listed, Settings, Lines, Laws,
     Team)``.

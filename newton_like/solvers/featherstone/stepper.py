@@ -21,6 +21,7 @@ from newton_like.kernels.collision.report import REPORT
 from newton_like.kernels.collision.surfaces.records import SURFACE_WORK
 from newton_like.kernels.dynamics.loops import LOOP
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
+from newton_like.kernels.registration import collection_paused
 from newton_like.kernels.solvers.balance import LEDGER
 from newton_like.kernels.solvers.closure_rows import BOUNDED_ROW, ROW_LAW
 from newton_like.kernels.solvers.contact_rows import CONTACT
@@ -120,6 +121,7 @@ class Stepper:
         self.world = None
         self._lay_out()
 
+    @collection_paused()
     def _lay_out(self) -> None:
         solver, batch, model = self.solver, self.batch, self.solver.model
         self.tables = tables = self._find_tables()

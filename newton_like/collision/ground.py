@@ -8,7 +8,7 @@ import numpy as np
 
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, POINTS, SPHERE
 from newton_like.kernels.collision.surfaces.records import FIELD, TRIANGLES
-from newton_like.kernels.parameters import LARGEST, SQUARES
+from newton_like.kernels.parameters.contacts import LARGEST, SQUARES
 from newton_like.model.edits import TURNING
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.template import Batch
@@ -36,7 +36,7 @@ FORM = {
     FIELD: 0,
     TRIANGLES: 0,
 }
-"""Forms of the kinds, see ``newton_like.kernels.parameters``."""
+"""Forms of the kinds, see ``newton_like.kernels.parameters.contacts``."""
 
 FIXED_KIND = {**KIND, GeoType.MESH: TRIANGLES, GeoType.HFIELD: FIELD}
 """Kinds of shapes on no body."""
@@ -129,7 +129,7 @@ class ContactTables:
 
     @property
     def forms(self) -> np.ndarray:
-        """The form of the shape of each record, see ``newton_like.kernels.parameters``, ``[records]``."""
+        """The form of the shape of each record, see ``newton_like.kernels.parameters.contacts``, ``[records]``."""
         kinds = np.concatenate([self.arrays["collider_kind"], self.arrays["shape_kind"]])
         return np.array([FORM[kind] for kind in kinds.tolist()], dtype=int)
 

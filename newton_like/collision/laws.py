@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from newton_like.collision.ground import ContactTables
-from newton_like.kernels.parameters import LAW_TABLE
+from newton_like.kernels.parameters.contacts import LAW_TABLE
 from newton_like.model.contact_settings import (
     FRICTION_RULE,
     LIMIT_SETTINGS,

@@ -68,7 +68,7 @@ ARRAYS = {
     ),
     GRAVITY: ("gravity",),
 }  # fmt: skip
-"""The arrays of each group that programs read, in the order of the arguments of `newton_like.kernels.parameters`."""
+"""The arrays of each group that programs read."""
 
 
 def checked_names(names, what: str) -> frozenset[str]:

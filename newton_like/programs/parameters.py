@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 import warp as wp
@@ -17,6 +16,7 @@ import warp as wp
 from newton_like.arrays import as_numbers, copied_array, flat
 from newton_like.compiler.cpp import Constants
 from newton_like.kernels.parameters import parameter_kernels
+from newton_like.kernels.tree import EFFORT, FRICTION, POSITION, PRESCRIBED, VELOCITY
 from newton_like.model.edit_checks import check_numbers
 from newton_like.model.edits import (
     ARRAYS,
@@ -33,108 +33,9 @@ from newton_like.model.edits import (
 from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.programs.changes import Changes
 from newton_like.programs.device import interleaved
-from newton_like.programs.structs import copied
+from newton_like.programs.records import BINDING, DRIVES, KINEMATIC, READ, VARY_FLAGS, Layout
+from newton_like.programs.structs import copied, filled
 from newton_like.threads import Command, run_shared, shared_out
-
-from newton_like.kernels.tree import (  # isort: skip
-    ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTER, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, COLLIDER, DAMPING,
-    DAMPING_RATIO, DISTANCE_MAX, DISTANCE_MIN, DOF, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, GAIN, GAP, HALF_LENGTH,
-    HALF_TURN_QUAT, HOME_QUAT, INERTIA, JOINT, LAW, LAW_MU, LAW_SHIFT, LIMIT_LOWER, LIMIT_UPPER, MARGIN, MASS, MIMIC_OFFSET,
-    MIMIC_RATIO, MU, MU_ROLLING, MU_TORSIONAL, OMEGA, PARENT_POS, PARENT_QUAT, PLANE, POSITION, PRESCRIBED, RADIUS, RESTITUTION,
-    REST_Q, REST_W, ROTATION, SIZE, STIFFNESS, SURFACE, TARGET_KD, TARGET_KE, TARGET_VELOCITY_GAIN, VELOCITY, VELOCITY_LIMIT,
-)  # fmt: skip
-
-_RECORDS = {
-    "joint": JOINT,
-    "dof": DOF,
-    "body": BODY,
-    "gain": GAIN,
-    "collider": COLLIDER,
-    "hull": 3,
-    "plane": PLANE,
-    "gravity": 3,
-    "pair": 1,
-    "law": LAW,
-}
-"""How many numbers a record of each group has."""
-
-_READ = {
-    JOINTS: ("joint",), GAINS: ("gain",), BODIES: ("body",), SHAPES: ("collider", "plane", "pair", "law"), GRAVITY: ("gravity",),
-}  # fmt: skip
-"""The groups of parameters that come from a group of arrays."""
-
-_FLAGS = {
-    "joints_vary": ("joint", "dof"), "bodies_vary": ("body",), "gains_vary": ("gain",), "colliders_vary": ("collider", "hull"),
-    "planes_vary": ("plane",), "gravity_vary": ("gravity",), "pairs_vary": ("pair",),
-    "laws_vary": ("law",),
-}  # fmt: skip
-
-
-def _span(first: int, count: int = 1) -> list[int]:
-    return list(range(first, first + count))
-
-
-_IN_ANCHOR = _span(AXIS_IN_PARENT, 3) + _span(HALF_TURN_QUAT, 4)
-SOURCES: dict[str, dict[str, list[int]]] = {
-    "joint_X_p": {"joint": _span(PARENT_QUAT, 4) + _span(PARENT_POS, 3) + _span(HOME_QUAT, 4), "dof": _IN_ANCHOR},
-    "joint_X_c": {
-        "joint": _span(CHILD_QUAT_INVERSE, 4) + _span(CHILD_POS, 3) + _span(HOME_QUAT, 4),
-        "dof": _span(HALF_TURN_QUAT, 4),
-    },
-    "joint_min_distance": {"joint": [DISTANCE_MIN]},
-    "joint_max_distance": {"joint": [DISTANCE_MAX]},
-    "joint_axis": {"dof": _span(AXIS, 3) + _IN_ANCHOR},
-    "body_mass": {"body": [MASS]},
-    "body_com": {"body": _span(CENTRE_OF_MASS, 3)},
-    "body_inertia": {"body": _span(INERTIA, 6)},
-    "joint_target_mode": {"gain": [TARGET_KE, TARGET_KD, TARGET_VELOCITY_GAIN, CLIP_FORCE]},
-    "joint_target_ke": {"gain": [TARGET_KE]},
-    "joint_target_kd": {"gain": [TARGET_KD, TARGET_VELOCITY_GAIN]},
-    "joint_armature": {"gain": [ARMATURE]},
-    "joint_damping": {"gain": [DAMPING]},
-    "joint_stiffness": {"gain": [STIFFNESS]},
-    "joint_effort_limit": {"gain": [EFFORT_LIMIT]},
-    "joint_velocity_limit": {"gain": [VELOCITY_LIMIT]},
-    "joint_friction": {"gain": [FRICTION_LOSS]},
-    "joint_limit_lower": {"gain": [LIMIT_LOWER]},
-    "joint_limit_upper": {"gain": [LIMIT_UPPER]},
-    "joint_rest_q": {"gain": [REST_Q, REST_W]},
-    "joint_mimic_coeffs": {"gain": [MIMIC_OFFSET, MIMIC_RATIO]},
-    "shape_transform": {"collider": _span(CENTER, 3) + _span(ROTATION, 4), "plane": _span(0, PLANE)},
-    "shape_scale": {"collider": [*_span(SIZE, 3), RADIUS], "plane": _span(HALF_LENGTH, 2)},
-    "shape_collision_radius": {"collider": [RADIUS]},
-    "shape_margin": {"collider": [SURFACE + MARGIN], "law": [LAW_SHIFT]},
-    "shape_gap": {"collider": [SURFACE + GAP]},
-    "shape_material_mu": {"collider": [SURFACE + MU], "law": [LAW_MU]},
-    "shape_material_restitution": {"collider": [SURFACE + RESTITUTION]},
-    "shape_material_time_constant": {"collider": [SURFACE + OMEGA]},
-    "shape_material_damping_ratio": {"collider": [SURFACE + DAMPING_RATIO]},
-    "shape_material_mu_torsional": {"collider": [SURFACE + MU_TORSIONAL]},
-    "shape_material_mu_rolling": {"collider": [SURFACE + MU_ROLLING]},
-    "gravity": {"gravity": _span(0, 3)},
-}
-"""The arrays that parameters come from, and which numbers of a record each of them changes."""
-
-_KINEMATIC = {
-    "joint": [DISTANCE_MIN, DISTANCE_MAX],
-    "gain": [
-        ARMATURE, DAMPING, STIFFNESS, TARGET_KE, TARGET_KD, TARGET_VELOCITY_GAIN, EFFORT_LIMIT, VELOCITY_LIMIT, FRICTION_LOSS,
-        LIMIT_LOWER, LIMIT_UPPER, CLIP_FORCE,
-    ],
-    "body": [MASS, *_span(INERTIA, 6)],
-    "collider": [SURFACE + GAP],
-    "pair": [0],
-}  # fmt: skip
-"""The parameters that depend on whether a body is kinematic."""
-
-_BINDING = {
-    "joint_effort_limit": EFFORT, "joint_friction": FRICTION, "joint_velocity_limit": VELOCITY, "joint_limit_lower": POSITION,
-    "joint_limit_upper": POSITION,
-}  # fmt: skip
-"""Limits that may bind a dof once numbers of an array vary."""
-
-_DRIVES = {"joint_target_mode", "joint_target_ke", "joint_target_kd"}
-"""Arrays that may give a dof a drive, which its effort limit then binds, once their numbers vary."""
 
 
 class Parameters:
@@ -163,17 +64,10 @@ class Parameters:
 
     def __init__(self, m, model, batch, contacts=None, prescribed: bool = False, changes: Changes | None = None):
         self.m, self.batch, self.contacts, self.device = m, batch, contacts, model.device
-        self._drivers = _drivers(batch.template, contacts) if prescribed else {}
         self._kinds = model.body_flags.numpy().copy() if prescribed else None
-        template = batch.template
-        colliders, hull, planes, pairs = (0, 0, 0, 0) if contacts is None else contacts.sizes
-        counts = dict(
-            joint=template.bodies, dof=template.dofs, body=template.bodies, gain=template.dofs, collider=colliders, hull=hull, plane=planes,
-            gravity=1, pair=pairs, law=0 if contacts is None else contacts.law_count,
-        )  # fmt: skip
-        ends = np.cumsum([0] + [n * _RECORDS[name] for name, n in counts.items()]).tolist()
-        self.at, self.size, self._counts = dict(zip(counts, ends, strict=False)), ends[-1], counts
-        self._spans = dict(zip(counts, pairwise(ends), strict=True))
+        self._layout = Layout(batch.template, contacts, prescribed)
+        self.at, self.size, self._spans = self._layout.at, self._layout.size, self._layout.spans
+        self._drivers = self._layout.drivers
         self._kernels = parameter_kernels(m.real)
         self._worlds, self._loose = model.world_count, set()
         self._recorded: dict = {}
@@ -224,7 +118,7 @@ class Parameters:
         if binds or tables:
             raise TablesChanged
         if differs or declared:
-            self.freed = frozenset(declared | (self._arrays_of(self._differs.numpy()) if differs else set()))
+            self.freed = frozenset(declared | (self._layout.arrays_of(self._differs.numpy()) if differs else set()))
             self._loosen(self.freed)
             self._read(model, groups, kinds)
             self._status.zero_()
@@ -245,7 +139,7 @@ class Parameters:
 
     def _tell(self) -> tuple:
         """What launches are told of where numbers are: which groups of them lie in lanes, and these lanes."""
-        return *(getattr(self.P, flag) for flag in _FLAGS), self.P.varying.ptr
+        return *(getattr(self.P, flag) for flag in VARY_FLAGS), self.P.varying.ptr
 
     def _kinds_changed(self, model) -> bool:
         """Whether bodies may have become kinematic or dynamic since the last call. After the first change every edit of flags counts: an
@@ -279,7 +173,7 @@ class Parameters:
     def _loosen(self, names) -> None:
         """Takes the numbers of some arrays out of the held ones."""
         self._loose |= names
-        held = self.known.same & ~self._slots(names)
+        held = self.known.same & ~self._layout.slots(names)
         self.known = Constants(self.at, self.known.values, held)
         self._held.assign(np.where(held, self.known.values, np.nan))
         self._recorded.clear()
@@ -330,7 +224,7 @@ class Parameters:
         if self._status.numpy()[3] or self._differs.numpy()[anchors].any() or not np.isfinite(values[anchors]).all():
             check_numbers(model)
         # a number that is not a number differs from itself
-        held = (values == values) & ~self._differs.numpy() & ~self._slots(self._loose)
+        held = (values == values) & ~self._differs.numpy() & ~self._layout.slots(self._loose)
         self.known = Constants(self.at, values, held)
         self._held = wp.array(np.where(held, self.known.values, np.nan), dtype=real, device=self.device)
         self._lay_out(first, held)
@@ -358,7 +252,7 @@ class Parameters:
         """Makes the struct for these numbers of the first articulation, some of which are held, and lanes where it needs any."""
         P = self.P = self.m.Params()
         varies = {name: bool((~held[start:end]).any()) for name, (start, end) in self._spans.items()}
-        for flag, names in _FLAGS.items():
+        for flag, names in VARY_FLAGS.items():
             setattr(P, flag, int(any(varies[name] for name in names)))
         for name, start in self.at.items():
             setattr(P, f"{name}_at", start)
@@ -411,44 +305,53 @@ class Parameters:
             launches.append(self._launch(name, target, items, inputs, outputs))
             reads.append((inputs, outputs))
 
-        t, at, batch = self._tables, self.at, self.batch
-        counts = {name: n for name, n in self._counts.items() if n}
-        if counts.keys().isdisjoint(_READ[group]):
+        t, at = self._tables, self.at
+        counts = {name: n for name, n in self._layout.counts.items() if n}
+        if counts.keys().isdisjoint(READ[group]):
             return launches, reads
 
-        def numbers(*names: str) -> list[wp.array]:
-            arrays = [getattr(model, name) for name in names]
-            return [flat(a, wp.int32 if a.dtype is wp.int32 else model.dtype) for a in arrays]
+        def numbers(name: str) -> wp.array:
+            array = getattr(model, name)
+            return flat(array, wp.int32 if array.dtype is wp.int32 else model.dtype)
 
-        joint, q, qd, body = (
-            [int(s[0]), batch.stride(s)] for s in (batch.joint_start, batch.q_start, batch.qd_start, batch.body_start)
-        )
-        arrays, (kinds,) = numbers(*ARRAYS[group]), numbers(FLAGS)
+        def arrays(kind):
+            return filled(kind, **{name: numbers(name) for name in kind.vars})
+
+        K, B = self._kernels, self._batch
         if group == JOINTS:
-            carried = [*numbers("joint_parent", "joint_ancestor", "body_q"), kinds]
-            own = [t["dof_at"], t["driver_of_joint"], *body, t["distant"], t["has_coordinate"]]
-            launch("joints", counts["joint"], [at["joint"], at["dof"], *joint, *qd, *own, *carried, *arrays])
+            T = filled(
+                K.JointTables, dof_at=t["dof_at"], distant=t["distant"], driver=t["driver_of_joint"], has_coordinate=t["has_coordinate"]
+            )  # fmt: skip
+            launch("joints", counts["joint"], [B, T, arrays(K.JointArrays), at["joint"], at["dof"]])
         elif group == BODIES:
-            launch("bodies", counts["body"], [at["body"], *body, t["slot"], t["driver_of_body"], kinds, *arrays])
+            T = filled(K.BodyTables, slot=t["slot"], driver=t["driver_of_body"])
+            launch("bodies", counts["body"], [B, T, arrays(K.BodyArrays), at["body"]])
         elif group == GAINS:
-            own = [t[name] for name in ("rest_of", "rest_w_of", "mimic_of", "has_coordinate", "driver_of_gain")]
-            driven = int(not _DRIVES.isdisjoint(model.varying))
-            inputs = [at["gain"], *joint, *q, *qd, *own, *body, self._limits, driven, kinds, *arrays]
-            launch("gains", counts["gain"], inputs, (self._binds,))
-        elif group == SHAPES and "collider" in counts:
-            turning = int(self.contacts.numbers["contact_rows"] > 3)
-            own = [t["shapes"], t["partners"], t["allowed"], t["forms"], turning, t["driver_of_collider"], *body]
-            launch("colliders", counts["collider"], [at["collider"], *own, kinds, *arrays])
+            of_dofs = {name: t[name] for name in ("rest_of", "rest_w_of", "mimic_of", "has_coordinate")}
+            driven = int(not DRIVES.isdisjoint(model.varying))
+            T = filled(K.GainTables, **of_dofs, driver=t["driver_of_gain"], limits=self._limits, driven=driven)
+            launch("gains", counts["gain"], [B, T, arrays(K.GainArrays), at["gain"]], (self._binds,))
+        elif group == SHAPES:
+            M = arrays(K.ShapeArrays)
+            if "collider" in counts:
+                turning = int(self.contacts.numbers["contact_rows"] > 3)
+                T = filled(
+                    K.ColliderTables, shapes=t["shapes"], planes=t["partners"], allowed=t["allowed"], forms=t["forms"],
+                    driver=t["driver_of_collider"], turning=turning,
+                )  # fmt: skip
+                launch("colliders", counts["collider"], [B, T, M, at["collider"]])
+            if "pair" in counts:
+                two = t["driver_of_second"]
+                T = filled(K.PairTables, allowed=t["pair_allowed"], driver_one=t["driver_of_pair"], driver_two=two)
+                launch("pairs", counts["pair"], [B, T, numbers(FLAGS), at["pair"]])
+            if "law" in counts:
+                one, two, table, stride = (t[f"law_{name}"] for name in ("one", "two", "table", "stride"))
+                T = filled(K.LawTables, one=one, two=two, table=table, stride=stride)
+                launch("laws", counts["law"], [T, M, at["law"]])
+            if "plane" in counts:
+                launch("planes", counts["plane"], [M, t["plane_of"], t["finite"], at["plane"]])
         elif group == GRAVITY:
-            launch("gravities", 1, [at["gravity"], t["gravity_world"], *arrays])
-        if group == SHAPES and "pair" in counts:
-            own = [t["pair_allowed"], t["driver_of_pair"], t["driver_of_second"], *body, kinds]
-            launch("pairs", counts["pair"], [at["pair"], *own])
-        if group == SHAPES and "law" in counts:
-            own = [t["law_one"], t["law_two"], t["law_table"], t["law_stride"]]
-            launch("laws", counts["law"], [at["law"], *own, *numbers("shape_margin", "shape_material_mu")])
-        if group == SHAPES and "plane" in counts:
-            launch("planes", counts["plane"], [at["plane"], t["plane_of"], t["finite"], *arrays[:2]])
+            launch("gravities", 1, [at["gravity"], t["gravity_world"], numbers("gravity")])
         return launches, reads
 
     def _launch(self, name: str, target, items: int, inputs: list, outputs: tuple = ()) -> list[list[Command]]:
@@ -474,6 +377,15 @@ class Parameters:
             run_shared(workers)
 
     @cached_property
+    def _batch(self):
+        """Where the batch is in the arrays of the model, as kernels are told it."""
+        batch, fields = self.batch, {}
+        for name in ("joint", "q", "qd", "body"):
+            starts = getattr(batch, f"{name}_start")
+            fields[f"{name}_start"], fields[f"{name}_stride"] = int(starts[0]), batch.stride(starts)
+        return filled(self._kernels.Batch, **fields)
+
+    @cached_property
     def _tables(self) -> dict[str, wp.array]:
         """What kernels are told of the batch."""
         batch, template, device = self.batch, self.batch.template, self.device
@@ -495,8 +407,8 @@ class Parameters:
             rest_w_of=rest_w, mimic_of=mimic, has_coordinate=template.dof_q >= 0,
             distant=look_up(np.asarray(template.joint_type, int), "limits_distance"),
         )  # fmt: skip
-        for name in _KINEMATIC:
-            tables[f"driver_of_{name}"] = self._drivers.get(name, np.full(self._counts[name], -1))
+        for name in KINEMATIC:
+            tables[f"driver_of_{name}"] = self._drivers.get(name, np.full(self._layout.counts[name], -1))
         contacts = self.contacts
         if contacts is not None:
             tables["finite"] = contacts.arrays["plane_finite"]
@@ -511,7 +423,7 @@ class Parameters:
                 found[name] = copied_array(np.asarray(table, dtype=np.int32), wp.int32, device)
             for name, table in (("allowed", contacts.record_allowed), ("pair_allowed", contacts.pair_allowed)):
                 found[name] = copied_array(np.asarray(table), wp.bool, device)
-            second = self._drivers.get("second", np.full(self._counts["pair"], -1))
+            second = self._drivers.get("second", np.full(self._layout.counts["pair"], -1))
             found["driver_of_second"] = copied_array(np.asarray(second), wp.int32, device)
         if contacts is not None and contacts.laws is not None:
             law = contacts.laws
@@ -522,67 +434,16 @@ class Parameters:
 
     # ------------------------------------------------------------------------------------------------ what varies
 
-    def _slots(self, names) -> np.ndarray:
-        """Which parameters come from some arrays, ``[size]`` bool."""
-        chosen = np.zeros(self.size, dtype=bool)
-        for name in names:
-            for group, places in (_KINEMATIC if name == FLAGS else SOURCES[name]).items():
-                start, end = self._spans[group]
-                rows = chosen[start:end].reshape(-1, _RECORDS[group])
-                if name == FLAGS:
-                    drivers = self._drivers.get(group, np.zeros(0))
-                    if group == "pair" and self._drivers:
-                        drivers = np.maximum(drivers, self._drivers["second"])
-                    driven = np.flatnonzero(drivers >= 0)
-                    rows[np.ix_(driven, places)] = True
-                else:
-                    rows[:, places] = True
-        return chosen
-
-    def _arrays_of(self, differs: np.ndarray) -> set[str]:
-        """The arrays that some parameters come from."""
-        names = set()
-        for name, groups in SOURCES.items():
-            for group, places in groups.items():
-                start, end = self._spans[group]
-                if differs[start:end].reshape(-1, _RECORDS[group])[:, places].any():
-                    names.add(name)
-        start, end = self._spans["pair"]
-        if differs[start:end].any():
-            names.add(FLAGS)
-        return names
-
     def _dof_limits(self, declared: frozenset[str]) -> np.ndarray:
         template = self.batch.template
         found = self._binds.numpy()[: 5 * template.dofs].reshape(-1, 5)
         bits = found @ np.array([EFFORT, FRICTION, VELOCITY, POSITION, PRESCRIBED])
-        for name in declared & set(_BINDING):
-            bits |= _BINDING[name]
+        for name in declared & set(BINDING):
+            bits |= BINDING[name]
         if FLAGS in declared and self._drivers:
             bits |= np.where(self._drivers["gain"] >= 0, PRESCRIBED, 0)
         bits = np.where(template.dof_q >= 0, bits, bits & ~POSITION)
         return bits.astype(np.int32)
-
-
-_NONE = np.zeros(0, dtype=int)
-
-
-def _drivers(template, contacts) -> dict[str, np.ndarray]:
-    """The body whose flag a record depends on: its place in the articulation, for each record of each group of parameters. It is the body
-    of the only joint with degrees of freedom between the record's body and the world; -1 if there is no such joint, or several."""
-    joint = np.where((template.parent >= template.bodies) & (np.diff(template.dof_at) > 0), template.body_slot, -1)
-    owner = np.repeat(np.arange(template.bodies), np.diff(template.dof_at))
-    body = np.array([-1 if leaf < 0 else joint[owner[leaf]] for leaf in template.leaf], dtype=int)
-    drivers = dict(joint=joint, gain=joint[owner], body=body, collider=_NONE, pair=_NONE, second=_NONE)
-    if contacts is not None and contacts.plane_of is not None:
-        arrays = contacts.arrays
-        # a pair of two shapes that no force moves is off; shapes as such never are
-        colliders = body[arrays["collider_body"]] if len(arrays["collider_body"]) else []
-        drivers["collider"] = np.concatenate([colliders, np.full(len(arrays["shape_body"]), -1)]).astype(int)
-        moves = np.append(template.leaf >= 0, False)
-        of = np.where(moves[arrays["shape_body"]], np.append(body, -1)[arrays["shape_body"]], -2)
-        drivers["pair"], drivers["second"] = of[arrays["pair_one"]], of[arrays["pair_two"]]
-    return drivers
 
 
 class TablesChanged(Exception):

@@ -11,7 +11,7 @@ from functools import cache
 from types import CodeType, FunctionType
 
 from newton_like.model.edits import ARRAYS, GAINS, JOINTS
-from newton_like.programs.parameters import SOURCES
+from newton_like.programs.records import SOURCES
 from newton_like.programs.robot import namespace
 
 _BODIES = ("body_mass", "body_com", "body_inertia", "gravity")

@@ -23,7 +23,7 @@ FLOORS = {
     0: "callers checkout threads types coercion options arrays geometry compiler"
     " kernels.registration kernels.simd kernels.lanes kernels.layout kernels.spatial kernels.tree kernels.interpreter",
     1: "model kernels.edits kernels.joints kernels.kinematics kernels.rows kernels.spans",
-    2: "programs launch kinematics kernels.batched kernels.branches kernels.gather kernels.parameters kernels.pieces",
+    2: "programs launch kinematics kernels.batched kernels.branches kernels.parameters kernels.pieces",
     3: "importers exporters urdf usd.export",
     4: "dynamics mechanism collision kernels.dynamics kernels.collision",
     5: "solvers specialise kernels.solvers",

@@ -11,7 +11,8 @@ from newton_like import ModelFlags
 from newton_like.collision.ground import find_colliders, shape_kinds
 from newton_like.model.edits import ARRAYS, GROUPS
 from newton_like.model.joint_types import look_up
-from newton_like.programs.parameters import SOURCES, Parameters, TablesChanged
+from newton_like.programs.parameters import Parameters, TablesChanged
+from newton_like.programs.records import SOURCES
 from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
 from tests.support.mechanisms import mechanism, same_robot, worlds_of
@@ -91,7 +92,7 @@ def test_an_array_changes_the_numbers_that_the_table_says(rng, name):
     edit(model, name, new_values(model, name, rng))
     after = parameters_of(model).rows()
     changed = (before != after).any(axis=0)
-    told = parameters._slots([name])
+    told = parameters._layout.slots([name])
     assert changed.any()
     assert not (changed & ~told).any()
     if name in (

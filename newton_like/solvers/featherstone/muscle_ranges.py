@@ -9,7 +9,7 @@ from newton_like.dynamics.coordinates.configuration import global_coordinates
 from newton_like.dynamics.names import names_of
 from newton_like.dynamics.tendons import tendon_kinematics, tendons_of
 from newton_like.geometry.transforms import quat_rotate
-from newton_like.kernels.parameters import NO_LIMIT
+from newton_like.kernels.parameters.gains import NO_LIMIT
 from newton_like.model.joint_types import JOINT_TYPES
 
 FIRST_STEP, LEAST_STEP, MOST_STEP = 0.1, 1.0e-4, 0.5

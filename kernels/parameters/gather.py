@@ -18,7 +18,7 @@ KINEMATIC = 2
 
 @cache
 def gather_functions(real) -> types.SimpleNamespace:
-    """For the scalar type `real`: the struct `Target`, and the functions of kernels that fill it."""
+    """For the scalar type `real`: the structs `Target` and `Batch`, and the functions of kernels that fill a target."""
 
     @wp.struct
     class Target:
@@ -44,6 +44,18 @@ def gather_functions(real) -> types.SimpleNamespace:
         # before, whether contacts turn about their normal or a plane ends, and whether a number is not finite or out of range
         differs: wp.array[wp.bool]
         status: wp.array[wp.bool]
+
+    @wp.struct
+    class Batch:
+        # of the first articulation the first joint, coordinate, dof and body in the arrays of the model, and the strides to the next one
+        joint_start: int
+        joint_stride: int
+        q_start: int
+        q_stride: int
+        qd_start: int
+        qd_stride: int
+        body_start: int
+        body_stride: int
 
     # pointers: indices that may be negative and strides, which arrays of Warp have, take half the time of a kernel on a CPU
     value = f"auto value = static_cast<wp::{real.__name__}>(x), held = G.held.data[place];"
@@ -185,8 +197,8 @@ def gather_functions(real) -> types.SimpleNamespace:
         return x + w * y + wp.cross(v, y)
 
     return types.SimpleNamespace(
-        Target=Target, give=give, give_of_body=give_of_body, give3=give3, give4=give4, lane_of=lane_of, articulation=articulation,
-        fetch=fetch, whole=whole, fetch3=fetch3, watch=watch, watch3=watch3, watch_quaternion=watch_quaternion,
+        Target=Target, Batch=Batch, give=give, give_of_body=give_of_body, give3=give3, give4=give4, lane_of=lane_of,
+        articulation=articulation, fetch=fetch, whole=whole, fetch3=fetch3, watch=watch, watch3=watch3, watch_quaternion=watch_quaternion,
         watch_axis=watch_axis, watch_sizes=watch_sizes, give_turn=give_turn, news=news, is_new=is_new,
         watch_gains=watch_gains, watch_order=watch_order, watch_pair=watch_pair, prescribed=prescribed, turned=turned,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from newton_like.importers.urdf import add_urdf
 from newton_like.importers.usd import add_usd
 
 
+@pytest.mark.slow
 def test_packages_are_imported_when_they_are_asked_for():
     script = "import sys, newton_like as nl; before = set(sys.modules); nl.{0}; print(*set(sys.modules) - before)"
     for name in ("selection", "solvers", "usd", "urdf", "viewer"):

@@ -1,4 +1,4 @@
-"""Forward kinematics of joint kinds. Only this file and its inverse, `kernels.joints.inverse`, depend on the kinds.
+"""Forward kinematics of joint kinds. Only this file, `kernels.joints.inverse` and `kernels.dynamics.matrices.factor` depend on kinds.
 
 Pose: X_wc = X_wp X_p X_j(q) inverse(X_c). The motion subspace S (columns, world axes about the articulation's origin)
 gives the joint's twist S qd; its apparent derivative gives the bias acceleration (Featherstone 2008, sections 3.5 and

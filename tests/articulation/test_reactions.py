@@ -169,6 +169,7 @@ def test_forces_that_are_not_known_by_body_are_named():
         robot.data.body_incoming_joint_wrench_b  # noqa: B018
 
 
+@pytest.mark.slow
 def test_a_pinned_chain_is_beside_mujoco(rng):
     """Three hinges whose tip is pinned to the world: at rest, forces and torques of the joints are those of MuJoCo's cfrc_int, which is
     about the centre of mass of the chain, in world axes."""

@@ -191,7 +191,7 @@ def steps(robot, commands: np.ndarray) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    "name", [x if x in ("double_pendulum", "tendons") else pytest.param(x, marks=pytest.mark.slow) for x in FILES]
+    "name", [x if x == "double_pendulum" else pytest.param(x, marks=pytest.mark.slow) for x in FILES]
 )
 def test_numbers_come_back_on_random_selections_and_other_worlds_do_not_see_them(rng, name):
     robot = robot_of(name)

@@ -184,6 +184,7 @@ def test_the_cart_poles_mass_matrix_is_that_of_the_textbook(rng):
     np.testing.assert_allclose(eval_mass_matrix(model, state).numpy()[0], expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_cart_pole_falls_over_and_swings(rng):
     """Momentum along the rail changes by the cart's damping alone; energy only falls."""
     simulation = Simulation(cart_pole(), dt=1.0 / 960.0, dtype=wp.float64)

@@ -261,6 +261,7 @@ def repr_free(limits):
     return [(kind, *(np.nan_to_num(np.array(b, float), nan=-1e9) for b in bounds)) for kind, *bounds in limits]
 
 
+@pytest.mark.slow
 def test_simulate_keeps_the_energy_of_a_falling_robot(capsys):
     code, out, _ = run(capsys, "simulate", ROBOT, "--floating", "--frames", 6, "--json")
     data = json.loads(out)
@@ -395,6 +396,7 @@ def test_progress_bars_are_for_terminals(capfd):
         assert err == ""
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     """As in `newton-like inspect ... | head -1`, where Python writes its buffered output at exit."""
     file = tmp_path / "empty.usda"

@@ -126,6 +126,7 @@ def test_points_lie_on_both_surfaces_along_the_normal(rng):
         assert np.quantile(np.abs(off), 0.95) < 1.0e-6
 
 
+@pytest.mark.slow
 def test_a_plane_has_the_deepest_point(rng):
     """In single precision, for all kinds: the support of the shape against the normal of a tilted plane."""
     scene = Scene(rng, KINDS, extent=1.0)

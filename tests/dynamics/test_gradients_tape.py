@@ -220,6 +220,7 @@ def pin_arm(rng, links: int = 1) -> ModelBuilder:
     return arm
 
 
+@pytest.mark.slow
 def test_what_does_not_read_gravity_leaves_its_gradient_alone(rng):
     model = pin_arm(rng).finalize("cpu", dtype=wp.float64, requires_grad=True)
     model.evaluator = "general"
@@ -244,6 +245,7 @@ def test_constants_without_gradients_require_none_and_are_refused_where_they_do(
         dynamics.bias_forces(model, state)
 
 
+@pytest.mark.slow
 def test_sizes_of_shapes_that_are_to_have_gradients_are_refused():
     """Points of contact are made from sizes of shapes on the host, without gradients."""
     builder = ModelBuilder()

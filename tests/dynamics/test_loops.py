@@ -379,6 +379,7 @@ def test_assemble_closes_loops_near_the_start(rng, floating):
     np.testing.assert_array_equal(dynamics.joint_positions(model, state).numpy(), closed_q)
 
 
+@pytest.mark.slow
 def test_loops_that_cannot_close_are_refused_with_their_gap():
     """A rod of one metre between two points that are two metres apart."""
     builder = ModelBuilder()

@@ -195,6 +195,7 @@ def test_import_leaves_programs_until_they_are_needed():
     assert found.stdout.split()[-1:] == ["True"], found.stderr
 
 
+@pytest.mark.slow
 def test_import_compiles_nothing(tmp_path):
     """Cheap and sure where a stopwatch is not: Warp's kernel cache stays empty, and heavy modules stay out."""
     imported = run(sys.executable, "-c", IMPORT, cwd=tmp_path, WARP_CACHE_PATH=str(tmp_path / "import"))

@@ -5,7 +5,7 @@ import pytest
 import warp as wp
 from newton_like.kernels.lanes import lane_math
 
-from tests.support.kinematic_cases import PRECISIONS
+from tests.support.kinematic_cases import LANES, PRECISIONS
 
 COUNT = 4096
 
@@ -22,7 +22,7 @@ OPERATIONS = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=PRECISIONS, ids=lambda p: f"{p[0]}-{p[1].__name__}")
+@pytest.fixture(scope="module", params=LANES)
 def lanes(request):
     return Lanes(*request.param)
 

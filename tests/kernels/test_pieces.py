@@ -9,7 +9,7 @@ from newton_like.kernels.lanes import lane_math
 from newton_like.kernels.pieces import piece_moves
 
 from tests.kernels.test_lanes import NUMPY, same_bits
-from tests.support.kinematic_cases import PRECISIONS
+from tests.support.kinematic_cases import LANES
 
 
 @cache
@@ -70,7 +70,7 @@ class Staging:
         return array
 
 
-@pytest.fixture(scope="module", params=PRECISIONS, ids=lambda p: f"{p[0]}-{p[1].__name__}")
+@pytest.fixture(scope="module", params=LANES)
 def staging(request):
     return Staging(*request.param)
 

@@ -73,6 +73,7 @@ def test_reference_accelerations_are_the_rate_of_reference_velocities(rng):
         assert_near((after - before) / (2.0 * h), expected, 1e-6)
 
 
+@pytest.mark.slow
 def test_reference_power_is_the_rate_of_energy(rng):
     h = 1e-5
     for model, q, qd in trees(rng):
@@ -139,6 +140,7 @@ def test_pinocchio_agrees_with_the_reference(rng):
         assert_near(bridge.forward_dynamics(q, qd, tau + passive), expected, SOLVED)
 
 
+@pytest.mark.slow
 def test_world_wrench_on_a_free_joint_is_a_body_force(rng):
     for model, q, qd in trees(rng, types=(JointType.REVOLUTE, JointType.BALL), floating=True):
         tree, wrench = reference.Tree.from_model(model), rng.normal(size=6)

@@ -83,7 +83,9 @@ def values(arrays) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "later"])
-@pytest.mark.parametrize("make", [forward, mass, contacts, step, pytest.param(handed, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "make", [forward, mass, step, *(pytest.param(x, marks=pytest.mark.slow) for x in (contacts, handed))]
+)
 def test_a_graph_repeats_a_call(rng, model, make, first):
     """Also where the captured call is the first one, which prepares later ones. The same call on other arrays does not disturb the graph,
     nor does a graph disturb later calls."""

@@ -70,6 +70,7 @@ def test_a_call_that_is_interrupted_keeps_its_result(rng, monkeypatch, name, bat
     assert not batch or all(mine is not None for mine in found)
 
 
+@pytest.mark.slow
 def test_a_finalizer_may_compute_while_a_robot_is_made(rng):
     """One thread makes kernels and computes meanwhile; another one makes launches and needs kernels. Neither waits for the other."""
     robot, making, inside, done = made(int(rng.integers(1 << 30))), threading.Event(), threading.Event(), []

@@ -9,6 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from newton_like import JointDofConfig, JointType, ModelBuilder, eval_fk
 from newton_like.arrays import flat
+from newton_like.programs.device import lane_width
 
 from .random_trees import random_inertia, random_state, random_transform, random_tree, random_unit
 
@@ -17,9 +18,18 @@ QUATERNION = (JointType.BALL, JointType.FREE, JointType.DISTANCE)
 PRECISIONS = [(1, wp.float32), (8, wp.float32), (16, wp.float32), (1, wp.float64), (8, wp.float64), (16, wp.float64)]
 """Lane widths and scalar types."""
 
+QUICK = (lane_width("cpu", wp.float32), wp.float32), (lane_width("cpu", wp.float64), wp.float64)
+"""Those of this machine, whose kernels most tests share."""
+
+LANES = [
+    pytest.param(p, marks=() if p in (*QUICK, (1, wp.float32)) else pytest.mark.slow, id=f"{p[0]}-{p[1].__name__}")
+    for p in PRECISIONS
+]
+"""The same as parameters of a fixture; width 1 is that of GPUs."""
+
 EVERY_PRECISION = pytest.mark.parametrize(
     ("width", "dtype"),
-    [pytest.param(*p, marks=() if p in ((16, wp.float32), (8, wp.float64)) else pytest.mark.slow) for p in PRECISIONS],
+    [pytest.param(*p, marks=() if p in QUICK else pytest.mark.slow) for p in PRECISIONS],
 )
 
 NARROW = [(None, wp.float32), (None, wp.float64), pytest.param(1, wp.float64, marks=pytest.mark.slow)]

@@ -317,7 +317,8 @@ def test_velocities_and_rates_of_coordinates_undo_each_other(rng, by_numpy):
 # -------------------------------------------------------------------------------------------------------- kernels
 
 
-@pytest.mark.parametrize("dtype", [pytest.param(wp.float64, marks=pytest.mark.slow), wp.float32])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [wp.float64, wp.float32])
 def test_kernels_do_what_the_programs_say(rng, monkeypatch, dtype):
     """Compiled, on several robots and worlds, against NumPy in double precision."""
     builder = forest(rng, worlds=3, joints=6)

@@ -15,6 +15,7 @@ CUBE = 'def Cube "c" (prepend apiSchemas = ["PhysicsCollisionAPI"])'
 BODY = 'def Xform "a" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"])'
 
 
+@pytest.mark.slow
 def test_a_sample_of_the_corpus():
     cases = usd_corpus.run(seed=0, count=200)
     ends = Counter(case["end"] for case in cases)

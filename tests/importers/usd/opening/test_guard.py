@@ -64,6 +64,7 @@ def test_what_usd_dies_of_is_refused(deadly):
     assert builder.body_count == 1
 
 
+@pytest.mark.slow
 def test_lists_that_point_nowhere(tmp_path):
     """Schemas, targets, variants and children without a name raise errors; USD ignores some, and crashes for others."""
     lists = misdirected(binary(POINTING))
@@ -75,6 +76,7 @@ def test_lists_that_point_nowhere(tmp_path):
     assert len(lists) > 8
 
 
+@pytest.mark.slow
 def test_archives_and_clips(deadly, tmp_path):
     """Files in archives and files of samples are read too."""
     archive = tmp_path / "all.usdz"
@@ -131,6 +133,7 @@ def afresh():
     guard._reader.stop()
 
 
+@pytest.mark.slow
 def test_what_has_no_end_is_cut(tmp_path, monkeypatch, afresh):
     """An endless regular expression in place of USD: it blocks Python's signals and threads."""
     path, script = tmp_path / "a.usdc", tmp_path / "endless.py"
@@ -181,6 +184,7 @@ def test_without_another_process(tmp_path, monkeypatch, afresh, how):
     assert builder.body_count == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forks_have_processes_of_their_own_and_none_outlives_its_parent(tmp_path):
     for name in ("a", "b", "c"):

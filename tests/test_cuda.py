@@ -212,7 +212,7 @@ def test_steps_and_resets_are_captured(gpu):
         expected = results(other)
         mask.zero_()
         if gpu.real:
-            with pytest.raises(RuntimeError, match="before a graph is captured"), wp.ScopedCapture(gpu.device):
+            with pytest.raises(RuntimeError, match=r"before.*captured"), wp.ScopedCapture(gpu.device):
                 solver.step(state, state, dt=1.0 / 240.0)
         # contact forces of the other run are forgotten, the arrays become known
         solver.reset(state)
@@ -298,9 +298,11 @@ def test_a_heap_in_maximal_coordinates(gpu):
         solver = SolverXPBD(model)
         for _ in range(3):
             solver.step(state, state, dt=1.0 / 240.0)
-        return results(state)
+        # velocities as the motion of a step
+        q, qd, body_q, body_qd = results(state)
+        return q, qd / 240.0, body_q, body_qd / 240.0
 
-    # where rounding decides about a point of a contact, bodies move otherwise: 1.2e-7 m on an H100
+    # where rounding decides about a point of a contact, bodies move otherwise: 3e-7 m on an H100
     gpu.agrees(work, 1.0e-6)
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -49,7 +50,7 @@ def test_misspelt_settings_of_configurations_are_refused(kind):
     """As arguments and as attributes."""
     wrong, right = CONFIGURATIONS[kind]
     needed = NEEDED.get(kind, {})
-    message = rf"{kind.__name__}.*'{wrong}'; did you mean '{right}'"
+    message = rf"{kind.__name__}.*'{wrong}'.*'{right}'"
     with pytest.raises(TypeError, match=message):
         kind(**needed, **{wrong: 1.0})
     made = kind(**needed)
@@ -69,14 +70,14 @@ def test_misspelt_settings_of_frozen_configurations_are_refused(kind):
     wrong, right = ("stifness", "stiffness") if hasattr(kind, "stiffness") else ("gainn", "gain")
     if kind is RigidContactParameters:
         wrong, right = "time_constan", "time_constant"
-    with pytest.raises(TypeError, match=rf"{kind.__name__}\(\).*'{wrong}'; did you mean '{right}'"):
+    with pytest.raises(TypeError, match=rf"{kind.__name__}\(\).*'{wrong}'.*'{right}'"):
         kind(**needed, **{wrong: 1.0})
     with pytest.raises(AttributeError, match=wrong):
         setattr(kind(**needed), wrong, 1.0)
 
 
 def test_other_errors_of_configurations_stay():
-    with pytest.raises(TypeError, match="mu must be a number"):
+    with pytest.raises(TypeError, match=r"\bmu\b.*number"):
         nl.ModelBuilder().add_ground_plane(cfg=nl.ShapeConfig(mu="rough"))
     with pytest.raises(TypeError, match="armature"):
         nl.JointDofConfig(armature="much")
@@ -85,7 +86,7 @@ def test_other_errors_of_configurations_stay():
     with pytest.raises(TypeError, match="required"):
         nl.ModelBuilder.CustomFrequency()
     for kind, name in ((nl.ShapeConfig, "muu"), (nl.JointDofConfig, "armatur")):
-        with pytest.raises(TypeError, match=f"{kind.__name__}.*'{name}'; did you mean"):
+        with pytest.raises(TypeError, match=f"{kind.__name__}.*'{name}'.*"):
             kind().copy(**{name: 1.0})
 
 
@@ -142,7 +143,7 @@ def test_misspelt_arguments_of_the_builder_are_refused(method):
     needed, wrong, right = BUILDER[method]
     builder = nl.ModelBuilder()
     builder.add_link(mass=1.0)
-    with pytest.raises(TypeError, match=rf"{method}\(\) has no option '{wrong}'; did you mean '{right}'"):
+    with pytest.raises(TypeError, match=rf"{method}\(\).*'{wrong}'.*'{right}'"):
         getattr(builder, method)(**needed, **{wrong: 1.0})
     counts = (builder.body_count, builder.joint_count, builder.shape_count, builder.world_count)
     assert counts == (1, 0, 0, 0)
@@ -169,9 +170,7 @@ def test_misspelt_arguments_of_other_objects_are_refused():
         (model.control, (), "requires_gradd", "requires_grad"),
         (model.contacts, (), "rigid_contacts_max", "rigid_contact_max"),
     ):
-        with pytest.raises(
-            TypeError, match=rf"{function.__name__}\(\) has no option '{wrong}'; did you mean '{right}'"
-        ):
+        with pytest.raises(TypeError, match=rf"{function.__name__}\(\).*'{wrong}'.*'{right}'"):
             function(*arguments, **{wrong: 1})
     pipeline = nl.CollisionPipeline(model)
     with pytest.raises(AttributeError, match=r"requires_gradd.*'requires_grad'"):
@@ -180,13 +179,13 @@ def test_misspelt_arguments_of_other_objects_are_refused():
 
 def test_errors_name_all_near_settings_or_what_there_is():
     own = ["limit_lower", "limit_upper", "damping"]
-    assert "did you mean 'limit_upper' or 'limit_lower'?" in str(unknown_option("f", "limit_uper", own))
-    assert "it has limit_lower, limit_upper, damping" in str(unknown_option("f", "mass", own))
+    assert re.search("'limit_upper'.*'limit_lower'", str(unknown_option("f", "limit_uper", own)))
+    assert ", ".join(own) in str(unknown_option("f", "mass", own))
 
 
 def test_misspelt_arguments_of_contexts_and_of_their_solvers_are_refused():
     model = nl.ModelBuilder().finalize("cpu")
-    with pytest.raises(TypeError, match=r"SimulationContext\(\).*'decimaton'; did you mean 'decimation'"):
+    with pytest.raises(TypeError, match=r"SimulationContext\(\).*'decimaton'.*'decimation'"):
         art.SimulationContext(model, decimaton=2)
-    with pytest.raises(TypeError, match=r"'iterationz'; did you mean 'iterations'"):
+    with pytest.raises(TypeError, match=r"'iterationz'.*'iterations'"):
         _ = art.SimulationContext(model, iterationz=2).solver

@@ -116,7 +116,7 @@ def test_the_pose_of_a_fixed_root_is_its_anchor(rng):
     np.testing.assert_allclose(found[mask, :3], pose[mask, :3], atol=2e-6)
     robot.sim.step()
     np.testing.assert_allclose(numbers(robot.data.root_pose_w)[:, :3], found[:, :3], atol=2e-6)
-    with pytest.raises(ValueError, match="no free joint at its root"):
+    with pytest.raises(ValueError, match="free joint"):
         robot.write_root_velocity_to_sim(np.ones(6))
 
 
@@ -323,34 +323,34 @@ def test_bad_input_is_named(rng):
     pd = IdealPDActuatorCfg
     with pytest.raises(KeyError, match="matches no articulation"):
         Articulation(sim, "crawler")
-    with pytest.raises(ValueError, match=r"actuator 'a': pattern 'left_hop.*' matches no joint; did you mean"):
+    with pytest.raises(ValueError, match=r"'a'.*'left_hop.*'"):
         Articulation(sim, "walker", actuators={"a": pd("left_hop.*")})
-    with pytest.raises(ValueError, match=r"actuators 'a' and 'b' share the joint 'left_hip_joint'"):
+    with pytest.raises(ValueError, match=r"'a'.*'b'.*'left_hip_joint'"):
         Articulation(sim, "walker", actuators={"a": pd("left.*"), "b": pd(".*hip_joint")})
-    with pytest.raises(TypeError, match="'a': int is not the configuration of an actuator"):
+    with pytest.raises(TypeError, match=r"'a'.*\bint\b.*configuration"):
         Articulation(sim, "walker", actuators={"a": 3})
-    with pytest.raises(ValueError, match="'a': stiffness: pattern 'left' matches no joint"):
+    with pytest.raises(ValueError, match=r"'a'.*stiffness.*'left'"):
         Articulation(sim, "walker", actuators={"a": pd(".*", stiffness={"left": 1.0})})
-    with pytest.raises(TypeError, match="patterns of joint names must be a text or several, not 3"):
+    with pytest.raises(TypeError, match=r"patterns.*\b3\b"):
         Articulation(sim, "walker").find_joints(3)
     with pytest.raises(ValueError, match="stiffness of joint 'left_hip_joint' is -1"):
         Articulation(sim, "walker", actuators={"a": pd(".*", stiffness=-1.0)})
     robot = Articulation(sim, "walker")
-    with pytest.raises(ValueError, match=r"target has shape \(5, 3\); it must be \(5, 4\)"):
+    with pytest.raises(ValueError, match=r"target.*\(5, 3\).*\(5, 4\)"):
         robot.set_joint_position_target(np.zeros((5, 3)))
-    with pytest.raises(IndexError, match="env_ids: index 5 does not exist; there are 5"):
+    with pytest.raises(IndexError, match=r"env_ids.*index 5.*5"):
         robot.set_joint_position_target(0.0, env_ids=[5])
     with pytest.raises(IndexError, match="joint_ids: index -1"):
         robot.set_joint_position_target(0.0, joint_ids=[-1])
     with pytest.raises(ValueError, match="joint_ids contains the index 2 twice"):
         robot.set_joint_position_target(0.0, joint_ids=[2, 2])
-    with pytest.raises(ValueError, match="the mask has 3 entries; it needs 5"):
+    with pytest.raises(ValueError, match=r"mask.*\b3\b.*\b5\b"):
         robot.set_joint_position_target(0.0, env_ids=np.ones(3, bool))
     with pytest.raises(ValueError, match="not finite"):
         robot.set_joint_position_target(np.nan)
     with pytest.raises(ValueError, match="stiffness -2 is below 0"):
         robot.write_joint_stiffness_to_sim(-2.0)
-    with pytest.raises(ValueError, match="the quaternion in row 0 is zero"):
+    with pytest.raises(ValueError, match=r"quaternion.*\brow 0\b"):
         robot.write_root_pose_to_sim(np.zeros(7))
 
 
@@ -402,7 +402,7 @@ def test_what_is_refused_changes_nothing(rng, stepped):
         (floating, "write_joint_position_limit_to_sim", ([-1.0, np.nan],), "limits holds"),
         (floating, "write_joint_friction_coefficient_to_sim", (0.3, 0.2, np.inf), "joint_viscous_friction_coeff holds"),
         (floating, "write_joint_friction_coefficient_to_sim", (0.3, 0.2, np.ones(3)), r"has shape \(3,\)"),
-        (fixed, "write_root_state_to_sim", (random_states(rng, WORLDS),), "no free joint at its root"),
+        (fixed, "write_root_state_to_sim", (random_states(rng, WORLDS),), "free joint"),
     )
     for robot, method, arguments, told in refused:
         parts = robot.model, robot.sim.state

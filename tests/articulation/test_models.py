@@ -106,7 +106,7 @@ def test_what_assets_do_not_have_is_named(rng):
     ball.add_articulation(
         [ball.add_joint_free(links[0], label="b/root"), ball.add_joint_ball(*links, label="b/socket")], label="b"
     )
-    with pytest.raises(ValueError, match="joint 'b/socket' of articulation 'b' is a ball joint"):
+    with pytest.raises(ValueError, match=r"'b/socket'.*'b'.*ball"):
         Articulation(ball.finalize("cpu"), "b")
     uneven = nl.ModelBuilder()
     for extra in (0, 1, 0):
@@ -115,9 +115,9 @@ def test_what_assets_do_not_have_is_named(rng):
             one.add_body(mass=1.0, inertia=np.eye(3))
         add_robot(one, np.random.default_rng(1))
         uneven.add_world(one)
-    with pytest.raises(ValueError, match="'walker': its joints lie at irregular distances"):
+    with pytest.raises(ValueError, match=r"'walker'.*irregular"):
         Articulation(uneven.finalize("cpu"), "walker")
-    with pytest.raises(TypeError, match="model must be a Model"):
+    with pytest.raises(TypeError, match=r"\bmodel\b.*\bModel\b"):
         RigidObject(3, "walker")
     with pytest.raises(ValueError, match="soft_joint_pos_limit_factor 2 must be"):
         Articulation(scene(rng), "walker", soft_joint_pos_limit_factor=2)

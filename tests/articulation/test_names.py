@@ -15,15 +15,15 @@ def test_patterns_match_whole_names_in_the_order_of_the_names_or_of_the_patterns
 
 
 def test_patterns_without_a_match_name_near_ones():
-    with pytest.raises(ValueError, match=r"'left_hop' matches no joint; did you mean 'left_hip'"):
+    with pytest.raises(ValueError, match=r"'left_hop'.*'left_hip'"):
         find_names("left_hop", NAMES, "joint")
-    with pytest.raises(ValueError, match=r"joint 'left_hip' matches two patterns, 'left_.\*' and '.\*_hip'"):
+    with pytest.raises(ValueError, match=r"'left_hip'.*'left_.\*'.*'.\*_hip'"):
         find_names(["left_.*", ".*_hip"], NAMES, "joint")
     with pytest.raises(ValueError, match="no regular expression"):
         find_names("(", NAMES, "joint")
     with pytest.raises(TypeError, match="must be a text"):
         find_names([3], NAMES, "joint")
-    with pytest.raises(ValueError, match="'elbow' of the subset does not exist"):
+    with pytest.raises(ValueError, match=r"'elbow'.*subset"):
         find_names(".*", NAMES, "joint", subset=["elbow"])
 
 

@@ -153,7 +153,7 @@ def write_root(robot, rng, method: str, envs, rows) -> None:
     values = random_states(rng, len(rows))[:, numbers]
     if robot.is_fixed_base and numbers.stop > 7:
         kept = arrays(robot)
-        with pytest.raises(ValueError, match="no free joint at its root"):
+        with pytest.raises(ValueError, match="free joint"):
             getattr(robot, method)(values, envs)
         check_others(kept, arrays(robot), np.arange(WORLDS), method)
         return

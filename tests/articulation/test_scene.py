@@ -136,15 +136,15 @@ def test_assets_of_one_model_share_a_context(scene):
 
 
 def test_bad_scenes_are_named(scene):
-    with pytest.raises(KeyError, match="no asset 'robo'; did you mean 'robot'"):
+    with pytest.raises(KeyError, match=r"'robo'.*'robot'"):
         scene["robo"]
     with pytest.raises(ValueError, match="already has an asset 'cube'"):
         scene.add("cube", scene["cube"])
-    with pytest.raises(TypeError, match="asset 'x' must be an Articulation"):
+    with pytest.raises(TypeError, match=r"'x'.*Articulation"):
         scene.add("x", 3)
     with pytest.raises(ValueError, match="'walker' has 5 bodies"):
         RigidObject(scene.sim, "walker")
-    with pytest.raises(ValueError, match="matches 2 articulations in each world"):
+    with pytest.raises(ValueError, match=r"\b2 articulations\b"):
         RigidObject(scene.sim, ["cube", "ball"])
     with pytest.raises(ValueError, match="at least one object"):
         RigidObjectCollection(scene.sim, {})

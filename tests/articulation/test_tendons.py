@@ -170,13 +170,13 @@ def test_stiffness_of_limits_in_some_worlds_leaves_the_others_alone(rng):
 
 
 def test_bad_properties_are_named(robot):
-    with pytest.raises(ValueError, match="stiffness of fixed tendons must be at least 0"):
+    with pytest.raises(ValueError, match=r"^stiffness.*fixed tendons"):
         robot.set_fixed_tendon_stiffness(-1.0)
-    with pytest.raises(ValueError, match="limit_stiffness of spatial tendons must be at least 0"):
+    with pytest.raises(ValueError, match=r"limit_stiffness.*spatial tendons"):
         robot.set_spatial_tendon_limit_stiffness(-1.0)
     with pytest.raises(IndexError, match="fixed_tendon_ids: index 2"):
         robot.set_fixed_tendon_damping(1.0, fixed_tendon_ids=[2])
     robot.set_fixed_tendon_limit(np.array([1.0, -1.0]))
-    with pytest.raises(ValueError, match="fixed tendon 'cross' of instance 0: its lower limit is above"):
+    with pytest.raises(ValueError, match=r"'cross'.*instance 0\b.*lower"):
         robot.write_fixed_tendon_properties_to_sim()
     assert isinstance(robot.data.fixed_tendon_limit, wp.array)

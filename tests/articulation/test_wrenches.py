@@ -79,11 +79,11 @@ def test_a_force_in_the_world_moves_the_centre_of_mass_of_the_robot(rng):
 
 
 def test_bad_wrenches_are_named(robot):
-    with pytest.raises(ValueError, match=r"forces has shape \(2, 3\); it must be \(5, 5, 3\)"):
+    with pytest.raises(ValueError, match=r"forces.*\(2, 3\).*\(5, 5, 3\)"):
         robot.set_external_force_and_torque(np.zeros((2, 3)), None)
-    with pytest.raises(ValueError, match="give forces, torques or both"):
+    with pytest.raises(ValueError, match="forces, torques"):
         robot.set_external_force_and_torque(None, None)
-    with pytest.raises(ValueError, match="positions are the points of forces"):
+    with pytest.raises(ValueError, match=r"positions.*forces"):
         robot.set_external_force_and_torque(None, np.zeros(3), np.zeros(3))
     with pytest.raises(IndexError, match="body_ids: index 7"):
         robot.set_external_force_and_torque(np.zeros(3), None, body_ids=[7])

@@ -1,5 +1,6 @@
 """The benchmarks run, tell engines that disagree from those that agree, and judge what was measured only."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -60,7 +61,7 @@ def test_robots_that_stand_otherwise_are_not_compared(change, named):
 
 def test_robots_that_walk_otherwise_are_not_compared():
     assert run.disagreement(TROT, settled(2, 0.5), settled(3, 0.45)) is None
-    assert "distances walked: 0.50 m and 0.30 m" in run.disagreement(TROT, settled(2, 0.5), settled(2, 0.3))
+    assert re.search(r"distances.*0\.50.*0\.30", run.disagreement(TROT, settled(2, 0.5), settled(2, 0.3)))
     # Both stood still: they agree, and are no trot.
     assert "distances walked" in run.disagreement(TROT, settled(4, 0.0), settled(4, 0.0))
 

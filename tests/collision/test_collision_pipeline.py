@@ -155,7 +155,7 @@ def test_contacts_of_another_model_are_refused(rng):
             lambda contacts: solver.step(state, state, contacts=contacts),
             lambda contacts: model.collide(state, contacts, unsupported_contacts="ignore"),
         ):
-            with pytest.raises(ValueError, match="contacts belongs to another model"):
+            with pytest.raises(ValueError, match=r"contacts\b.*another"):
                 call(foreign)
     for own in (model.contacts(), copy.copy(model).contacts(), Contacts(8, device="cpu")):
         solver.step(state, state, contacts=own)

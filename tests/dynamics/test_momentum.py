@@ -525,7 +525,7 @@ def test_wrong_arguments_are_refused(rng, by_numpy):
         dynamics.set_link_mass(model, 3, 1.0)
     with pytest.raises(ValueError, match=r"mass.*\(3,\).*\(\).*\(2,\)"):
         dynamics.set_link_mass(model, "tree_0_link_0", [1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match=r"link 'tree_0_link_0' \(body \d+\): mass -1 kg is negative$"):
+    with pytest.raises(ValueError, match=r"link 'tree_0_link_0' \(body \d+\): .*mass -1\b"):
         dynamics.set_link_mass(model, "tree_0_link_0", -1.0)
     with pytest.raises(ValueError, match="triangle inequality"):
         dynamics.set_link_inertia(model, "tree_0_link_0", np.diag([1.0, 1.0, 3.0]))

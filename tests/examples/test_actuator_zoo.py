@@ -33,5 +33,5 @@ def test_the_check_finds_efforts_that_are_not_of_their_law(monkeypatch):
     # the sweep reaches no limit in so short a time, so that all laws but two are the same
     assert (np.clip(wanted, low, high) != wanted).mean() < 0.2
     monkeypatch.setattr(actuator_zoo, "LAG", actuator_zoo.LAG - 1)
-    with pytest.raises(AssertionError, match="delayed PD: the computed effort differs"):
+    with pytest.raises(AssertionError, match=r"delayed PD.*computed"):
         actuator_zoo.check(scene)

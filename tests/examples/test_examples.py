@@ -349,7 +349,7 @@ def test_two_worlds_pass_the_test_of_the_example(capsys):
 
 def test_failed_test_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(quadruped, "TEST_DISTANCE", 1000.0)
-    with pytest.raises(SystemExit, match=r"^test failed: world \d walked only \d\.\d\d m in 5 s$"):
+    with pytest.raises(SystemExit, match=r"^test failed: world \d\b.* \d\.\d\d m"):
         quadruped.main(["--test", "--world-count", "2", "--quiet"])
     assert "test passed" not in capsys.readouterr().out
 

@@ -48,7 +48,7 @@ def test_the_check_names_vehicles_that_leave_their_places(monkeypatch):
     monkeypatch.setattr(multirotor_hover, "TEST_DISTANCE", 0.01)
     scene = multirotor_hover.build(2, 1.0 / 240.0, "cpu", 0)
     blocks.simulate(scene, 200, "test", quiet=True)
-    with pytest.raises(AssertionError, match=r"2 of 2 vehicles without a failure leave their places"):
+    with pytest.raises(AssertionError, match=r"2 of 2.*without"):
         multirotor_hover.check(scene)
 
 
@@ -57,7 +57,7 @@ def test_the_check_names_vehicles_that_miss_a_gate(monkeypatch):
     monkeypatch.setattr(multirotor_race, "DRAG", 20.0)
     scene = multirotor_race.build(2, 1.0 / 240.0, "cpu", 0)
     blocks.simulate(scene, 500, "test", quiet=True)
-    with pytest.raises(AssertionError, match=r"2 of 2 vehicles miss a gate; world 0"):
+    with pytest.raises(AssertionError, match=r"2 of 2.*gate.*world 0\b"):
         multirotor_race.check(scene)
 
 

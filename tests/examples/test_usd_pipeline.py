@@ -70,7 +70,7 @@ def test_check_sees_a_changed_source(short_run):
 
 def test_check_sees_that_nothing_moves(capsys, tmp_path):
     """The arm stays upright, held by its drives and its friction."""
-    with pytest.raises(SystemExit, match=r"^test failed: nothing has moved"):
+    with pytest.raises(SystemExit, match=r"^test failed: .*moved"):
         usd_pipeline.main(
             [str(assets.path("arm.usda")), "--test", "--quiet", "--num-frames", "5", "--output-path", str(tmp_path)]
         )

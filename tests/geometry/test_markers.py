@@ -64,7 +64,7 @@ def test_what_is_not_finite_or_has_no_length_is_left_out():
 
 
 def test_bad_markers_are_named():
-    with pytest.raises(ValueError, match=r"points of markers has shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"points.*\(2,\)"):
         Markers().add_balls([1.0, 2.0], 0.1, (1, 1, 1))
-    with pytest.raises(ValueError, match="radius -1 of markers must be above 0"):
+    with pytest.raises(ValueError, match=r"radius -1\b"):
         Markers().add_balls(np.zeros(3), -1.0, (1, 1, 1))

@@ -32,9 +32,7 @@ def test_controls_may_share_the_arrays_of_their_model():
 
 def test_devices_that_do_not_exist_are_named():
     for device in ("cuda:77", "gpu", 5):
-        with pytest.raises(
-            (ValueError, RuntimeError), match=f"device {device!r} does not exist; this machine has 'cpu'"
-        ):
+        with pytest.raises((ValueError, RuntimeError), match=f"{device!r}.*'cpu'"):
             ModelBuilder().finalize(device)
 
 

@@ -268,7 +268,7 @@ def test_robots_that_are_no_models_are_refused():
         robot([0, 0, 1, 0, 0, 0.1]).to_builder()
     fast = robot([0, 0, 1, 0, 0, 0])
     fast.joints[0].set_limit_qdot(1.0, 2.0)
-    with pytest.raises(rd.RobotError, match="'joint' has velocities from 1 to 2"):
+    with pytest.raises(rd.RobotError, match=r"'joint'.*velocities.*\b1\b.*\b2\b"):
         fast.to_builder()
     one, other = robot([0, 0, 1, 0, 0, 0]), robot([0, 0, 1, 0, 0, 0])
     with pytest.raises(rd.RobotError, match="another robot"):

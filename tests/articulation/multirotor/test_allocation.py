@@ -158,7 +158,7 @@ def test_singular_allocations_are_refused_by_name(rng):
         LeePositionController(drone)
     with pytest.raises(ValueError, match=r"set_wrench_target: .*singular"):
         drone.set_wrench_target(np.zeros(6))
-    with pytest.raises(ValueError, match="singular: a full wrench needs every force along x, force along y on its own"):
+    with pytest.raises(ValueError, match=r"singular.*force along x, force along y"):
         LeePositionController(flock("crazyflie", 1), fully_actuated=True)
 
 

@@ -73,7 +73,7 @@ def test_groups_that_overlap_are_refused():
     def overlap(settings):
         settings.actuators["more"] = ThrusterCfg("rotor_[23]")
 
-    with pytest.raises(ValueError, match="thruster 'rotor_2' is in two groups, 'rotors' and 'more'"):
+    with pytest.raises(ValueError, match=r"'rotor_2'.*'rotors'.*'more'"):
         flock("iris", 1, cfg=overlap)
 
 
@@ -81,9 +81,7 @@ def test_frames_of_one_name_are_refused_as_thrusters():
     def double(one):
         one.frames.extend(["left/rotor_2", "left/camera", "right/camera"], [0] * 3, [(0, 0, 0, 0, 0, 0, 1.0)] * 3)
 
-    with pytest.raises(
-        ValueError, match=r"thruster 'rotor_2' is ambiguous: the vehicle has the frames .*'left/rotor_2'"
-    ):
+    with pytest.raises(ValueError, match=r"'rotor_2'.*frames.*'left/rotor_2'"):
         flock("iris", 2, edit=double)
     # frames that are no thrusters may share a name
     names = ["rotor_0", "rotor_1", "rotor_3"]
@@ -93,14 +91,14 @@ def test_frames_of_one_name_are_refused_as_thrusters():
 
 def test_settings_of_another_type_are_refused():
     drone = flock("iris", 1)
-    with pytest.raises(TypeError, match="cfg must be a MultirotorCfg, not dict"):
+    with pytest.raises(TypeError, match=r"cfg.*MultirotorCfg.*dict"):
         Multirotor(drone.sim, "*", {})
     with pytest.raises(KeyError, match="nothing"):
         Multirotor(drone.sim, "nothing", drone.rotors.cfg)
 
 
 def test_unknown_vehicles_are_refused():
-    with pytest.raises(ValueError, match="there is no vehicle 'iri'; there are crazyflie, iris, hexarotor"):
+    with pytest.raises(ValueError, match=r"'iri'.*crazyflie, iris, hexarotor"):
         add_vehicle(ModelBuilder(), "iri")
 
 
@@ -109,42 +107,40 @@ def test_a_matrix_needs_all_thrusters_on_the_root():
     root, arm = (one.add_link(mass=1.0, inertia=1e-3 * np.eye(3), label=label) for label in ("root", "arm"))
     one.add_articulation([one.add_joint_free(root), one.add_joint_revolute(root, arm, axis=(0, 0, 1), label="hinge")])
     cfg = MultirotorCfg({"all": ThrusterCfg(["root", "arm"])}, allocation_matrix=np.zeros((6, 2)))
-    with pytest.raises(
-        ValueError, match="allocation_matrix is about the root, but thruster 'arm' is on another moving body"
-    ):
+    with pytest.raises(ValueError, match=r"allocation_matrix.*root.*'arm'"):
         in_worlds(one, cfg, 1, 0.01)
 
 
 def test_targets_and_parameters_are_refused_by_name():
     drone = flock("iris", 3)
-    with pytest.raises(ValueError, match=r"target has shape \(2, 4\); it must be \(3, 4\)"):
+    with pytest.raises(ValueError, match=r"target.*\(2, 4\).*\(3, 4\)"):
         drone.set_thrust_target(np.zeros((2, 4)))
-    with pytest.raises(ValueError, match="target holds numbers that are not finite"):
+    with pytest.raises(ValueError, match=r"target.*finite"):
         drone.set_thrust_target(np.nan)
-    with pytest.raises(IndexError, match="thruster_ids: index 4 does not exist; there are 4"):
+    with pytest.raises(IndexError, match=r"thruster_ids.*index 4.*4"):
         drone.set_thrust_target(0.0, thruster_ids=[4])
-    with pytest.raises(IndexError, match="env_ids: index 3 does not exist; there are 3"):
+    with pytest.raises(IndexError, match=r"env_ids.*index 3.*3"):
         drone.set_thrust_target(0.0, env_ids=[3])
     with pytest.raises(ValueError, match=r"wrench has shape \(3, 5\)"):
         drone.set_wrench_target(np.zeros((3, 5)))
     with pytest.raises(ValueError, match="allocation 'best' must be 'pseudo_inverse' or 'bounded'"):
         drone.set_wrench_target(np.zeros(6), allocation="best")
     for weights in ((1.0,) * 5, 1.0, (1, 1, 1, 1, 1, 0), (1, 1, 1, 1, 1, -2), (1, 1, 1, 1, 1, np.nan), "heavy"):
-        with pytest.raises(ValueError, match=r"weights .* must be six positive numbers"):
+        with pytest.raises(ValueError, match=r"weights.*six"):
             drone.set_wrench_target(np.zeros(6), allocation="bounded", weights=weights)
-        with pytest.raises(ValueError, match=r"weights .* must be six positive numbers"):
+        with pytest.raises(ValueError, match=r"weights.*six"):
             LeeRateController(drone, allocation="bounded", weights=weights)
-    with pytest.raises(KeyError, match="thrusters have no parameter 'mass'; they have thrust_constant"):
+    with pytest.raises(KeyError, match=r"'mass'.*thrust_constant"):
         drone.set_thruster_parameter("mass", 1.0)
-    with pytest.raises(ValueError, match="thrust_constant -1 of thruster 'rotor_2' must be positive"):
+    with pytest.raises(ValueError, match=r"thrust_constant -1\b.*'rotor_2'"):
         drone.set_thruster_parameter("thrust_constant", -1.0, thruster_ids=[2])
     with pytest.raises(ValueError, match="thruster 'rotor_1': thrust_min is above thrust_max"):
         drone.set_thruster_parameter("thrust_min", 50.0, thruster_ids=[1], env_ids=[2])
-    with pytest.raises(ValueError, match=r"efficiency has shape \(2,\); it must be \(3, 4\)"):
+    with pytest.raises(ValueError, match=r"efficiency.*\(2,\).*\(3, 4\)"):
         drone.set_thruster_parameter("efficiency", [0.0, 1.0])
-    with pytest.raises(ValueError, match="radius -1 of thruster 'rotor_3' must be 0 or more"):
+    with pytest.raises(ValueError, match=r"radius -1\b.*'rotor_3'"):
         drone.set_thruster_parameter("radius", [0.0, 0.1, 0.0, -1.0])
-    with pytest.raises(ValueError, match=r"efficiency 1.5 of thruster 'rotor_1' must be from 0 to 1"):
+    with pytest.raises(ValueError, match=r"efficiency 1\.5\b.*'rotor_1'.*0.*1"):
         drone.set_thruster_parameter("efficiency", 1.5, thruster_ids=[1], env_ids=[2])
     with pytest.raises(ValueError, match="efficiency contains NaN"):
         drone.set_thruster_parameter("efficiency", np.nan)
@@ -155,5 +151,5 @@ def test_targets_and_parameters_are_refused_by_name():
 
 def test_time_steps_too_long_for_a_scheme_are_refused():
     drone = flock("iris", 1, dt=0.1, cfg=with_cfg(integration="rk4"))
-    with pytest.raises(ValueError, match=r"integration 'rk4' is not stable for a time step of 0.1 s"):
+    with pytest.raises(ValueError, match=r"'rk4'.*stable.*0\.1"):
         drone.write_data_to_sim()

@@ -369,31 +369,27 @@ def test_a_load_in_some_worlds_is_carried(rng):
 
 def test_bad_commands_and_gains_are_refused_by_name(rng):
     drone = flock("iris", 3)
-    with pytest.raises(ValueError, match=r"attitude_gain must be a number, three numbers or \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"attitude_gain.*\(3, 3\)"):
         LeePositionController(drone, attitude_gain=(1.0, 2.0))
     with pytest.raises(ValueError, match=r"rate_gain must be .* not negative"):
         LeePositionController(drone, rate_gain=-1.0)
-    with pytest.raises(ValueError, match="max_tilt 2 rad must be below a right angle"):
+    with pytest.raises(ValueError, match=r"max_tilt 2\b"):
         LeePositionController(drone, max_tilt=2.0)
     with pytest.raises(ValueError, match="max_acceleration 0 must be positive"):
         LeePositionController(drone, max_acceleration=0.0)
-    with pytest.raises(ValueError, match="allocation 'best' must be one of"):
+    with pytest.raises(ValueError, match=r"allocation.*'best'"):
         LeePositionController(drone, allocation="best")
     controller = LeePositionController(drone)
-    with pytest.raises(ValueError, match="has no command; call set_command first"):
+    with pytest.raises(ValueError, match="set_command"):
         controller.compute()
-    with pytest.raises(
-        ValueError, match=r"a command has 4 or 7 or 10 or 11 numbers \(position and yaw.*got shape \(3, 5\)"
-    ):
+    with pytest.raises(ValueError, match=r"command.*4 or 7 or 10 or 11.*\(3, 5\)"):
         controller.set_command(np.zeros((3, 5)))
-    with pytest.raises(ValueError, match="command holds numbers that are not finite"):
+    with pytest.raises(ValueError, match=r"command.*finite"):
         controller.set_command([np.nan, 0.0, 0.0, 0.0])
-    with pytest.raises(ValueError, match="give a command of 4 numbers to all worlds first"):
+    with pytest.raises(ValueError, match=r"command.*\b4\b.*worlds"):
         controller.set_command(np.zeros(4), env_ids=[0])
     controller.set_command(np.zeros(4))
-    with pytest.raises(
-        ValueError, match=r"quaternion \[0.0, 0.0, 0.0, 0.0\] of the command 1 has the length 0; normalise"
-    ):
+    with pytest.raises(ValueError, match=r"quaternion \[0.0, 0.0, 0.0, 0.0\].*command 1\b"):
         LeeAttitudeController(drone).set_command([[9.0, 0, 0, 0, 1], [9.0, 0, 0, 0, 0], [9.0, 0, 0, 0, 1]])
     with pytest.raises(IndexError, match="index 3 does not exist"):
         controller.set_command(np.zeros(4), env_ids=[3])
@@ -415,12 +411,12 @@ def test_arguments_without_effect_are_refused_by_name(maker):
         if name in (*maker.uses, "rate_gain"):
             assert not np.allclose(maker(drone, **options).compute(command).numpy(), plain), name
         else:
-            with pytest.raises(TypeError, match=f"{maker.__name__} does not use {name}; leave it out"):
+            with pytest.raises(TypeError, match=f"{maker.__name__}.*{name}"):
                 maker(drone, **options)
 
 
 def test_the_largest_tilt_needs_a_thrust_along_one_axis():
-    with pytest.raises(ValueError, match="LeePositionController: max_tilt has no effect with fully_actuated=True"):
+    with pytest.raises(ValueError, match=r"LeePositionController.*max_tilt.*fully_actuated=True"):
         LeePositionController(flock("hexarotor", 1), max_tilt=0.5, fully_actuated=True)
 
 

@@ -76,7 +76,7 @@ def test_inertia_without_mass_is_left_out_and_remarked():
     text = robot(link("a", INERTIAL), link("foot", massless), joint("weld", "fixed", "a", "foot"))
     with pytest.warns(UrdfWarning, match=r"inertia.*mass.*foot"):
         builder, report = load(text, floating=True)
-    assert remarked(report, "inertia but no mass") == ["foot"]
+    assert remarked(report, "inertia", "mass") == ["foot"]
     assert builder.body_mass[1] == 0.0 and not np.any(builder.body_inertia[1])
     SolverFeatherstone(builder.finalize("cpu"))
 
@@ -171,9 +171,9 @@ def test_mass_without_inertia_is_remarked(rng):
         for name, (mass, inertia) in numbers.items()
     ]
     joints = [joint(f"to_{name}", "fixed", "solid", name) for name in ("point", "nothing")]
-    with pytest.warns(UrdfWarning, match="mass without inertia"):
+    with pytest.warns(UrdfWarning, match="mass.*inertia"):
         builder, report = load(robot(*links, *joints))
-    assert remarked(report, "mass without inertia") == ["point"]
+    assert remarked(report, "mass without") == ["point"]
     assert builder.body_mass[report.links["point"]] == numbers["point"][0]
 
 
@@ -184,10 +184,10 @@ def test_mass_without_an_inertia_element_is_a_point():
         link("bob", '<inertial><origin xyz="0 0 0"/><mass value="2"/></inertial>'),
         joint("turn", "continuous", "a", "bob"),
     )
-    with pytest.warns(UrdfWarning, match="mass without inertia") as caught:
+    with pytest.warns(UrdfWarning, match="mass.*inertia") as caught:
         builder, report = load(text)
     assert len(caught) == 1
-    assert remarked(report, "mass without inertia") == ["bob"]
+    assert remarked(report, "mass without") == ["bob"]
     bob = report.links["bob"]
     assert builder.body_mass[bob] == 2.0 and not np.any(builder.body_inertia[bob])
     with pytest.raises(ValueError, match="turn"):
@@ -238,7 +238,7 @@ def test_joints_that_follow_an_unknown_joint_are_free():
     follow = joint("follow", "continuous", "b", "c", '<mimic joint="lead" multiplier="3"/>')
     with pytest.warns(UrdfWarning, match="gone"):
         builder, report = load(robot(*links, lead, follow))
-    assert remarked(report, "does not exist") == ["lead (gone)"]
+    assert remarked(report, "exist") == ["lead (gone)"]
     assert builder.joint_mimic_joint[report.joints["lead"]] == -1
     assert builder.joint_mimic_joint[report.joints["follow"]] == report.joints["lead"]
 
@@ -251,7 +251,7 @@ def test_a_robot_without_a_name_gets_that_of_the_file(tmp_path, named):
     source = tmp_path / "ur3.urdf"
     source.write_text(text)
     for given, name in ((source, "ur3"), (text, "robot")):
-        with pytest.warns(UrdfWarning, match=f"<robot> has no name, and is called '{name}'$"):
+        with pytest.warns(UrdfWarning, match=rf"<robot>.*'{name}'$"):
             builder, report = load(given)
         assert [statement for statement in report.remarks if "no name" in statement]
         assert builder.articulation_label == [name]
@@ -292,8 +292,8 @@ def test_meshes_of_the_same_python_package_are_found(tmp_path):
 
     for name in ("../../hands/left/meshes/palm.obj", "package://robots_of_mine/hands/left/meshes/palm.obj"):
         assert with_mesh(name).shape_count == 1
-    with pytest.raises(ImportFileError, match="outside of the folders"):
+    with pytest.raises(ImportFileError, match="outside"):
         with_mesh("../../../palm.obj")
     (package / "__init__.py").unlink()
-    with pytest.raises(ImportFileError, match="outside of the folders"):
+    with pytest.raises(ImportFileError, match="outside"):
         with_mesh("../../hands/left/meshes/palm.obj")

@@ -280,7 +280,7 @@ def test_edited_settings_act_after_a_notice(rng):
     assert law()[LAW_DAMPING] == pytest.approx(0.5 * before)
     assert law()[LAW_MU] == 0.125
     model.mujoco.condim.fill_(2)
-    with pytest.raises(ValueError, match=r"shape '\S+geom_0' \(index 0\): mujoco:condim is 2; give 1, 3, 4 or 6"):
+    with pytest.raises(ValueError, match=r"shape '\S+geom_0' \(index 0\): mujoco:condim.*\b2\b.*1, 3, 4 or 6"):
         solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)
 
 
@@ -302,5 +302,5 @@ def test_settings_of_pairs_that_are_not_used_are_named():
     bodies = '<geom name="a" type="plane" size="1 1 1"/><body pos="0 0 1"><freejoint/><geom name="b" size=".1"/></body>'
     with pytest.warns(MjcfWarning) as told:
         ModelBuilder().add_mjcf(scene(bodies, f"<contact>{pair}</contact>"))
-    assert re.search(r"solreffriction of contact pairs is ignored.*a-b", str(told[0].message))
-    assert re.search(r"different friction along both tangents.*a-b", str(told[0].message))
+    assert re.search(r"solreffriction.*a-b", str(told[0].message))
+    assert re.search(r"tangents.*a-b", str(told[0].message))

@@ -49,7 +49,7 @@ def test_relations_that_contradict_each_other_are_named_with_half_of_their_diffe
     assert "j2" not in text
     state = model.state()
     before = state.joint_q.numpy()
-    with pytest.raises(ValueError, match=r"joint 'mujoco/j1' \(index 1\) = .* stays open by"):
+    with pytest.raises(ValueError, match=r"joint 'mujoco/j1' \(index 1\).*open"):
         dynamics.assemble(model, state)
     np.testing.assert_array_equal(state.joint_q.numpy(), before)
 
@@ -108,5 +108,5 @@ def test_functions_of_loop_joints_refuse_polynomials_by_name(rng):
     model = arm('<joint joint1="j0" joint2="j1" polycoef="0 0 1 0 0"/><connect body1="B2" anchor=".4 0 0"/>')
     state = model.state()
     for function in (dynamics.constraint_jacobian, dynamics.constraint_bias, dynamics.constrained_dynamics):
-        with pytest.raises(ValueError, match=r"ties joint 'mujoco/j0' \(index 0\) by a polynomial"):
+        with pytest.raises(ValueError, match=r"joint 'mujoco/j0' \(index 0\).*polynomial"):
             function(model, state)

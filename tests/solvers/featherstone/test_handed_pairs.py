@@ -188,9 +188,9 @@ def test_shapes_on_bodies_of_no_world_are_refused_beside_worlds():
         whole.add_shape_sphere(whole.add_body(xform=(0, 0, 0.5, 0, 0, 0, 1)), radius=0.1, label="ball")
         whole.end_world()
     model = whole.finalize("cpu")
-    with pytest.raises(ValueError, match=r"'table' \(index 0, on a body of no world\) and 'ball'"):
+    with pytest.raises(ValueError, match=r"'table' \(index 0.*'ball'"):
         SolverFeatherstone(model)
-    with pytest.raises(ValueError, match="on a body of no world"):
+    with pytest.raises(ValueError, match="no world"):
         model.collide(model.state())
     SolverFeatherstone(model, unsupported_contacts="ignore", evaluator="general")
 

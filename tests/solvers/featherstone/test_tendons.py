@@ -234,7 +234,7 @@ def test_unsupported_tendons_are_refused_by_name(rng):
         two_bars(bars).replace("<worldbody>", '<worldbody><geom name="g" size=".1" contype="0" conaffinity="0"/>')
     )
     model.tendon_armature = [1.0]
-    with pytest.raises(ValueError, match=r"tendon 'mujoco/s' \(index 0\) wraps around a shape and has inertia"):
+    with pytest.raises(ValueError, match=r"tendon 'mujoco/s' \(index 0\) wraps.*inertia"):
         solver_of(model)
     builder = ModelBuilder()
     joints = []
@@ -244,7 +244,7 @@ def test_unsupported_tendons_are_refused_by_name(rng):
         builder.add_articulation([joints[-1]])
     ends = [builder.add_site(-1, label=f"end_{i}") for i in range(2)]
     builder.add_tendon(Tendon(label="still", path=tuple(("site", s) for s in ends)))
-    with pytest.raises(ValueError, match=r"tendon 'still'.*runs through the world only"):
+    with pytest.raises(ValueError, match=r"'still'.*world"):
         solver_of(builder.finalize("cpu"))
     builder.tendons.clear()
     builder.add_tendon(Tendon(label="far", joints=tuple((j, 0, 1.0) for j in joints)))

@@ -220,5 +220,5 @@ def test_soft_equalities_are_refused_by_name(rng):
     builder, joints = fingers(rng)
     declare_equality_settings(builder)
     add_equality(builder, equality_constraint_joint1=joints[0], eq_rules=1)
-    with pytest.raises(ValueError, match=r"equality constraint of joint '.*' \(index 0\) states softness"):
+    with pytest.raises(ValueError, match=r"'.*' \(index 0\).*softness"):
         xpbd(builder.finalize("cpu"))

@@ -43,7 +43,7 @@ def test_drives_of_free_joints_away_from_the_centre_of_mass_are_refused():
     builder = nl.ModelBuilder()
     builder.add_body(mass=1.0, com=(0.1, 0, 0), inertia=np.eye(3))
     builder.joint_stiffness[2] = 0.5
-    with pytest.raises(ValueError, match="leaves its body free and has a stiffness"):
+    with pytest.raises(ValueError, match=r"free.*stiffness"):
         SolverXPBD(builder.finalize("cpu"))
 
 
@@ -60,7 +60,7 @@ def test_axes_that_are_not_perpendicular_are_refused():
 def test_options_of_newton_are_known_by_name():
     model = one_body().finalize("cpu")
     SolverXPBD(model, rigid_contact_con_weighting=False, joint_linear_relaxation=0.7)
-    with pytest.raises(ValueError, match=r"joint_linear_compliance=0.1 is an option of Newton"):
+    with pytest.raises(ValueError, match=r"joint_linear_compliance=0\.1\b.*Newton"):
         SolverXPBD(model, joint_linear_compliance=0.1)
     with pytest.raises(TypeError, match="did you mean 'substeps'"):
         SolverXPBD(model, substep=4)
@@ -73,7 +73,7 @@ def test_wrong_arguments_of_a_step_are_named():
     solver, state = xpbd(model), started(model)
     with pytest.raises(TypeError, match="state_in must be a State"):
         solver.step(model, state)
-    with pytest.raises(ValueError, match=r"dt 0.0 must be a positive"):
+    with pytest.raises(ValueError, match=r"\bdt 0\.0\b"):
         solver.step(state, state, dt=0.0)
     with pytest.raises(ValueError, match="another model"):
         solver.step(one_body().finalize("cpu").state(), state)
@@ -104,7 +104,7 @@ def test_an_error_of_an_edit_comes_back_at_each_step():
     enabled[0] = False
     model.joint_enabled.assign(enabled)
     for call in (solver.notify_model_changed, *[lambda: solver.step(state, state)] * 2):
-        with pytest.raises(ValueError, match="is disabled, and a mimic joint"):
+        with pytest.raises(ValueError, match=r"disabled.*mimic"):
             call()
 
 

@@ -1,6 +1,6 @@
 """Fixtures of all tests. ``NEWTON_LIKE_SEED=<number>`` gives other random inputs, ``NEWTON_LIKE_SEED=fresh`` new ones in every run.
-``NEWTON_LIKE_SEED=seen`` draws one of the hundred seeds with which the quick tests have passed (tests/seeds_seen.txt); slow tests keep the
-default. ``--seeds 100`` runs each test with random inputs a hundred times, with the seed and its 99 successors."""
+``NEWTON_LIKE_SEED=seen`` draws, for each file, one of the seeds with which its quick tests have passed (tests/seeds_seen.txt); slow tests
+keep the default. ``--seeds 100`` runs each test with random inputs a hundred times, with the seed and its 99 successors."""
 
 import gc
 import os
@@ -15,22 +15,29 @@ import pytest
 import warp as wp
 
 DEFAULT_SEED = 20261121
-SEEN = 100
-"""With how many seeds, from the default on, the quick tests have passed."""
 TESTS = Path(__file__).parent
 
 # Put into the environment as a number, so that parallel test processes share it.
 if os.environ.setdefault("NEWTON_LIKE_SEED", str(DEFAULT_SEED)) == "fresh":
     os.environ["NEWTON_LIKE_SEED"] = str(secrets.randbelow(2**31))
 if os.environ["NEWTON_LIKE_SEED"] == "seen":
-    os.environ["NEWTON_LIKE_SEED"], os.environ["NEWTON_LIKE_DRAWN"] = str(DEFAULT_SEED), str(secrets.randbelow(SEEN))
+    os.environ["NEWTON_LIKE_SEED"], os.environ["NEWTON_LIKE_DRAWN"] = str(DEFAULT_SEED), str(secrets.randbelow(100))
 if not os.environ["NEWTON_LIKE_SEED"].isdecimal():
     raise pytest.UsageError(
         f"NEWTON_LIKE_SEED is {os.environ['NEWTON_LIKE_SEED']!r}; make it a number, 'fresh' or 'seen'"
     )
 SEED = int(os.environ["NEWTON_LIKE_SEED"])
 DRAWN = int(os.environ.get("NEWTON_LIKE_DRAWN", "0"))
-"""What is added to the seed of the random inputs of quick tests."""
+"""What is added to the seed of the random inputs of quick tests, modulo the number of seeds with which they have passed."""
+
+
+def seeds_seen() -> dict[str, int]:
+    """With how many seeds, from the default on, the quick tests of a file have passed."""
+    rows = (line.split() for line in (TESTS / "seeds_seen.txt").read_text().splitlines() if not line.startswith("#"))
+    return {path: int(quick) for _, quick, path in rows if quick.isdecimal()}
+
+
+SEEN = seeds_seen() if DRAWN else {}
 
 
 def pytest_configure(config):
@@ -65,7 +72,7 @@ def pytest_sessionfinish():
 
 
 def pytest_report_header(config):
-    return f"random inputs: NEWTON_LIKE_SEED={SEED}" + (f", of quick tests {SEED + DRAWN}" if DRAWN else "")
+    return f"random inputs: NEWTON_LIKE_SEED={SEED}" + (f" NEWTON_LIKE_DRAWN={DRAWN}" if DRAWN else "")
 
 
 def pytest_addoption(parser):
@@ -97,7 +104,8 @@ def rng(request) -> np.random.Generator:
         name = name.replace(f"seed{seed}-", "").replace(f"-seed{seed}", "").replace(f"[seed{seed}]", "")
     elif DRAWN and request.node.get_closest_marker("slow") is None:
         print(f"random inputs: NEWTON_LIKE_SEED={SEED} NEWTON_LIKE_DRAWN={DRAWN} repeats them")
-        return np.random.default_rng([seed + DRAWN, zlib.crc32(name.encode())])
+        seed += DRAWN % max(1, SEEN.get(name.partition("::")[0], 1))
+        return np.random.default_rng([seed, zlib.crc32(name.encode())])
     print(f"random inputs: NEWTON_LIKE_SEED={seed} repeats them")
     return np.random.default_rng([seed, zlib.crc32(name.encode())])
 

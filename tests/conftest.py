@@ -34,7 +34,7 @@ DRAWN = int(os.environ.get("NEWTON_LIKE_DRAWN", "0"))
 def seeds_seen() -> dict[str, int]:
     """With how many seeds, from the default on, the quick tests of a file have passed."""
     rows = (line.split() for line in (TESTS / "seeds_seen.txt").read_text().splitlines() if not line.startswith("#"))
-    return {path: int(quick) for _, quick, path in rows if quick.isdecimal()}
+    return {path: int(quick) for _, quick, path in rows if quick.isdecimal() and int(quick) > 0}
 
 
 SEEN = seeds_seen() if DRAWN else {}
@@ -97,17 +97,15 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture
 def rng(request) -> np.random.Generator:
     """Random numbers of this test: a function of the run's seed and the test's name, not of the order of the tests."""
-    seed, name = SEED, request.node.nodeid
+    seed, name, drawn = SEED, request.node.nodeid, 0
     further = getattr(request.node, "callspec", None)
     if further is not None and "further_seed" in further.params:
         seed += further.params["further_seed"]
         name = name.replace(f"seed{seed}-", "").replace(f"-seed{seed}", "").replace(f"[seed{seed}]", "")
-    elif DRAWN and request.node.get_closest_marker("slow") is None:
-        print(f"random inputs: NEWTON_LIKE_SEED={SEED} NEWTON_LIKE_DRAWN={DRAWN} repeats them")
-        seed += DRAWN % max(1, SEEN.get(name.partition("::")[0], 1))
-        return np.random.default_rng([seed, zlib.crc32(name.encode())])
-    print(f"random inputs: NEWTON_LIKE_SEED={seed} repeats them")
-    return np.random.default_rng([seed, zlib.crc32(name.encode())])
+    elif request.node.get_closest_marker("slow") is None:
+        drawn = DRAWN % SEEN.get(name.partition("::")[0], 1)
+    print(f"random inputs: NEWTON_LIKE_SEED={seed}{f' NEWTON_LIKE_DRAWN={DRAWN}' if drawn else ''} repeats them")
+    return np.random.default_rng([seed + drawn, zlib.crc32(name.encode())])
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Parameters of contacts: of colliders with their planes, of pairs of shapes, of laws of contact, and of planes."""
 
 import types
-from functools import cache
 
 import warp as wp
 from newton_like.kernels.parameters.gather import gather_functions
@@ -26,7 +25,6 @@ LAW_TABLE = LAW + 4
 larger sliding friction, and the margin of a pair, -1 for none."""
 
 
-@cache
 def contact_kernels(real, module) -> types.SimpleNamespace:
     """For the scalar type `real`, in a module of Warp: the kernels `colliders`, `pairs`, `laws` and `planes` with the structs of
     their arguments."""

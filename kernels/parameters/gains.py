@@ -1,7 +1,6 @@
 """Parameters of degrees of freedom: gains of drives by target mode, springs, damping, friction, limits and mimic coefficients."""
 
 import types
-from functools import cache
 
 import warp as wp
 from newton_like.kernels.parameters.gather import EFFORT_MODE, gather_functions
@@ -26,7 +25,6 @@ POSITION_MODE, VELOCITY_MODE = 1, 2
 """Bits of ``newton_like.types.JointTargetMode``."""
 
 
-@cache
 def gain_kernels(real, module) -> types.SimpleNamespace:
     """For the scalar type `real`, in a module of Warp: the kernel `gains` with the structs of its arguments."""
 

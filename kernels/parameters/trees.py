@@ -1,7 +1,6 @@
 """Parameters of the joints, bodies and gravity of articulations: rotations of anchors and axes, masses."""
 
 import types
-from functools import cache
 
 import warp as wp
 from newton_like.kernels.parameters.gather import gather_functions
@@ -12,7 +11,6 @@ from newton_like.kernels.tree import (  # isort: skip
 )  # fmt: skip
 
 
-@cache
 def tree_kernels(real, module) -> types.SimpleNamespace:
     """For the scalar type `real`, in a module of Warp: the kernels `joints`, `bodies` and `gravities` with the structs of their
     arguments."""

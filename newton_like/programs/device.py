@@ -12,7 +12,7 @@ WIDTHS = (1, 8, 16)
 
 BLOCK_DIM = 32
 """GPU threads of a block: a few thousand worlds shall reach all multiprocessors of a GPU. Blocks of fewer threads are slower, although the
-threads of a warp take different ways: steps of 4096 and 32 768 worlds on an H100 take 5 to 30 % and 60 to 70 % longer with 16 threads."""
+threads of a warp take different ways: steps of 4096 and 32 768 worlds on an H100 take 5 to 25 % and 50 to 75 % longer with 16 threads."""
 
 
 @cache

@@ -66,8 +66,7 @@ class Parameters:
         self.m, self.batch, self.contacts, self.device = m, batch, contacts, model.device
         self._kinds = model.body_flags.numpy().copy() if prescribed else None
         self._layout = Layout(batch.template, contacts, prescribed)
-        self.at, self.size, self._spans = self._layout.at, self._layout.size, self._layout.spans
-        self._drivers = self._layout.drivers
+        self.at, self.size = self._layout.at, self._layout.size
         self._kernels = parameter_kernels(m.real)
         self._worlds, self._loose = model.world_count, set()
         self._recorded: dict = {}
@@ -129,7 +128,7 @@ class Parameters:
         """Parameters of which some groups have other numbers, the same ones for all articulations. They do not follow edits."""
         values = self.known.values.copy()
         for name, numbers in groups.items():
-            start, end = self._spans[name]
+            start, end = self._layout.spans[name]
             values[start:end] = numbers.ravel()
         twin = copy.copy(self)
         twin.known = Constants(self.at, values, np.ones(self.size, dtype=bool))
@@ -144,7 +143,7 @@ class Parameters:
     def _kinds_changed(self, model) -> bool:
         """Whether bodies may have become kinematic or dynamic since the last call. After the first change every edit of flags counts: an
         edit may name some of the worlds in which the array changed, and a later edit the others."""
-        if not self._drivers or self._edits.last[KINDS] <= self._since:
+        if not self._layout.drivers or self._edits.last[KINDS] <= self._since:
             return False
         if self._kinds is not None and np.array_equal(model.body_flags.numpy(), self._kinds):
             return False
@@ -201,7 +200,7 @@ class Parameters:
         self._loose |= model.varying
         size, real = self.size, self.m.real
         first = wp.zeros(size, dtype=real, device=self.device)
-        start, end = self._spans["hull"]
+        start, end = self._layout.spans["hull"]
         if end > start:
             first[start:end].assign(self.contacts.hull)
         self._differs = wp.zeros(size, dtype=wp.bool, device=self.device)
@@ -220,7 +219,7 @@ class Parameters:
         for group in GROUPS:
             self._gather(model, others, group)
         values = first.numpy().copy()
-        anchors = slice(0, self._spans["dof"][1])
+        anchors = slice(0, self._layout.spans["dof"][1])
         if self._status.numpy()[3] or self._differs.numpy()[anchors].any() or not np.isfinite(values[anchors]).all():
             check_numbers(model)
         # a number that is not a number differs from itself
@@ -251,7 +250,7 @@ class Parameters:
     def _lay_out(self, first: wp.array, held: np.ndarray, lanes: wp.array | None = None) -> None:
         """Makes the struct for these numbers of the first articulation, some of which are held, and lanes where it needs any."""
         P = self.P = self.m.Params()
-        varies = {name: bool((~held[start:end]).any()) for name, (start, end) in self._spans.items()}
+        varies = {name: bool((~held[start:end]).any()) for name, (start, end) in self._layout.spans.items()}
         for flag, names in VARY_FLAGS.items():
             setattr(P, flag, int(any(varies[name] for name in names)))
         for name, start in self.at.items():
@@ -408,7 +407,7 @@ class Parameters:
             distant=look_up(np.asarray(template.joint_type, int), "limits_distance"),
         )  # fmt: skip
         for name in KINEMATIC:
-            tables[f"driver_of_{name}"] = self._drivers.get(name, np.full(self._layout.counts[name], -1))
+            tables[f"driver_of_{name}"] = self._layout.drivers.get(name, np.full(self._layout.counts[name], -1))
         contacts = self.contacts
         if contacts is not None:
             tables["finite"] = contacts.arrays["plane_finite"]
@@ -423,7 +422,7 @@ class Parameters:
                 found[name] = copied_array(np.asarray(table, dtype=np.int32), wp.int32, device)
             for name, table in (("allowed", contacts.record_allowed), ("pair_allowed", contacts.pair_allowed)):
                 found[name] = copied_array(np.asarray(table), wp.bool, device)
-            second = self._drivers.get("second", np.full(self._layout.counts["pair"], -1))
+            second = self._layout.drivers.get("second", np.full(self._layout.counts["pair"], -1))
             found["driver_of_second"] = copied_array(np.asarray(second), wp.int32, device)
         if contacts is not None and contacts.laws is not None:
             law = contacts.laws
@@ -440,8 +439,8 @@ class Parameters:
         bits = found @ np.array([EFFORT, FRICTION, VELOCITY, POSITION, PRESCRIBED])
         for name in declared & set(BINDING):
             bits |= BINDING[name]
-        if FLAGS in declared and self._drivers:
-            bits |= np.where(self._drivers["gain"] >= 0, PRESCRIBED, 0)
+        if FLAGS in declared and self._layout.drivers:
+            bits |= np.where(self._layout.drivers["gain"] >= 0, PRESCRIBED, 0)
         bits = np.where(template.dof_q >= 0, bits, bits & ~POSITION)
         return bits.astype(np.int32)
 

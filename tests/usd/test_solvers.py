@@ -47,7 +47,7 @@ def test_solvers_may_be_named(tmp_path):
     assert isinstance(Simulation(source, solver="xpbd").solver, SolverXPBD)
     simulation = Simulation(source, solver=SolverXPBD, solver_options={"substeps": 4})
     assert simulation.solver.substeps == 4
-    assert simulation.choice.reason.count("asked") == 1
+    assert "asked" in simulation.choice.reason
     with pytest.raises(ValueError, match=r"'substeps'.*featherstone, xpbd"):
         Simulation(source, solver="auto", solver_options={"substeps": 4})
     with pytest.raises(ValueError, match="not in both"):

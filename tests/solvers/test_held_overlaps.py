@@ -55,6 +55,7 @@ def test_generalized_coordinates_gain_little_energy(rng, robot):
     assert gained(model, state, solver) < MOST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("robot", [3, 21, 51, 10])
 def test_maximal_coordinates_gain_little_energy(rng, robot):
     model, state = walkers(rng, robot)

@@ -8,6 +8,7 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.tree import GIVEN, GIVEN_NORMAL, PAIR_TABLE
 
 # An active contact, at REPORT * n: negative where it acts; the distance of the surfaces; the point halfway between them, about the origin
 # of a tree; and for pairs of shapes the normal.
@@ -32,29 +33,88 @@ def report_function(m: types.SimpleNamespace):
 
 
 @cache
-def report_kernels(real):
-    """Kernels ``(count, write)`` over the clusters of a batch: they count and write the contacts of the last step."""
+def report_structs(real) -> types.SimpleNamespace:
+    """Structs of arguments: what a step keeps of a batch, the scene in the middle of the step, and a list of contacts."""
     vec3 = wp.types.vector(3, real)
     wrench = wp.types.vector(6, real)
     transform = wp.types.transformation(real)
 
+    @wp.struct
+    class Memory:
+        # what a step keeps of a batch: active contacts, their forces, and where they are
+        kept_active: wp.array2d[int]
+        kept: wp.array3d[real]
+        report: wp.array3d[real]
+
+    @wp.struct
+    class Scene:
+        # poses of bodies, and origins of articulations, in the middle of the step
+        body_q: wp.array[transform]
+        origin: wp.array[vec3]
+        # arrays of the model
+        shape_body: wp.array[int]
+        shape_transform: wp.array[transform]
+        shape_margin: wp.array[real]
+        body_com: wp.array[vec3]
+
+    @wp.struct
+    class ContactList:
+        # arrays of a list of contacts; `force` may be empty
+        shape0: wp.array[int]
+        shape1: wp.array[int]
+        point0: wp.array[vec3]
+        point1: wp.array[vec3]
+        normal: wp.array[vec3]
+        margin0: wp.array[real]
+        margin1: wp.array[real]
+        force: wp.array[wrench]
+
+    return types.SimpleNamespace(Memory=Memory, Scene=Scene, ContactList=ContactList)
+
+
+@cache
+def report_kernels(real) -> types.SimpleNamespace:
+    """Kernels `count` and `write` over the clusters of a batch, which count and write the contacts of the last step, and the structs of
+    their arguments."""
+    vec3 = wp.types.vector(3, real)
+    wrench = wp.types.vector(6, real)
+    transform = wp.types.transformation(real)
+    structs = report_structs(real)
+    # kernels see names, and no attributes
+    Memory = structs.Memory
+    Scene = structs.Scene
+    ContactList = structs.ContactList
+
+    @wp.struct
+    class Places:
+        # numbers kept of a contact, and the first candidate that is a pair of shapes
+        rows: int
+        first_paired: int
+        # of each candidate: the collider or pair, and the tree about whose origin its point is
+        candidate_of: wp.array[int]
+        candidate_tree: wp.array[int]
+        # of each cluster: shapes and planes of colliders, both shapes of pairs, and the first articulation
+        shapes: wp.array2d[int]
+        planes: wp.array2d[int]
+        ones: wp.array2d[int]
+        twos: wp.array2d[int]
+        articulation: wp.array[int]
+
     @wp.kernel(module="unique", enable_backward=False)
     def count(
-        kept_active: wp.array2d[int],
-        report: wp.array3d[real],
-        # of each cluster the first articulation
-        articulation: wp.array[int],
+        P: Places,
+        K: Memory,
         # out:
         counts: wp.array[int],
     ):
         a = wp.tid()
-        width = report.shape[2]
+        width = K.report.shape[2]
         b = a // width
         found = int(0)
-        for n in range(kept_active[b, 0]):
-            if report[b, REPORT * n + ACTS, a % width] < real(0.0):
+        for n in range(K.kept_active[b, 0]):
+            if K.report[b, REPORT * n + ACTS, a % width] < real(0.0):
                 found += 1
-        counts[articulation[a]] = found
+        counts[P.articulation[a]] = found
 
     @wp.func
     def to_body(x: vec3, body: int, body_q: wp.array[transform]) -> vec3:
@@ -65,92 +125,221 @@ def report_kernels(real):
 
     @wp.kernel(module="unique", enable_backward=False)
     def write(
-        rows: int,
-        first_paired: int,
-        # of each candidate: the collider or pair, and the tree about whose origin its point is
-        candidate_of: wp.array[int],
-        candidate_tree: wp.array[int],
-        # of each cluster: shapes and planes of colliders, both shapes of pairs, and the first articulation
-        shapes: wp.array2d[int],
-        planes: wp.array2d[int],
-        ones: wp.array2d[int],
-        twos: wp.array2d[int],
-        articulation: wp.array[int],
-        kept_active: wp.array2d[int],
-        kept: wp.array3d[real],
-        report: wp.array3d[real],
+        P: Places,
+        K: Memory,
+        M: Scene,
         starts: wp.array[int],
-        # poses of bodies, and origins of articulations, in the middle of the step
-        body_q: wp.array[transform],
-        origin: wp.array[vec3],
-        # Model:
-        shape_body: wp.array[int],
-        shape_transform: wp.array[transform],
-        shape_margin: wp.array[real],
-        body_com: wp.array[vec3],
         # out:
-        shape0: wp.array[int],
-        shape1: wp.array[int],
-        point0: wp.array[vec3],
-        point1: wp.array[vec3],
-        normal: wp.array[vec3],
-        margin0: wp.array[real],
-        margin1: wp.array[real],
-        force: wp.array[wrench],
+        C: ContactList,
     ):
         a = wp.tid()
-        width = report.shape[2]
+        width = K.report.shape[2]
         b = a // width
         lane = a % width
-        first = articulation[a]
+        first = P.articulation[a]
         i = starts[first]
-        end = wp.min(starts[first + 1], shape0.shape[0])
-        for n in range(kept_active[b, 0]):
+        end = wp.min(starts[first + 1], C.shape0.shape[0])
+        for n in range(K.kept_active[b, 0]):
             if i >= end:
                 return
             at = REPORT * n
-            if report[b, at + ACTS, lane] < real(0.0):
-                c = kept_active[b, 1 + n]
-                s = candidate_of[c]
-                x = origin[first + candidate_tree[c]]
-                x += vec3(report[b, at + PLACE, lane], report[b, at + PLACE + 1, lane], report[b, at + PLACE + 2, lane])
-                p = rows * n
-                f = vec3(kept[b, p, lane], kept[b, p + 1, lane], kept[b, p + 2, lane])
+            if K.report[b, at + ACTS, lane] < real(0.0):
+                c = K.kept_active[b, 1 + n]
+                s = P.candidate_of[c]
+                x = M.origin[first + P.candidate_tree[c]]
+                x += vec3(
+                    K.report[b, at + PLACE, lane], K.report[b, at + PLACE + 1, lane], K.report[b, at + PLACE + 2, lane]
+                )
+                p = P.rows * n
+                f = vec3(K.kept[b, p, lane], K.kept[b, p + 1, lane], K.kept[b, p + 2, lane])
                 turn = vec3(real(0.0), real(0.0), real(0.0))
-                if rows == 6:
-                    turn = vec3(kept[b, p + 3, lane], kept[b, p + 4, lane], kept[b, p + 5, lane])
+                if P.rows == 6:
+                    turn = vec3(K.kept[b, p + 3, lane], K.kept[b, p + 4, lane], K.kept[b, p + 5, lane])
                 one = int(0)
                 two = int(0)
                 up = vec3(real(0.0), real(0.0), real(0.0))
-                if c < first_paired:
-                    one = planes[a, s]
-                    two = shapes[a, s]
+                if c < P.first_paired:
+                    one = P.planes[a, s]
+                    two = P.shapes[a, s]
                     # forces on planes are kept along the normal and both tangents
-                    q = wp.transform_get_rotation(shape_transform[one])
+                    q = wp.transform_get_rotation(M.shape_transform[one])
                     up = wp.quat_rotate(q, vec3(real(0.0), real(0.0), real(1.0)))
                     f = wp.quat_rotate(q, vec3(f[1], f[2], f[0]))
                     turn = wp.quat_rotate(q, vec3(turn[1], turn[2], turn[0]))
                 else:
-                    one = ones[a, s]
-                    two = twos[a, s]
+                    one = P.ones[a, s]
+                    two = P.twos[a, s]
                     up = vec3(
-                        report[b, at + AWAY, lane], report[b, at + AWAY + 1, lane], report[b, at + AWAY + 2, lane]
+                        K.report[b, at + AWAY, lane], K.report[b, at + AWAY + 1, lane], K.report[b, at + AWAY + 2, lane]
                     )
-                half = real(0.5) * (report[b, at + GAP, lane] + shape_margin[one] + shape_margin[two])
-                shape0[i] = one
-                shape1[i] = two
-                point0[i] = to_body(x - up * half, shape_body[one], body_q)
-                point1[i] = to_body(x + up * half, shape_body[two], body_q)
-                normal[i] = up
-                margin0[i] = shape_margin[one]
-                margin1[i] = shape_margin[two]
-                if force.shape[0] > 0:
+                half = real(0.5) * (K.report[b, at + GAP, lane] + M.shape_margin[one] + M.shape_margin[two])
+                C.shape0[i] = one
+                C.shape1[i] = two
+                C.point0[i] = to_body(x - up * half, M.shape_body[one], M.body_q)
+                C.point1[i] = to_body(x + up * half, M.shape_body[two], M.body_q)
+                C.normal[i] = up
+                C.margin0[i] = M.shape_margin[one]
+                C.margin1[i] = M.shape_margin[two]
+                if C.force.shape[0] > 0:
                     # what is kept acts on the second shape
                     arm = x
-                    if shape_body[one] >= 0:
-                        arm = x - wp.transform_point(body_q[shape_body[one]], body_com[shape_body[one]])
+                    if M.shape_body[one] >= 0:
+                        arm = x - wp.transform_point(M.body_q[M.shape_body[one]], M.body_com[M.shape_body[one]])
                     moment = wp.cross(f, arm) - turn
-                    force[i] = wrench(-f[0], -f[1], -f[2], moment[0], moment[1], moment[2])
+                    C.force[i] = wrench(-f[0], -f[1], -f[2], moment[0], moment[1], moment[2])
                 i += 1
 
-    return count, write
+    return types.SimpleNamespace(**vars(structs), count=count, write=write, Places=Places)
+
+
+@cache
+def row_axes(real):
+    """The function ``(f, n)`` that gives a vector in world axes, from its components along n and both tangents of n."""
+    vec3 = wp.types.vector(3, real)
+
+    @wp.func
+    def from_row_axes(f: vec3, n: vec3) -> vec3:
+        # the basis of `tangent` and `second_tangent` in kernels.spatial
+        sign = real(1.0)
+        if n[2] < real(0.0):
+            sign = real(-1.0)
+        g = -real(1.0) / (sign + n[2])
+        h = n[0] * n[1] * g
+        one = vec3(real(1.0) + sign * n[0] * n[0] * g, sign * h, -sign * n[0])
+        two = vec3(h, sign + n[1] * n[1] * g, -n[1])
+        return f[0] * n + f[1] * one + f[2] * two
+
+    return from_row_axes
+
+
+@cache
+def handed_force_kernel(real) -> types.SimpleNamespace:
+    """Kernel over the contacts of a list: the wrenches of those that a batch was handed; and the structs of its arguments."""
+    vec3 = wp.types.vector(3, real)
+    wrench = wp.types.vector(6, real)
+    transform = wp.types.transformation(real)
+    from_row_axes = row_axes(real)
+    structs = report_structs(real)
+    Memory = structs.Memory
+    Scene = structs.Scene
+    ContactList = structs.ContactList
+
+    @wp.func
+    def in_world(x: vec3, body: int, body_q: wp.array[transform]) -> vec3:
+        if body >= 0:
+            return wp.transform_point(body_q[body], x)
+        return x
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def handed_forces(
+        rows: int,
+        first_paired: int,
+        # of each contact: its home in the batch; and what the candidates of the batch were given
+        home: wp.array[int],
+        given: wp.array3d[real],
+        K: Memory,
+        M: Scene,
+        # the forces of the list are written
+        C: ContactList,
+    ):
+        i = wp.tid()
+        if home[i] == 0:
+            return
+        candidates = given.shape[1] // GIVEN
+        width = given.shape[2]
+        place = home[i] // 2 - 1
+        a = place // candidates
+        c = place % candidates
+        b = a // width
+        lane = a % width
+        found = int(-1)
+        for n in range(K.kept_active[b, 0]):
+            if K.kept_active[b, 1 + n] == c:
+                found = n
+        if found < 0:
+            return
+        p = rows * found
+        f = vec3(K.kept[b, p, lane], K.kept[b, p + 1, lane], K.kept[b, p + 2, lane])
+        turn = vec3(real(0.0), real(0.0), real(0.0))
+        if rows == 6:
+            turn = vec3(K.kept[b, p + 3, lane], K.kept[b, p + 4, lane], K.kept[b, p + 5, lane])
+        if c < first_paired:
+            at = GIVEN * c + GIVEN_NORMAL
+            axis = vec3(given[b, at, lane], given[b, at + 1, lane], given[b, at + 2, lane])
+            f = from_row_axes(f, axis)
+            turn = from_row_axes(turn, axis)
+        up = C.normal[i]
+        one = in_world(C.point0[i], M.shape_body[C.shape0[i]], M.body_q)
+        two = in_world(C.point1[i], M.shape_body[C.shape1[i]], M.body_q)
+        half = real(0.5) * (wp.dot(up, two - one) - C.margin0[i] - C.margin1[i])
+        # what is kept acts on the second shape, on whose point the place of the contact depends, and what is written on shape 0
+        arm = one + up * (half + C.margin0[i])
+        if home[i] % 2 == 0:
+            f = -f
+            turn = -turn
+            arm = two - up * (half + C.margin1[i])
+        if M.shape_body[C.shape0[i]] >= 0:
+            arm = arm - wp.transform_point(M.body_q[M.shape_body[C.shape0[i]]], M.body_com[M.shape_body[C.shape0[i]]])
+        moment = wp.cross(arm, f) + turn
+        C.force[i] = wrench(f[0], f[1], f[2], moment[0], moment[1], moment[2])
+
+    return types.SimpleNamespace(**vars(structs), handed_forces=handed_forces)
+
+
+@cache
+def force_kernel(real):
+    """Kernel over clusters: adds up the contact force on each shape from the forces that a step keeps for its warm start."""
+    vec3 = wp.types.vector(3, real)
+    transform = wp.types.transformation(real)
+    from_row_axes = row_axes(real)
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def gather_forces(
+        rows: int,
+        first_paired: int,
+        candidate_collider: wp.array[int],
+        shapes: wp.array2d[int],
+        planes: wp.array2d[int],
+        pair_table: wp.array[int],
+        # where the pairs begin in it
+        first_pair: int,
+        pair_shapes: wp.array2d[int],
+        shape_transform: wp.array[transform],
+        kept_active: wp.array2d[int],
+        kept: wp.array3d[real],
+        # contacts that were handed over; without columns if the step found them
+        given: wp.array3d[real],
+        # out:
+        force: wp.array[vec3],
+    ):
+        a = wp.tid()
+        width = kept.shape[2]
+        b = a // width
+        lane = a % width
+        for n in range(kept_active[b, 0]):
+            c = kept_active[b, 1 + n]
+            s = candidate_collider[c]
+            if c >= first_paired:
+                # in world axes, from the first shape to the second one
+                f = vec3(kept[b, rows * n, lane], kept[b, rows * n + 1, lane], kept[b, rows * n + 2, lane])
+                row = first_pair + PAIR_TABLE * s
+                one = pair_shapes[a, pair_table[row]]
+                two = pair_shapes[a, pair_table[row + 1]]
+                # fixed shapes may be those of several clusters
+                if pair_table[row + 3] >= 0:
+                    force[one] = force[one] - f
+                if pair_table[row + 2] >= 0:
+                    force[two] = force[two] + f
+                continue
+            shape = shapes[a, s]
+            if given.shape[1] > 0:
+                at = GIVEN * c + GIVEN_NORMAL
+                up = vec3(given[b, at, lane], given[b, at + 1, lane], given[b, at + 2, lane])
+                f = vec3(kept[b, rows * n, lane], kept[b, rows * n + 1, lane], kept[b, rows * n + 2, lane])
+                force[shape] = force[shape] + from_row_axes(f, up)
+                continue
+            q = wp.transform_get_rotation(shape_transform[planes[a, s]])
+            f = vec3(kept[b, rows * n + 1, lane], kept[b, rows * n + 2, lane], kept[b, rows * n, lane])
+            force[shape] = force[shape] + wp.quat_rotate(q, f)
+
+    return gather_forces

@@ -124,7 +124,7 @@ def test_position_limits_act_and_clip_default_positions(rng):
     robot = walker(rng, gravity=0.0)
     limits = np.array([-0.2, 0.3])
     robot.data.default_joint_pos.fill_(0.5)
-    with pytest.warns(UserWarning, match="default position 0.5 of instance"):
+    with pytest.warns(UserWarning, match=r"default position 0\.5\b.*instance"):
         robot.write_joint_position_limit_to_sim(limits, joint_ids=[1, 2], env_ids=[0, 3])
     found = robot.data.joint_pos_limits.numpy()
     np.testing.assert_allclose(found[np.ix_([0, 3], [1, 2])], np.broadcast_to(limits, (2, 2, 2)), rtol=1e-6)
@@ -144,7 +144,7 @@ def test_position_limits_act_and_clip_default_positions(rng):
         robot.sim.step()
     q = robot.data.joint_pos.numpy()
     assert (q[np.ix_([0, 3], [1, 2])] < 0.31).all() and (abs(q[[1, 2, 4]][:, 1:3]) > 0.31).any()
-    with pytest.raises(ValueError, match="lower limit is above"):
+    with pytest.raises(ValueError, match="lower limit"):
         robot.write_joint_limits_to_sim(limits[::-1].copy())
 
 
@@ -174,7 +174,7 @@ def test_dry_friction_at_rest_holds_more_than_friction_in_motion(rng):
     gained = abs(w[2:] - v[2:])
     robot.set_joint_effort_target(0.8 * np.sign(efforts)[:, None], joint_ids=[0])
     np.testing.assert_allclose(abs(run(10)[2:] - w[2:]) / gained, (0.8 - 0.4) / (0.6 - 0.4), rtol=0.05)
-    with pytest.raises(ValueError, match="above that at rest"):
+    with pytest.raises(ValueError, match="friction"):
         robot.write_joint_friction_coefficient_to_sim(0.1, 0.2)
 
 
@@ -333,7 +333,7 @@ def test_bad_input_is_named(rng):
         Articulation(sim, "walker", actuators={"a": pd(".*", stiffness={"left": 1.0})})
     with pytest.raises(TypeError, match=r"patterns.*\b3\b"):
         Articulation(sim, "walker").find_joints(3)
-    with pytest.raises(ValueError, match="stiffness of joint 'left_hip_joint' is -1"):
+    with pytest.raises(ValueError, match=r"stiffness.*'left_hip_joint'.*-1\b"):
         Articulation(sim, "walker", actuators={"a": pd(".*", stiffness=-1.0)})
     robot = Articulation(sim, "walker")
     with pytest.raises(ValueError, match=r"target.*\(5, 3\).*\(5, 4\)"):
@@ -342,7 +342,7 @@ def test_bad_input_is_named(rng):
         robot.set_joint_position_target(0.0, env_ids=[5])
     with pytest.raises(IndexError, match="joint_ids: index -1"):
         robot.set_joint_position_target(0.0, joint_ids=[-1])
-    with pytest.raises(ValueError, match="joint_ids contains the index 2 twice"):
+    with pytest.raises(ValueError, match=r"joint_ids.*\b2\b"):
         robot.set_joint_position_target(0.0, joint_ids=[2, 2])
     with pytest.raises(ValueError, match=r"mask.*\b3\b.*\b5\b"):
         robot.set_joint_position_target(0.0, env_ids=np.ones(3, bool))

@@ -30,7 +30,7 @@ def test_patterns_without_a_match_name_near_ones():
 def test_numbers_by_pattern_leave_the_default_of_other_names():
     assert by_name({".*_hip": 3.0, "left_knee": 1.0}, NAMES, "joint", 2.0, "stiffness").tolist() == [3.0, 1.0, 3.0, 2.0]
     assert by_name(None, NAMES, "joint", 2.0, "stiffness").tolist() == [2.0] * 4
-    with pytest.raises(ValueError, match="'left_hip' matches two patterns"):
+    with pytest.raises(ValueError, match="'left_hip'"):
         by_name({".*_hip": 3.0, "left.*": 1.0}, NAMES, "joint", 2.0, "stiffness")
     with pytest.raises(TypeError, match="stiffness must be"):
         by_name("stiff", NAMES, "joint", 2.0, "stiffness")

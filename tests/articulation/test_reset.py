@@ -103,7 +103,7 @@ def test_reset_of_no_instance_changes_nothing(rng):
     robot.reset_to(np.zeros(WORLDS, dtype=bool))
     np.testing.assert_array_equal(robot.sim.state.joint_q.numpy(), q)
     np.testing.assert_array_equal(robot.actuators["legs"].delay, delays)
-    with pytest.raises(IndexError, match="index 9 does not exist"):
+    with pytest.raises(IndexError, match=r"\b9\b"):
         robot.reset([9])
     with pytest.raises(ValueError, match="frame 'body'"):
         robot.reset_to(frame="body")
@@ -140,5 +140,5 @@ def test_initial_states_of_configurations_are_the_defaults(rng):
             walker(rng, init_state=InitialStateCfg(**wrong))
     with pytest.raises(ValueError, match="no free joint"):
         walker(rng, floating=False, init_state=InitialStateCfg(lin_vel=(1.0, 0.0, 0.0)))
-    with pytest.raises(TypeError, match="must be an InitialStateCfg"):
+    with pytest.raises(TypeError, match="InitialStateCfg"):
         walker(rng, init_state={})

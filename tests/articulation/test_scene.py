@@ -138,7 +138,7 @@ def test_assets_of_one_model_share_a_context(scene):
 def test_bad_scenes_are_named(scene):
     with pytest.raises(KeyError, match=r"'robo'.*'robot'"):
         scene["robo"]
-    with pytest.raises(ValueError, match="already has an asset 'cube'"):
+    with pytest.raises(ValueError, match=r"asset.*'cube'"):
         scene.add("cube", scene["cube"])
     with pytest.raises(TypeError, match=r"'x'.*Articulation"):
         scene.add("x", 3)

@@ -41,7 +41,7 @@ def test_names_and_defaults(robot):
     np.testing.assert_array_equal(d.default_fixed_tendon_limit.numpy()[0, 1], [-3.0, 3.0])
     found = d.fixed_tendon_limit_stiffness.numpy()[0]
     assert np.isnan(found[0]) and found[1] == 50.0
-    with pytest.raises(ValueError, match="'lose' matches no fixed tendon"):
+    with pytest.raises(ValueError, match=r"'lose'.*tendon"):
         robot.find_fixed_tendons("lose")
 
 

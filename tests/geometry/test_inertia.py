@@ -216,8 +216,8 @@ def test_possible_bodies_pass_the_check_even_in_float32(rng):
 @pytest.mark.parametrize(
     ("mass", "moments", "words"),
     [
-        (-1.0, np.eye(3), "mass -1 kg is negative"),
-        (np.nan, np.eye(3), "mass nan is not finite"),
+        (-1.0, np.eye(3), "mass -1 kg"),
+        (np.nan, np.eye(3), "mass nan"),
         (1.0, np.diag([1, np.inf, 1]), "not finite"),
         (1.0, np.diag([1.0, 1.0, 2.001]), "triangle inequality"),
         (1.0, np.diag([1.0, 1.0, -0.01]), "a moment is negative"),

@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 from functools import cache
 from pathlib import Path
 
@@ -494,3 +495,11 @@ def test_the_reference_shares_no_code_with_the_engine():
         elif isinstance(node, ast.ImportFrom):
             imported.add((node.module or ".").split(".")[0])
     assert imported == {"__future__", "dataclasses", "numpy", "scipy"}
+
+
+def test_files_with_seeds_seen_exist():
+    """A test file that is renamed would keep the default seed in CI, without a word."""
+    words = (ROOT / "tests" / "seeds_seen.txt").read_text().split()
+    files = [word.removeprefix("tests/") for word in words if re.fullmatch(r"[\w/]+\.py", word)]
+    assert len(files) > 100
+    assert [name for name in files if not (ROOT / "tests" / name).is_file()] == []

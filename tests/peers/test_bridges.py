@@ -269,7 +269,7 @@ def test_bodies_whose_shapes_are_filtered_do_not_touch_in_mujoco(rng):
 def test_bodies_of_which_some_shapes_are_filtered_are_refused():
     builder = spheres_in_a_heap(2, per_body=2)
     builder.shape_collision_filter_pairs.update([(0, 2)])
-    with pytest.raises(ValueError, match="bodies 0 and 1: 1 of their 4 pairs"):
+    with pytest.raises(ValueError, match=r"bodies.*\b0\b.*\b1\b.*\b4\b.*pairs"):
         MujocoBridge(builder.finalize("cpu"), contacts=True, between_bodies=True)
 
 

@@ -433,11 +433,11 @@ LIGHT = np.diag([10.0, 10, 10, 1e-62, 1e-62, 1e-62])
 LIGHT[[1, 5, 2, 4], [5, 1, 4, 2]] = [-1e-31, -1e-31, 1e-31, 1e-31]
 HUGE = {
     "I of link 'child'": dict(I=np.diag([1.0, 1, 1, 1, 1, 1]) * 1e31),
-    "I of link 'child' has its": dict(I=LIGHT),
+    "I of link 'child'.* ": dict(I=LIGHT),
     "T_pj of joint 'hinge'": dict(T=FAR),
-    "axis of joint 'hinge' has a length of about 1e-200": dict(S=[0, 0, 1e-200, 0, 0, 0]),
-    "axis of joint 'hinge' has a length of about 1e\\+200": dict(S=[0, 0, 1e200, 0, 0, 0]),
-    "S of joint 'hinge' is .* beyond": dict(S=[0, 0, 1, 1e200, 0, 0]),
+    "axis of joint 'hinge'.*1e-200": dict(S=[0, 0, 1e-200, 0, 0, 0]),
+    "axis of joint 'hinge'.*1e\\+200": dict(S=[0, 0, 1e200, 0, 0, 0]),
+    "S of joint 'hinge'": dict(S=[0, 0, 1, 1e200, 0, 0]),
 }
 
 

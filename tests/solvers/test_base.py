@@ -315,7 +315,7 @@ def test_unknown_attributes_of_a_solver_are_refused():
 def test_the_model_of_a_solver_stays(solver):
     model = solver.model
     for other in (one_body().finalize("cpu"), "x", None):
-        with pytest.raises(AttributeError, match=r"model cannot be changed"):
+        with pytest.raises(AttributeError, match=r"\bmodel\b"):
             solver.model = other
     assert solver.model is model
 
@@ -374,9 +374,9 @@ def test_a_reset_in_a_capture_says_which_arrays_it_needs(solver):
     model = solver.model
     state, mask = model.state(), wp.ones(model.world_count, dtype=wp.bool, device="cpu")
     for arguments, words in (
-        ((None,), r"pass a mask .* of wp\.bool"),
-        ((mask, model.joint_q.numpy()), "pass joint_q as a Warp array of float32 on cpu"),
-        ((mask, None, model.joint_qd.numpy()), "pass joint_qd as a Warp array of float32 on cpu"),
+        ((None,), r"mask .*wp\.bool"),
+        ((mask, model.joint_q.numpy()), "joint_q .*Warp array of float32"),
+        ((mask, None, model.joint_qd.numpy()), "joint_qd .*Warp array of float32"),
     ):
         with pytest.raises(RuntimeError, match=words), wp.ScopedCapture("cpu"):
             solver.reset(state, *arguments)

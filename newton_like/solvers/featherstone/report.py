@@ -8,12 +8,12 @@ import warp as wp
 from newton_like.arrays import as_numbers, constant_array, flat, keep_for_graph, unrecorded
 from newton_like.collision.ground import ContactTables
 from newton_like.collision.pipeline import check_contacts
-from newton_like.kernels.collision.collect import handed_force_kernel
-from newton_like.kernels.collision.report import report_kernels
+from newton_like.kernels.collision.report import handed_force_kernel, report_kernels, report_structs
 from newton_like.model.arguments import arrays_of_state
 from newton_like.model.contacts import FORCE
 from newton_like.programs.program import Field, Program
 from newton_like.programs.run import run
+from newton_like.programs.structs import filled
 from newton_like.types import warp_types
 
 _MOVED = Program(
@@ -32,30 +32,32 @@ def wants_report(model) -> bool:
     return FORCE in model.contact_attributes
 
 
-class ReportTables:
-    """What the kernels of a list read of one batch, beside the memory of its stepper.
+def report_places(model, batch, tables: ContactTables):
+    """Where the contacts of one batch are: what the kernels of a list read beside the memory of its stepper, as their struct.
 
     Args:
         model: the model.
         batch: the batch.
         tables: its :class:`newton_like.collision.ground.ContactTables`.
     """
-
-    def __init__(self, model, batch, tables: ContactTables):
-        arrays, paired, forest = tables.arrays, tables.numbers["first_paired"], batch.template.tree
-        of = arrays["candidate_collider"]
-        one, two = arrays["pair_one"], arrays["pair_two"]
-        body = arrays["candidate_body"].copy()
-        if len(one):
-            # points of pairs are about the origin of the first shape's tree, unless that shape is on no body
-            first = arrays["shape_body"][one[of[paired:]]]
-            body[paired:] = np.where(first >= 0, first, body[paired:])
-        held = (
-            of, np.asarray(forest)[body], tables.shapes, tables.planes, tables.pair_shapes[:, one], tables.pair_shapes[:, two],
-            batch.articulations,
-        )  # fmt: skip
-        self.articulation = constant_array(np.ascontiguousarray(held[-1]), wp.int32, model.device)
-        self.held = [constant_array(np.ascontiguousarray(x), wp.int32, model.device) for x in held[:-1]]
+    arrays, paired, forest = tables.arrays, tables.numbers["first_paired"], batch.template.tree
+    of = arrays["candidate_collider"]
+    one, two = arrays["pair_one"], arrays["pair_two"]
+    body = arrays["candidate_body"].copy()
+    if len(one):
+        # points of pairs are about the origin of the first shape's tree, unless that shape is on no body
+        first = arrays["shape_body"][one[of[paired:]]]
+        body[paired:] = np.where(first >= 0, first, body[paired:])
+    held = dict(
+        candidate_of=of, candidate_tree=np.asarray(forest)[body], shapes=tables.shapes, planes=tables.planes,
+        ones=tables.pair_shapes[:, one], twos=tables.pair_shapes[:, two], articulation=batch.articulations,
+    )  # fmt: skip
+    return filled(
+        report_kernels(model.dtype).Places,
+        rows=tables.numbers["contact_rows"],
+        first_paired=paired,
+        **{name: constant_array(np.ascontiguousarray(x), wp.int32, model.device) for name, x in held.items()},
+    )
 
 
 class ContactReport:
@@ -98,40 +100,32 @@ class ContactReport:
             contacts.rigid_contact_count.zero_()
             return
         held = self._find_poses(model, recording, given)
-        count, write = report_kernels(model.dtype)
-        parts = [self._part(model, stepper) for stepper in steppers]
+        kernels = report_kernels(model.dtype)
+        parts = [(stepper.report_places(), self._memory(model, stepper)) for stepper in steppers]
         self.counts.zero_()
-        for stepper, (tables, _, memory) in zip(steppers, parts, strict=True):
+        for stepper, part in zip(steppers, parts, strict=True):
             wp.launch(
-                count,
+                kernels.count,
                 dim=stepper.batch.count,
-                inputs=[stepper.kept_active, memory[-1], tables.articulation],
+                inputs=part,
                 outputs=[self.counts],
                 device=model.device,
                 record_tape=False,
             )
         wp.utils.array_scan(self.counts, self.starts, inclusive=False)
-        if force is None:
-            force = wp.empty(0, dtype=warp_types(model.dtype).spatial_vector, device=model.device)
-        for stepper, (tables, numbers, memory) in zip(steppers, parts, strict=True):
+        scene, written = self._scene(model), self._list(model, contacts)
+        for stepper, part in zip(steppers, parts, strict=True):
             wp.launch(
-                write,
+                kernels.write,
                 dim=stepper.batch.count,
-                inputs=[
-                    *numbers, *tables.held, tables.articulation, stepper.kept_active, *memory, self.starts, self.body_q, self.origin,
-                    model.shape_body, model.shape_transform, model.shape_margin, model.body_com,
-                ],
-                outputs=[
-                    contacts.rigid_contact_shape0, contacts.rigid_contact_shape1, contacts.rigid_contact_point0,
-                    contacts.rigid_contact_point1, contacts.rigid_contact_normal, contacts.rigid_contact_margin0,
-                    contacts.rigid_contact_margin1, force,
-                ],
+                inputs=[*part, scene, self.starts],
+                outputs=[written],
                 device=model.device,
                 record_tape=False,
-            )  # fmt: skip
+            )
         wp.copy(contacts.rigid_contact_count, self.starts, src_offset=model.articulation_count, count=1)
         if model.device.is_capturing:
-            keep_for_graph(model.device, self, contacts, force, *held, *parts, *steppers)
+            keep_for_graph(model.device, self, contacts, written, scene, *held, *parts, *steppers)
 
     def write_forces(self, model, steppers, recording, state, contacts) -> None:
         """Writes the forces of the contacts of the list that the last step got, into this list.
@@ -160,24 +154,22 @@ class ContactReport:
             raise ValueError(
                 "there was no step since an edit that gave the solver other memory; call step with the list again"
             )
+        kernels = handed_force_kernel(model.dtype)
+        scene, written = self._scene(model), self._list(model, contacts)
         for stepper, home in zip(steppers, homes, strict=True):
-            work, width = stepper.work, stepper.solver.width
+            work, given = stepper.work, as_numbers(stepper.contacts_in, model.dtype, stepper.solver.width)
             wp.launch(
-                handed_force_kernel(model.dtype),
+                kernels.handed_forces,
                 dim=contacts.rigid_contact_max,
                 inputs=[
-                    work.numbers["contact_rows"], work.numbers["first_paired"], home,
-                    as_numbers(stepper.contacts_in, model.dtype, width), stepper.kept_active, as_numbers(stepper.kept, model.dtype, width),
-                    contacts.rigid_contact_shape0, contacts.rigid_contact_shape1, contacts.rigid_contact_point0,
-                    contacts.rigid_contact_point1, contacts.rigid_contact_normal, contacts.rigid_contact_margin0,
-                    contacts.rigid_contact_margin1, self.body_q, model.shape_body, model.body_com,
+                    work.numbers["contact_rows"], work.numbers["first_paired"], home, given, self._memory(model, stepper), scene,
                 ],
-                outputs=[force],
+                outputs=[written],
                 device=model.device,
                 record_tape=False,
             )  # fmt: skip
         if model.device.is_capturing:
-            keep_for_graph(model.device, self, contacts, force, *held, *homes, *steppers)
+            keep_for_graph(model.device, self, contacts, written, scene, *held, *homes, *steppers)
 
     def _find_poses(self, model, recording, given) -> tuple:
         """Finds the poses of bodies in the middle of the last step, when contacts are found: half a step before the state that it writes.
@@ -190,8 +182,24 @@ class ContactReport:
         return (*given, *joints)
 
     @staticmethod
-    def _part(model, stepper) -> tuple:
-        """The tables, numbers and memory of a batch, as kernels are told them."""
-        work, width = stepper.work, stepper.solver.width
-        memory = [as_numbers(lanes, model.dtype, width) for lanes in (stepper.kept, stepper.report)]
-        return stepper.report_tables(), (work.numbers["contact_rows"], work.numbers["first_paired"]), memory
+    def _memory(model, stepper):
+        """What a step keeps of a batch, as the struct of kernels."""
+        lanes = {"kept": stepper.kept, "report": stepper.report}
+        numbers = {name: as_numbers(x, model.dtype, stepper.solver.width) for name, x in lanes.items() if x.size}
+        return filled(report_structs(model.dtype).Memory, kept_active=stepper.kept_active, **numbers)
+
+    def _scene(self, model):
+        """The scene in the middle of the step, as the struct of kernels."""
+        names = ("shape_body", "shape_transform", "shape_margin", "body_com")
+        arrays = {name: getattr(model, name) for name in names}
+        return filled(report_structs(model.dtype).Scene, body_q=self.body_q, origin=self.origin, **arrays)
+
+    @staticmethod
+    def _list(model, contacts):
+        """A list of contacts, as the struct of kernels."""
+        names = ("shape0", "shape1", "point0", "point1", "normal", "margin0", "margin1")
+        arrays = {name: getattr(contacts, f"rigid_contact_{name}") for name in names}
+        force = getattr(contacts, "force", None)
+        if force is None:
+            force = wp.empty(0, dtype=warp_types(model.dtype).spatial_vector, device=model.device)
+        return filled(report_structs(model.dtype).ContactList, force=force, **arrays)

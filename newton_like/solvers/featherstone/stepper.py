@@ -15,9 +15,8 @@ from newton_like.collision.laws import add_laws, add_limit_laws, add_tendon_laws
 from newton_like.collision.pairs import add_pairs
 from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.compiler.cpp import FLAGS
-from newton_like.kernels.collision.collect import force_kernel
 from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
-from newton_like.kernels.collision.report import REPORT
+from newton_like.kernels.collision.report import REPORT, force_kernel
 from newton_like.kernels.collision.surfaces.records import SURFACE_WORK
 from newton_like.kernels.dynamics.loops import LOOP
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
@@ -40,7 +39,7 @@ from newton_like.programs.robot import namespace
 from newton_like.programs.workspace import Workspace, row_sizes
 from newton_like.solvers.featherstone.actuators import ActuatorRows
 from newton_like.solvers.featherstone.closures import Closures
-from newton_like.solvers.featherstone.report import ReportTables, wants_report
+from newton_like.solvers.featherstone.report import report_places, wants_report
 from newton_like.solvers.featherstone.specialise import BUDGET, Specialiser
 from newton_like.solvers.featherstone.tendons import TendonRows
 
@@ -138,7 +137,7 @@ class Stepper:
         tables.numbers.update(self.actuators.numbers)
         tables.arrays.update(self.actuators.arrays)
         # of the shapes and planes of candidates, once contact forces are asked for
-        self._index = self._report_tables = None
+        self._index = self._places = None
         parameters = Parameters(solver.m, model, batch, tables, prescribed=True, changes=solver.changes)
         work = Workspace(solver.m, batch, parameters, model.device, solver.threads)
         self.work, kept = step_memory(work, tables)
@@ -180,11 +179,11 @@ class Stepper:
                 " (SensorContact(model, ...) calls it)"
             )
 
-    def report_tables(self) -> ReportTables:
+    def report_places(self):
         """What the kernels of a list of contacts read."""
-        if self._report_tables is None:
-            self._report_tables = ReportTables(self.solver.model, self.batch, self.tables)
-        return self._report_tables
+        if self._places is None:
+            self._places = report_places(self.solver.model, self.batch, self.tables)
+        return self._places
 
     def _find_tables(self):
         model = self.solver.model

@@ -123,7 +123,7 @@ def test_targets_and_parameters_are_refused_by_name():
         drone.set_thrust_target(0.0, env_ids=[3])
     with pytest.raises(ValueError, match=r"wrench has shape \(3, 5\)"):
         drone.set_wrench_target(np.zeros((3, 5)))
-    with pytest.raises(ValueError, match="allocation 'best' must be 'pseudo_inverse' or 'bounded'"):
+    with pytest.raises(ValueError, match=r"allocation.*'best'.*'pseudo_inverse'.*'bounded'"):
         drone.set_wrench_target(np.zeros(6), allocation="best")
     for weights in ((1.0,) * 5, 1.0, (1, 1, 1, 1, 1, 0), (1, 1, 1, 1, 1, -2), (1, 1, 1, 1, 1, np.nan), "heavy"):
         with pytest.raises(ValueError, match=r"weights.*six"):
@@ -134,7 +134,7 @@ def test_targets_and_parameters_are_refused_by_name():
         drone.set_thruster_parameter("mass", 1.0)
     with pytest.raises(ValueError, match=r"thrust_constant -1\b.*'rotor_2'"):
         drone.set_thruster_parameter("thrust_constant", -1.0, thruster_ids=[2])
-    with pytest.raises(ValueError, match="thruster 'rotor_1': thrust_min is above thrust_max"):
+    with pytest.raises(ValueError, match=r"'rotor_1'.*thrust_min.*thrust_max"):
         drone.set_thruster_parameter("thrust_min", 50.0, thruster_ids=[1], env_ids=[2])
     with pytest.raises(ValueError, match=r"efficiency.*\(2,\).*\(3, 4\)"):
         drone.set_thruster_parameter("efficiency", [0.0, 1.0])

@@ -371,11 +371,11 @@ def test_bad_commands_and_gains_are_refused_by_name(rng):
     drone = flock("iris", 3)
     with pytest.raises(ValueError, match=r"attitude_gain.*\(3, 3\)"):
         LeePositionController(drone, attitude_gain=(1.0, 2.0))
-    with pytest.raises(ValueError, match=r"rate_gain must be .* not negative"):
+    with pytest.raises(ValueError, match=r"rate_gain\b"):
         LeePositionController(drone, rate_gain=-1.0)
     with pytest.raises(ValueError, match=r"max_tilt 2\b"):
         LeePositionController(drone, max_tilt=2.0)
-    with pytest.raises(ValueError, match="max_acceleration 0 must be positive"):
+    with pytest.raises(ValueError, match=r"max_acceleration.*\b0\b"):
         LeePositionController(drone, max_acceleration=0.0)
     with pytest.raises(ValueError, match=r"allocation.*'best'"):
         LeePositionController(drone, allocation="best")

@@ -13,7 +13,7 @@ def test_joints_take_the_deprecated_names(slides):
     builder = ModelBuilder()
     add = builder.add_joint_prismatic if slides else builder.add_joint_revolute
     links = [builder.add_link(mass=1.0, inertia=np.eye(3)) for _ in range(2)]
-    with pytest.warns(DeprecationWarning, match=r"target_(pos|vel) is deprecated.*target_qd?") as caught:
+    with pytest.warns(DeprecationWarning, match=r"target_(pos|vel)\b.*target_qd?\b") as caught:
         joint = add(-1, links[0], axis="y", target_pos=0.3, target_vel=-2.0)
     assert {warning.filename for warning in caught} == {__file__}
     builder.add_articulation([joint, add(links[0], links[1], axis="y", target_q=0.1)])

@@ -52,5 +52,5 @@ def test_accelerations_exist_on_request(evaluator):
     twin.joint_qdd.zero_()
     twin.assign(asked)
     assert twin.joint_qdd.numpy()[0] == asked.joint_qdd.numpy()[0]
-    with pytest.raises(ValueError, match=r"State.joint_qdd: cannot assign nothing"):
+    with pytest.raises(ValueError, match=r"State\.joint_qdd\b"):
         twin.assign(plain)

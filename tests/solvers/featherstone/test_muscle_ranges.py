@@ -55,5 +55,5 @@ def test_a_muscle_that_nothing_bounds_is_refused_by_name():
     builder = ModelBuilder()
     builder.add_mjcf(xml.replace('range="-1 .8"', "").replace('range="-.5 2"', ""))
     model = builder.finalize("cpu")
-    with pytest.raises(ValueError, match=r"/m' \(index 0\): the length of tendon '.*t3' has no range"):
+    with pytest.raises(ValueError, match=r"/m' \(index 0\).*tendon '.*t3'.*range"):
         length_ranges(model, {0: 3})

@@ -449,7 +449,7 @@ def test_too_large_surface_is_named():
     builder = ModelBuilder()
     builder.add_shape_heightfield(heightfield=Heightfield(np.zeros((1700, 1700)), 1700, 1700), label="moon")
     add_body(builder, "sphere", (0, 0, 1, 0, 0, 0, 1))
-    with pytest.raises(ValueError, match=r"'moon'.*cut it into parts"):
+    with pytest.raises(ValueError, match=r"'moon'"):
         Simulation(builder)
 
 

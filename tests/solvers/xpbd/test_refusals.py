@@ -23,8 +23,8 @@ def massless(builder) -> None:
     ("edit", "told"),
     [
         (lambda b: b.joint_armature.__setitem__(0, 0.1), None),
-        (massless, "'link_1' .index 1. has no mass"),
-        (lambda b: b.body_inertia.__setitem__(0, np.zeros((3, 3))), "principal moments of inertia"),
+        (massless, r"'link_1' \(index 1\).*mass"),
+        (lambda b: b.body_inertia.__setitem__(0, np.zeros((3, 3))), "moments of inertia"),
     ],
 )
 def test_models_are_refused_by_name(edit, told):
@@ -64,14 +64,14 @@ def test_options_of_newton_are_known_by_name():
         SolverXPBD(model, joint_linear_compliance=0.1)
     with pytest.raises(TypeError, match="did you mean 'substeps'"):
         SolverXPBD(model, substep=4)
-    with pytest.raises(ValueError, match="max_depenetration_speed -1 must be positive"):
+    with pytest.raises(ValueError, match=r"max_depenetration_speed.*-1\b"):
         SolverXPBD(model, max_depenetration_speed=-1.0)
 
 
 def test_wrong_arguments_of_a_step_are_named():
     model = one_body().finalize("cpu")
     solver, state = xpbd(model), started(model)
-    with pytest.raises(TypeError, match="state_in must be a State"):
+    with pytest.raises(TypeError, match=r"state_in.*\bState\b"):
         solver.step(model, state)
     with pytest.raises(ValueError, match=r"\bdt 0\.0\b"):
         solver.step(state, state, dt=0.0)
@@ -123,6 +123,6 @@ def test_joint_coordinates_are_kept_up_on_request():
 def test_poses_that_open_joints_are_told():
     """States are made with the poses of the builder, not with those of joint coordinates."""
     model = pendulum(2).finalize("cpu")
-    with pytest.warns(UserWarning, match=r"index 1. are 1 m apart in body_q of state_in.*eval_fk"):
+    with pytest.warns(UserWarning, match=r"index 1\b.*\b1 m\b.*body_q.*state_in.*eval_fk"):
         state = model.state()
         xpbd(model).step(state, state)

@@ -26,19 +26,19 @@ DELAYED = 16
 
 _ROW = """
 const long long n = (long long)i * count;
-const real* __restrict kp_ = G.kp.data + (long long)i * G.step;
-const real* __restrict kd_ = G.kd.data + (long long)i * G.step;
-const real* __restrict limit_ = G.limit.data + (long long)i * G.step;
-const real* __restrict stall_ = G.stall.data + (long long)i * G.step;
-const real* __restrict speed_ = G.speed.data + (long long)i * G.step;
-const real* __restrict aim_q = C.target_q.data + n;
-const real* __restrict aim_qd = C.target_qd.data + n;
-const real* __restrict feed = C.target_f.data + n;
-const real* __restrict q_ = S.joint_q.data + S.first_q + (long long)i * S.step_q;
-const real* __restrict qd_ = S.joint_qd.data + S.first_v + (long long)i * S.step_v;
-real* __restrict out_q = S.drive_q.data + S.first_q + (long long)i * S.step_q;
-real* __restrict out_qd = S.drive_qd.data + S.first_v + (long long)i * S.step_v;
-real* __restrict out_f = S.drive_f.data + S.first_v + (long long)i * S.step_v;
+const real* __restrict kp_ = kp.data + (long long)i * gains;
+const real* __restrict kd_ = kd.data + (long long)i * gains;
+const real* __restrict limit_ = limit.data + (long long)i * gains;
+const real* __restrict stall_ = stall.data + (long long)i * gains;
+const real* __restrict speed_ = speed.data + (long long)i * gains;
+const real* __restrict aim_q = target_q.data + n;
+const real* __restrict aim_qd = target_qd.data + n;
+const real* __restrict feed = target_f.data + n;
+const real* __restrict q_ = joint_q.data + first_q + (long long)i * step_q;
+const real* __restrict qd_ = joint_qd.data + first_v + (long long)i * step_v;
+real* __restrict out_q = drive_q.data + first_q + (long long)i * step_q;
+real* __restrict out_qd = drive_qd.data + first_v + (long long)i * step_v;
+real* __restrict out_f = drive_f.data + first_v + (long long)i * step_v;
 real* __restrict computed_ = computed.data + n;
 real* __restrict applied_ = applied.data + n;
 DELAY
@@ -57,19 +57,19 @@ for (int j = 0; j < count; ++j) {
 """
 
 _DELAY = """
-const int slots = C.history.shape[0], before = C.pushed.data[i], size = 3 * COUNT, here = before % slots;
-C.pushed.data[i] = before + 1;
+const int slots = history.shape[0], before = pushed.data[i], size = 3 * COUNT, here = before % slots;
+pushed.data[i] = before + 1;
 // slots are outside, so that instances next to each other write next to each other
-const long long between = (long long)C.history.shape[1] * size;
-real* past = C.history.data + (long long)i * size;
+const long long between = (long long)history.shape[1] * size;
+real* past = history.data + (long long)i * size;
 real* now = past + here * between;
 real come[3 * COUNT];
 for (int j = 0; j < COUNT; ++j) { now[j] = aim_q[j]; now[COUNT + j] = aim_qd[j]; now[2 * COUNT + j] = feed[j]; }
 // the first command since the reset is as old as can be
 int lags[COUNT], others = 0;
 for (int j = 0; j < COUNT; ++j) {
-    const int lag = C.delay.data[n + j] < before ? C.delay.data[n + j] : before;
-    lags[j] = L.law.data[j] < DELAYED ? 0 : lag;
+    const int lag = delay.data[n + j] < before ? delay.data[n + j] : before;
+    lags[j] = law.data[j] < DELAYED ? 0 : lag;
     others |= lags[j] ^ lags[0];
 }
 const real* then = past + (lags[0] > here ? here - lags[0] + slots : here - lags[0]) * between;
@@ -92,8 +92,8 @@ _MOTOR = """{
 }"""
 
 _TABLE = """{
-    const int first = L.rows.data[2 * j], last = first + L.rows.data[2 * j + 1] - 1;
-    const real* t = L.table.data;
+    const int first = rows.data[2 * j], last = first + rows.data[2 * j + 1] - 1;
+    const real* t = table.data;
     int k = first;
     while (k < last && q > t[2 * k + 2]) ++k;
     real share = k < last ? (q - t[2 * k]) / (t[2 * k + 2] - t[2 * k]) : real(0);
@@ -103,7 +103,7 @@ _TABLE = """{
 }"""
 
 _CODE = (
-    (NETWORK, "effort = C.network.data[n + j];"),
+    (NETWORK, "effort = network.data[n + j];"),
     (MOTOR, _MOTOR),
     (NETWORK, _MOTOR),
     (TABLE, _TABLE),
@@ -135,84 +135,52 @@ def _row_code(real, kinds: tuple[int, ...], each: int, joints: int) -> str:
     code = (
         _ROW.replace("DELAY\n", _DELAY if delays else "").replace("LAWS", laws).replace("DRIVES", "\n    ".join(drives))
     )
-    code = code.replace("KIND", str(plain[0]) if len(plain) == 1 else f"L.law.data[j] % {DELAYED}")
+    code = code.replace("KIND", str(plain[0]) if len(plain) == 1 else f"law.data[j] % {DELAYED}")
     code = code.replace("EACH", str(each)).replace("DELAYED", str(DELAYED)).replace("COUNT", str(joints))
     return f"typedef {C_NAME[real]} real;" + code
 
 
 @cache
-def actuate_structs(real) -> types.SimpleNamespace:
-    """Structs of the arguments of `actuate_kernel`, for the scalar type `real`."""
-
-    @wp.struct
-    class Laws:
-        # of joints: laws, and the rows of their tables (first, count)
-        law: wp.array[int]
-        rows: wp.array2d[int]
-        table: wp.array2d[real]
-
-    @wp.struct
-    class Gains:
-        # rows of instances begin so far apart: 0 (all have the same numbers) or the number of joints
-        step: int
-        kp: wp.array[real]
-        kd: wp.array[real]
-        limit: wp.array[real]
-        stall: wp.array[real]
-        speed: wp.array[real]
-
-    @wp.struct
-    class Commands:
-        target_q: wp.array[real]
-        target_qd: wp.array[real]
-        target_f: wp.array[real]
-        # commands of steps before, [slot, instance, 3, joint]; number of commands since the reset; delays
-        history: wp.array4d[real]
-        pushed: wp.array[int]
-        delay: wp.array[int]
-        # efforts of networks
-        network: wp.array[real]
-
-    @wp.struct
-    class Joints:
-        # where the numbers of instance i begin in the state and the control: first + i step
-        first_q: int
-        step_q: int
-        first_v: int
-        step_v: int
-        joint_q: wp.array[real]
-        joint_qd: wp.array[real]
-        # commands of drives, which are written
-        drive_q: wp.array[real]
-        drive_qd: wp.array[real]
-        drive_f: wp.array[real]
-
-    return types.SimpleNamespace(Laws=Laws, Gains=Gains, Commands=Commands, Joints=Joints)
-
-
-@cache
 def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1, joints: int = 0):
-    """The kernel of efforts for the scalar type `real` and the laws that joints have, over instances from a first one.
+    """The kernel of efforts for the scalar type `real` and the laws that joints have, over instances.
 
-    Numbers of commands, gains and efforts are in rows without gaps. Those of the state and the control have `each` numbers from joint to
-    joint. `joints`: their number, if commands are delayed. Structs of arguments: `actuate_structs`.
+    Numbers of commands, gains and efforts are in rows without gaps; gains of all instances are in one row if `gains` is 0, and not the
+    number of joints. Those of the state and the control begin at ``first_q + i step_q`` and ``first_v + i step_v``, with `each` numbers
+    from joint to joint. `joints`: their number, if commands are delayed.
+
+    Arguments are not structs: Warp copies a struct for each thread, which takes as long as the efforts of an instance.
     """
-    structs = actuate_structs(real)
-    # kernels see names, and no attributes
-    Laws = structs.Laws
-    Gains = structs.Gains
-    Commands = structs.Commands
-    Joints = structs.Joints
 
     # pointers, so that the compiler makes vectors of joints
     @wp.func_native(_row_code(real, kinds, each, joints))
     def row(
         i: int,
         count: int,
-        L: Laws,
-        G: Gains,
-        C: Commands,
-        S: Joints,
+        law: wp.array[int],
+        rows: wp.array2d[int],
+        table: wp.array2d[real],
+        gains: int,
+        kp: wp.array[real],
+        kd: wp.array[real],
+        limit: wp.array[real],
+        stall: wp.array[real],
+        speed: wp.array[real],
+        target_q: wp.array[real],
+        target_qd: wp.array[real],
+        target_f: wp.array[real],
+        history: wp.array4d[real],
+        pushed: wp.array[int],
+        delay: wp.array[int],
+        network: wp.array[real],
+        first_q: int,
+        step_q: int,
+        first_v: int,
+        step_v: int,
+        joint_q: wp.array[real],
+        joint_qd: wp.array[real],
+        drive_q: wp.array[real],
+        drive_qd: wp.array[real],
+        drive_f: wp.array[real],
         computed: wp.array[real],
         applied: wp.array[real],
     ): ...
@@ -220,15 +188,45 @@ def actuate_kernel(real, kinds: tuple[int, ...], each: int = 1, joints: int = 0)
     @wp.kernel(module="unique", enable_backward=False, module_options=module_options(GENERAL_FLAGS, 1))
     def actuate(
         first: int,
-        L: Laws,
-        G: Gains,
-        C: Commands,
-        S: Joints,
-        # out: efforts before and after limits
+        # of joints: laws, and the rows of their tables (first, count)
+        law: wp.array[int],
+        rows: wp.array2d[int],
+        table: wp.array2d[real],
+        # of instances and joints: gains, limits, stall effort, speed without load
+        gains: int,
+        kp: wp.array[real],
+        kd: wp.array[real],
+        limit: wp.array[real],
+        stall: wp.array[real],
+        speed: wp.array[real],
+        # commands; those of steps before, [slot, instance, 3, joint]; number of commands since the reset; delays
+        target_q: wp.array[real],
+        target_qd: wp.array[real],
+        target_f: wp.array[real],
+        history: wp.array4d[real],
+        pushed: wp.array[int],
+        delay: wp.array[int],
+        # efforts of networks
+        network: wp.array[real],
+        # where joints are in the state
+        first_q: int,
+        step_q: int,
+        first_v: int,
+        step_v: int,
+        joint_q: wp.array[real],
+        joint_qd: wp.array[real],
+        # out: commands of drives, and what is reported
+        drive_q: wp.array[real],
+        drive_qd: wp.array[real],
+        drive_f: wp.array[real],
         computed: wp.array[real],
         applied: wp.array[real],
     ):
-        row(first + wp.tid(), L.law.shape[0], L, G, C, S, computed, applied)
+        row(
+            first + wp.tid(), law.shape[0], law, rows, table, gains, kp, kd, limit, stall, speed, target_q, target_qd, target_f, history,
+            pushed, delay, network, first_q, step_q, first_v, step_v, joint_q, joint_qd, drive_q, drive_qd, drive_f, computed,
+            applied,
+        )  # fmt: skip
 
     return actuate
 

@@ -33,11 +33,27 @@ def report_function(m: types.SimpleNamespace):
 
 
 @cache
-def report_structs(real) -> types.SimpleNamespace:
-    """Structs of arguments: what a step keeps of a batch, the scene in the middle of the step, and a list of contacts."""
+def report_kernels(real) -> types.SimpleNamespace:
+    """Kernels `count` and `write` over the clusters of a batch, which count and write the contacts of the last step, and the structs of
+    their arguments."""
     vec3 = wp.types.vector(3, real)
     wrench = wp.types.vector(6, real)
     transform = wp.types.transformation(real)
+
+    @wp.struct
+    class Places:
+        # numbers kept of a contact, and the first candidate that is a pair of shapes
+        rows: int
+        first_paired: int
+        # of each candidate: the collider or pair, and the tree about whose origin its point is
+        candidate_of: wp.array[int]
+        candidate_tree: wp.array[int]
+        # of each cluster: shapes and planes of colliders, both shapes of pairs, and the first articulation
+        shapes: wp.array2d[int]
+        planes: wp.array2d[int]
+        ones: wp.array2d[int]
+        twos: wp.array2d[int]
+        articulation: wp.array[int]
 
     @wp.struct
     class Memory:
@@ -68,37 +84,6 @@ def report_structs(real) -> types.SimpleNamespace:
         margin0: wp.array[real]
         margin1: wp.array[real]
         force: wp.array[wrench]
-
-    return types.SimpleNamespace(Memory=Memory, Scene=Scene, ContactList=ContactList)
-
-
-@cache
-def report_kernels(real) -> types.SimpleNamespace:
-    """Kernels `count` and `write` over the clusters of a batch, which count and write the contacts of the last step, and the structs of
-    their arguments."""
-    vec3 = wp.types.vector(3, real)
-    wrench = wp.types.vector(6, real)
-    transform = wp.types.transformation(real)
-    structs = report_structs(real)
-    # kernels see names, and no attributes
-    Memory = structs.Memory
-    Scene = structs.Scene
-    ContactList = structs.ContactList
-
-    @wp.struct
-    class Places:
-        # numbers kept of a contact, and the first candidate that is a pair of shapes
-        rows: int
-        first_paired: int
-        # of each candidate: the collider or pair, and the tree about whose origin its point is
-        candidate_of: wp.array[int]
-        candidate_tree: wp.array[int]
-        # of each cluster: shapes and planes of colliders, both shapes of pairs, and the first articulation
-        shapes: wp.array2d[int]
-        planes: wp.array2d[int]
-        ones: wp.array2d[int]
-        twos: wp.array2d[int]
-        articulation: wp.array[int]
 
     @wp.kernel(module="unique", enable_backward=False)
     def count(
@@ -189,7 +174,9 @@ def report_kernels(real) -> types.SimpleNamespace:
                     C.force[i] = wrench(-f[0], -f[1], -f[2], moment[0], moment[1], moment[2])
                 i += 1
 
-    return types.SimpleNamespace(**vars(structs), count=count, write=write, Places=Places)
+    return types.SimpleNamespace(
+        count=count, write=write, Places=Places, Memory=Memory, Scene=Scene, ContactList=ContactList
+    )
 
 
 @cache
@@ -213,16 +200,12 @@ def row_axes(real):
 
 
 @cache
-def handed_force_kernel(real) -> types.SimpleNamespace:
-    """Kernel over the contacts of a list: the wrenches of those that a batch was handed; and the structs of its arguments."""
+def handed_force_kernel(real):
+    """Kernel over the contacts of a list: the wrenches of those that a batch was handed."""
     vec3 = wp.types.vector(3, real)
     wrench = wp.types.vector(6, real)
     transform = wp.types.transformation(real)
     from_row_axes = row_axes(real)
-    structs = report_structs(real)
-    Memory = structs.Memory
-    Scene = structs.Scene
-    ContactList = structs.ContactList
 
     @wp.func
     def in_world(x: vec3, body: int, body_q: wp.array[transform]) -> vec3:
@@ -234,13 +217,23 @@ def handed_force_kernel(real) -> types.SimpleNamespace:
     def handed_forces(
         rows: int,
         first_paired: int,
-        # of each contact: its home in the batch; and what the candidates of the batch were given
         home: wp.array[int],
         given: wp.array3d[real],
-        K: Memory,
-        M: Scene,
-        # the forces of the list are written
-        C: ContactList,
+        kept_active: wp.array2d[int],
+        kept: wp.array3d[real],
+        shape0: wp.array[int],
+        shape1: wp.array[int],
+        point0: wp.array[vec3],
+        point1: wp.array[vec3],
+        normal: wp.array[vec3],
+        margin0: wp.array[real],
+        margin1: wp.array[real],
+        # poses in the middle of the step
+        body_q: wp.array[transform],
+        shape_body: wp.array[int],
+        body_com: wp.array[vec3],
+        # out:
+        force: wp.array[wrench],
     ):
         i = wp.tid()
         if home[i] == 0:
@@ -253,37 +246,37 @@ def handed_force_kernel(real) -> types.SimpleNamespace:
         b = a // width
         lane = a % width
         found = int(-1)
-        for n in range(K.kept_active[b, 0]):
-            if K.kept_active[b, 1 + n] == c:
+        for n in range(kept_active[b, 0]):
+            if kept_active[b, 1 + n] == c:
                 found = n
         if found < 0:
             return
         p = rows * found
-        f = vec3(K.kept[b, p, lane], K.kept[b, p + 1, lane], K.kept[b, p + 2, lane])
+        f = vec3(kept[b, p, lane], kept[b, p + 1, lane], kept[b, p + 2, lane])
         turn = vec3(real(0.0), real(0.0), real(0.0))
         if rows == 6:
-            turn = vec3(K.kept[b, p + 3, lane], K.kept[b, p + 4, lane], K.kept[b, p + 5, lane])
+            turn = vec3(kept[b, p + 3, lane], kept[b, p + 4, lane], kept[b, p + 5, lane])
         if c < first_paired:
             at = GIVEN * c + GIVEN_NORMAL
             axis = vec3(given[b, at, lane], given[b, at + 1, lane], given[b, at + 2, lane])
             f = from_row_axes(f, axis)
             turn = from_row_axes(turn, axis)
-        up = C.normal[i]
-        one = in_world(C.point0[i], M.shape_body[C.shape0[i]], M.body_q)
-        two = in_world(C.point1[i], M.shape_body[C.shape1[i]], M.body_q)
-        half = real(0.5) * (wp.dot(up, two - one) - C.margin0[i] - C.margin1[i])
+        up = normal[i]
+        one = in_world(point0[i], shape_body[shape0[i]], body_q)
+        two = in_world(point1[i], shape_body[shape1[i]], body_q)
+        half = real(0.5) * (wp.dot(up, two - one) - margin0[i] - margin1[i])
         # what is kept acts on the second shape, on whose point the place of the contact depends, and what is written on shape 0
-        arm = one + up * (half + C.margin0[i])
+        arm = one + up * (half + margin0[i])
         if home[i] % 2 == 0:
             f = -f
             turn = -turn
-            arm = two - up * (half + C.margin1[i])
-        if M.shape_body[C.shape0[i]] >= 0:
-            arm = arm - wp.transform_point(M.body_q[M.shape_body[C.shape0[i]]], M.body_com[M.shape_body[C.shape0[i]]])
+            arm = two - up * (half + margin1[i])
+        if shape_body[shape0[i]] >= 0:
+            arm = arm - wp.transform_point(body_q[shape_body[shape0[i]]], body_com[shape_body[shape0[i]]])
         moment = wp.cross(arm, f) + turn
-        C.force[i] = wrench(f[0], f[1], f[2], moment[0], moment[1], moment[2])
+        force[i] = wrench(f[0], f[1], f[2], moment[0], moment[1], moment[2])
 
-    return types.SimpleNamespace(**vars(structs), handed_forces=handed_forces)
+    return handed_forces
 
 
 @cache

@@ -10,7 +10,6 @@ from newton_like.articulation.launching import Repeated
 from newton_like.articulation.layout import regular_place
 from newton_like.articulation.names import find_names
 from newton_like.kernels.articulation import joints as laws
-from newton_like.programs.structs import filled
 from newton_like.types import MAXVAL, JointTargetMode
 
 _NUMBERS = ("kp", "kd", "limit", "stall", "speed")
@@ -97,17 +96,13 @@ class ActuatorTable:
         (first_q, step_q, _), (first_v, step_v, each) = regular_place(layout.coords), regular_place(layout.dofs)
         kinds = tuple(sorted(set(self.law.tolist())))
         self._kernel = laws.actuate_kernel(data.joint_pos.dtype, kinds, each, j if self._slots else 0)
-        structs = laws.actuate_structs(data.joint_pos.dtype)
-        targets = {name: getattr(self, name).flatten() for name in ("target_q", "target_qd", "target_f")}
-        self._laws = filled(structs.Laws, law=law, rows=rows, table=table)
-        self._gains = filled(structs.Gains, **{name: getattr(self, name).flatten() for name in _NUMBERS})
-        self._commands = filled(
-            structs.Commands, history=history, pushed=self.pushed, delay=self.delay.flatten(), network=self.network.flatten(), **targets
-        )  # fmt: skip
-        self._joints = filled(
-            structs.Joints, first_q=first_q, step_q=step_q, first_v=first_v, step_v=step_v, joint_q=state.joint_q, joint_qd=state.joint_qd,
-            drive_q=control.joint_target_q, drive_qd=control.joint_target_qd, drive_f=control.joint_act,
-        )  # fmt: skip
+        self._head = [law, rows, table]
+        self._tail = [
+            *(getattr(self, name).flatten() for name in _NUMBERS), *(x.flatten() for x in (self.target_q, self.target_qd, self.target_f)),
+            history, self.pushed, self.delay.flatten(), self.network.flatten(), first_q, step_q, first_v, step_v, state.joint_q,
+            state.joint_qd, control.joint_target_q, control.joint_target_qd, control.joint_act, self.computed.flatten(),
+            self.applied.flatten(),
+        ]  # fmt: skip
 
     def numbers_changed(self) -> None:
         """Looks at gains and limits that were edited: those of all instances may be one row."""
@@ -117,10 +112,7 @@ class ActuatorTable:
         """The launch. Where all instances have the same numbers, it reads those of the first one, which saves a third of the memory."""
         n, j = self.shape
         alike = all((x == x[:1]).all() for x in (getattr(self, name).numpy() for name in _NUMBERS))
-        self._gains.step = 0 if alike else j
-        efforts = [self.computed.flatten(), self.applied.flatten()]
-        arguments = [self._laws, self._gains, self._commands, self._joints, *efforts]
-        return Repeated(self._kernel, n, arguments, self._sim.device, n * j // 6)
+        return Repeated(self._kernel, n, [*self._head, 0 if alike else j, *self._tail], self._sim.device, n * j // 6)
 
     # ----------------------------------------------------------------------------------------- columns of groups
 

@@ -8,7 +8,7 @@ import warp as wp
 from newton_like.arrays import as_numbers, constant_array, flat, keep_for_graph, unrecorded
 from newton_like.collision.ground import ContactTables
 from newton_like.collision.pipeline import check_contacts
-from newton_like.kernels.collision.report import handed_force_kernel, report_kernels, report_structs
+from newton_like.kernels.collision.report import handed_force_kernel, report_kernels
 from newton_like.model.arguments import arrays_of_state
 from newton_like.model.contacts import FORCE
 from newton_like.programs.program import Field, Program
@@ -154,22 +154,24 @@ class ContactReport:
             raise ValueError(
                 "there was no step since an edit that gave the solver other memory; call step with the list again"
             )
-        kernels = handed_force_kernel(model.dtype)
-        scene, written = self._scene(model), self._list(model, contacts)
         for stepper, home in zip(steppers, homes, strict=True):
-            work, given = stepper.work, as_numbers(stepper.contacts_in, model.dtype, stepper.solver.width)
+            work, width = stepper.work, stepper.solver.width
             wp.launch(
-                kernels.handed_forces,
+                handed_force_kernel(model.dtype),
                 dim=contacts.rigid_contact_max,
                 inputs=[
-                    work.numbers["contact_rows"], work.numbers["first_paired"], home, given, self._memory(model, stepper), scene,
+                    work.numbers["contact_rows"], work.numbers["first_paired"], home,
+                    as_numbers(stepper.contacts_in, model.dtype, width), stepper.kept_active, as_numbers(stepper.kept, model.dtype, width),
+                    contacts.rigid_contact_shape0, contacts.rigid_contact_shape1, contacts.rigid_contact_point0,
+                    contacts.rigid_contact_point1, contacts.rigid_contact_normal, contacts.rigid_contact_margin0,
+                    contacts.rigid_contact_margin1, self.body_q, model.shape_body, model.body_com,
                 ],
-                outputs=[written],
+                outputs=[force],
                 device=model.device,
                 record_tape=False,
             )  # fmt: skip
         if model.device.is_capturing:
-            keep_for_graph(model.device, self, contacts, written, scene, *held, *homes, *steppers)
+            keep_for_graph(model.device, self, contacts, force, *held, *homes, *steppers)
 
     def _find_poses(self, model, recording, given) -> tuple:
         """Finds the poses of bodies in the middle of the last step, when contacts are found: half a step before the state that it writes.
@@ -186,13 +188,13 @@ class ContactReport:
         """What a step keeps of a batch, as the struct of kernels."""
         lanes = {"kept": stepper.kept, "report": stepper.report}
         numbers = {name: as_numbers(x, model.dtype, stepper.solver.width) for name, x in lanes.items() if x.size}
-        return filled(report_structs(model.dtype).Memory, kept_active=stepper.kept_active, **numbers)
+        return filled(report_kernels(model.dtype).Memory, kept_active=stepper.kept_active, **numbers)
 
     def _scene(self, model):
         """The scene in the middle of the step, as the struct of kernels."""
         names = ("shape_body", "shape_transform", "shape_margin", "body_com")
         arrays = {name: getattr(model, name) for name in names}
-        return filled(report_structs(model.dtype).Scene, body_q=self.body_q, origin=self.origin, **arrays)
+        return filled(report_kernels(model.dtype).Scene, body_q=self.body_q, origin=self.origin, **arrays)
 
     @staticmethod
     def _list(model, contacts):
@@ -202,4 +204,4 @@ class ContactReport:
         force = getattr(contacts, "force", None)
         if force is None:
             force = wp.empty(0, dtype=warp_types(model.dtype).spatial_vector, device=model.device)
-        return filled(report_structs(model.dtype).ContactList, force=force, **arrays)
+        return filled(report_kernels(model.dtype).ContactList, force=force, **arrays)

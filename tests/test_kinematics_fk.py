@@ -415,7 +415,7 @@ def test_wrong_selections_are_refused(rng):
 def test_wrong_arrays_are_refused(rng):
     model = forest(rng, worlds=2).finalize("cpu")
     n, state = model.joint_coord_count, model.state()
-    with pytest.raises(TypeError, match=r"joint_q.*array of numbers"):
+    with pytest.raises(TypeError, match=r"joint_q\b.*array"):
         call(model, joint_q="zeros")
     with pytest.raises(TypeError, match=r"joint_q.*float64.*float32"):
         call(model, joint_q=wp.zeros(n, dtype=wp.float64, device="cpu"))
@@ -439,7 +439,7 @@ def test_coordinates_may_be_numbers_of_the_host(rng):
         eval_fk(model, kind(q), kind(v), state)
         np.testing.assert_array_equal(state.body_q.numpy(), wanted.body_q.numpy())
         np.testing.assert_array_equal(state.body_qd.numpy(), wanted.body_qd.numpy())
-    with pytest.raises(ValueError, match="joint_q has shape"):
+    with pytest.raises(ValueError, match=r"joint_q\b.*shape"):
         eval_fk(model, q[:-1], v, state)
 
 

@@ -321,7 +321,7 @@ def test_bad_input_is_named(rng):
     model = scene(rng)
     sim = SimulationContext(model, evaluator="general")
     pd = IdealPDActuatorCfg
-    with pytest.raises(KeyError, match="matches no articulation"):
+    with pytest.raises(KeyError, match="'crawler'"):
         Articulation(sim, "crawler")
     with pytest.raises(ValueError, match=r"'a'.*'left_hop.*'"):
         Articulation(sim, "walker", actuators={"a": pd("left_hop.*")})
@@ -348,7 +348,7 @@ def test_bad_input_is_named(rng):
         robot.set_joint_position_target(0.0, env_ids=np.ones(3, bool))
     with pytest.raises(ValueError, match="not finite"):
         robot.set_joint_position_target(np.nan)
-    with pytest.raises(ValueError, match="stiffness -2 is below 0"):
+    with pytest.raises(ValueError, match=r"stiffness -2\b"):
         robot.write_joint_stiffness_to_sim(-2.0)
     with pytest.raises(ValueError, match=r"quaternion.*\brow 0\b"):
         robot.write_root_pose_to_sim(np.zeros(7))
@@ -375,7 +375,7 @@ def test_limits_of_drives_limit_the_reported_efforts(rng):
     efforts = robot.data.applied_torque.numpy()
     np.testing.assert_array_equal(efforts[mask][:, hips], limits[mask][:, hips])
     np.testing.assert_array_equal(efforts[~mask][:, hips], 2.0)
-    with pytest.raises(ValueError, match=r"limits has shape"):
+    with pytest.raises(ValueError, match=r"limits"):
         robot.write_joint_effort_limit_to_sim(np.ones((WORLDS + 1, 2)), env_ids=mask)
 
 

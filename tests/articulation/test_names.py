@@ -19,9 +19,9 @@ def test_patterns_without_a_match_name_near_ones():
         find_names("left_hop", NAMES, "joint")
     with pytest.raises(ValueError, match=r"'left_hip'.*'left_.\*'.*'.\*_hip'"):
         find_names(["left_.*", ".*_hip"], NAMES, "joint")
-    with pytest.raises(ValueError, match="no regular expression"):
+    with pytest.raises(ValueError, match=r"'\('"):
         find_names("(", NAMES, "joint")
-    with pytest.raises(TypeError, match="must be a text"):
+    with pytest.raises(TypeError, match=r"\b3\b"):
         find_names([3], NAMES, "joint")
     with pytest.raises(ValueError, match=r"'elbow'.*subset"):
         find_names(".*", NAMES, "joint", subset=["elbow"])
@@ -32,7 +32,7 @@ def test_numbers_by_pattern_leave_the_default_of_other_names():
     assert by_name(None, NAMES, "joint", 2.0, "stiffness").tolist() == [2.0] * 4
     with pytest.raises(ValueError, match="'left_hip'"):
         by_name({".*_hip": 3.0, "left.*": 1.0}, NAMES, "joint", 2.0, "stiffness")
-    with pytest.raises(TypeError, match="stiffness must be"):
+    with pytest.raises(TypeError, match="stiffness"):
         by_name("stiff", NAMES, "joint", 2.0, "stiffness")
 
 

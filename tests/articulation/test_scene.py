@@ -142,11 +142,11 @@ def test_bad_scenes_are_named(scene):
         scene.add("cube", scene["cube"])
     with pytest.raises(TypeError, match=r"'x'.*Articulation"):
         scene.add("x", 3)
-    with pytest.raises(ValueError, match="'walker' has 5 bodies"):
+    with pytest.raises(ValueError, match=r"'walker'.*\b5\b"):
         RigidObject(scene.sim, "walker")
     with pytest.raises(ValueError, match=r"\b2 articulations\b"):
         RigidObject(scene.sim, ["cube", "ball"])
-    with pytest.raises(ValueError, match="at least one object"):
+    with pytest.raises(ValueError, match="object"):
         RigidObjectCollection(scene.sim, {})
     with pytest.raises(ValueError, match="dt"):
         SimulationContext(scene.sim.model, dt=0.0)

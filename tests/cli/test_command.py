@@ -123,11 +123,11 @@ def test_errors_are_json_too(capsys, tmp_path):
         (["inspect", ROBOT, "--collisions"], "--plot"),
         (["inspect", ROBOT, "--package-dir", "/nowhere"], "/nowhere"),
         (["fly", ROBOT], "fly"),
-        (["simulat", ROBOT], "did you mean simulate?"),
-        (["simulate", ROBOT, "--stifness", "5"], "--stifness 5; did you mean --stiffness?"),
-        (["simulate", "--stifness=5", ROBOT], "did you mean --stiffness?"),
-        (["inspect", ROBOT, "--plott", "x.png"], "did you mean --plot?"),
-        (["inspect", ROBOT, "more.urdf"], "unrecognized arguments: more.urdf"),
+        (["simulat", ROBOT], "simulate"),
+        (["simulate", ROBOT, "--stifness", "5"], "--stiffness"),
+        (["simulate", "--stifness=5", ROBOT], "--stiffness"),
+        (["inspect", ROBOT, "--plott", "x.png"], "--plot"),
+        (["inspect", ROBOT, "more.urdf"], "more.urdf"),
         ([], "command"),
     ],
 )
@@ -304,14 +304,14 @@ def test_the_ground_is_at_zero_and_robots_start_on_it(rng):
         state = _put_on_ground(model, _start(model), remarks)
         # rounding of double
         assert lowest_points(model, state).min() == pytest.approx(CLEARANCE, abs=1e-9)
-        assert len(remarks) == 1 and "lifted onto it" in remarks[0]
+        assert len(remarks) == 1 and "lift" in remarks[0]
         # there is no horizontal motion, and bodies above the ground do not move
         np.testing.assert_allclose(
             np.delete(state.body_q.numpy()[0, :3], "XYZ".index(up)), np.delete(pose[:3], "XYZ".index(up))
         )
         assert _put_on_ground(model, state, remarks) is state and len(remarks) == 1
     fixed = read(Path(ROBOT), {}, ground=True)
-    assert "and does not float" in fixed.remarks[-1]
+    assert "float" in fixed.remarks[-1]
     free = read(Path(ROBOT), {"floating": True}, ground=True, lift=5.0)
     # after a sufficient lift no body is moved onto the ground
     assert free.remarks == []

@@ -20,5 +20,5 @@ def test_crates_lie_on_the_bridge():
     simulate(scene, round(chain_bridge.TEST_TIME / scene.frame_time), "fall", True)
     chain_bridge.check(scene)
     scene.gap[-1] = 1.0
-    with pytest.raises(AssertionError, match="hinge is open"):
+    with pytest.raises(AssertionError, match="hinge"):
         chain_bridge.check(scene)

@@ -218,11 +218,11 @@ def test_possible_bodies_pass_the_check_even_in_float32(rng):
     [
         (-1.0, np.eye(3), "mass -1 kg"),
         (np.nan, np.eye(3), "mass nan"),
-        (1.0, np.diag([1, np.inf, 1]), "not finite"),
-        (1.0, np.diag([1.0, 1.0, 2.001]), "triangle inequality"),
-        (1.0, np.diag([1.0, 1.0, -0.01]), "a moment is negative"),
-        (1.0, np.array([[1.0, 0.1, 0], [0, 1, 0], [0, 0, 1]]), "not symmetric"),
-        (0.0, np.eye(3), "without mass"),
+        (1.0, np.diag([1, np.inf, 1]), "finite"),
+        (1.0, np.diag([1.0, 1.0, 2.001]), "triangle"),
+        (1.0, np.diag([1.0, 1.0, -0.01]), "negative"),
+        (1.0, np.array([[1.0, 0.1, 0], [0, 1, 0], [0, 0, 1]]), "symmetric"),
+        (0.0, np.eye(3), "mass"),
     ],
 )
 def test_impossible_bodies_fail_the_check(mass, moments, words):

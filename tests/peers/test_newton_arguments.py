@@ -121,5 +121,6 @@ def test_roots_of_files_are_where_newton_has_them(format, replaced, rng):
         assert mine.keys() == theirs.keys()
         for name, found in mine.items():
             size = max(1.0, np.abs(found[:3]).max())
-            np.testing.assert_allclose(found[:3], theirs[name][:3], atol=1e-6 * size)
+            # rounding of four poses of float32 one after the other; 2e-6 with 150 seeds
+            np.testing.assert_allclose(found[:3], theirs[name][:3], atol=1e-5 * size)
             np.testing.assert_allclose(abs(found[3:] @ theirs[name][3:]), 1.0, atol=1e-5)

@@ -188,16 +188,16 @@ def test_parameters_of_actuators_reach_the_model(rng):
 @pytest.mark.parametrize(
     "cfg, told",
     [
-        (DCMotorCfg(ALL, velocity_limit=3.0), "needs a positive saturation_effort"),
-        (DelayedPDActuatorCfg(ALL, min_delay=3, max_delay=1), "delays from 3 to 1"),
-        (RemotizedPDActuatorCfg(ALL), "joint_parameter_lookup must have rows"),
-        (RemotizedPDActuatorCfg(ALL, joint_parameter_lookup=[(1.0, 2.0), (0.0, 2.0)]), "must ascend"),
-        (NetworkActuatorCfg(ALL, velocity_limit=1.0, saturation_effort=1.0), "needs a network"),
+        (DCMotorCfg(ALL, velocity_limit=3.0), "saturation_effort"),
+        (DelayedPDActuatorCfg(ALL, min_delay=3, max_delay=1), r"delays? .*\b3\b.*\b1\b"),
+        (RemotizedPDActuatorCfg(ALL), "joint_parameter_lookup"),
+        (RemotizedPDActuatorCfg(ALL, joint_parameter_lookup=[(1.0, 2.0), (0.0, 2.0)]), "joint_parameter_lookup"),
+        (NetworkActuatorCfg(ALL, velocity_limit=1.0, saturation_effort=1.0), "network"),
         (
             NetworkActuatorCfg(ALL, velocity_limit=1.0, saturation_effort=1.0, network="gone.onnx"),
-            "no file 'gone.onnx'",
+            "'gone.onnx'",
         ),
-        (IdealPDActuatorCfg(ALL, effort_limit={"left.*": -2.0}), "effort_limit of joint 'left_hip_joint' is -2"),
+        (IdealPDActuatorCfg(ALL, effort_limit={"left.*": -2.0}), r"effort_limit .*'left_hip_joint'.*-2\b"),
     ],
 )
 def test_bad_configurations_are_named(rng, cfg, told):

@@ -113,14 +113,14 @@ def test_actuators_of_other_tools_are_read():
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        ("", "mjc:target has no target"),
-        ("rel mjc:target = </R/no>", "</R/no>, which does not exist"),
-        ("rel mjc:target = [</R/hinge>, </R/A>]", "has 2 targets"),
-        ('rel mjc:target = </R/hinge>; token mjc:gainType = "magic"', "'magic' is not simulated"),
-        ("rel mjc:target = </R/hinge>; double[] mjc:gear = [1, 2, 3, 4, 5, 6, 7]", "up to 6 finite numbers"),
-        ("rel mjc:target = </R/hinge>; double mjc:forceRange:min = 2; double mjc:forceRange:max = 1", "swap them"),
+        ("", "mjc:target"),
+        ("rel mjc:target = </R/no>", "</R/no>"),
+        ("rel mjc:target = [</R/hinge>, </R/A>]", r"mjc:target .*\b2\b"),
+        ('rel mjc:target = </R/hinge>; token mjc:gainType = "magic"', "'magic'"),
+        ("rel mjc:target = </R/hinge>; double[] mjc:gear = [1, 2, 3, 4, 5, 6, 7]", r"mjc:gear .*\b6\b"),
+        ("rel mjc:target = </R/hinge>; double mjc:forceRange:min = 2; double mjc:forceRange:max = 1", "mjc:forceRange"),
         ('rel mjc:target = </R/hinge>; token mjc:dynType = "filter"; double[] mjc:dynPrm = [-1]', "time constant -1"),
-        ("rel mjc:target = </R/A/s>; rel mjc:sliderSite = </R/A/s>", "length of the rod above 0"),
+        ("rel mjc:target = </R/A/s>; rel mjc:sliderSite = </R/A/s>", "mjc:cranklength|rod"),
     ],
 )  # fmt: skip
 def test_bad_actuators_are_refused_with_their_prim(lines, told):

@@ -289,7 +289,7 @@ def built(**settings) -> ModelBuilder:
         ({"gear": (1.0,)}, "gear.*6"),
         ({"gain": "magic"}, "gain 'magic'"),
         ({"dynamics": "filter", "dynprm": (-0.1, 0.0, 0.0)}, "time constant -0.1"),
-        ({"gain": "muscle"}, "range of lengths"),
+        ({"gain": "muscle"}, "lengths?"),
         ({"ctrlrange": (1.0, -1.0)}, "ctrlrange"),
         ({"drive": "joint_f", "transmission": "site"}, "drive"),
         ({"transmission": "slidercrank", "target": 0}, "slider"),
@@ -305,7 +305,7 @@ def test_wrong_actuators_are_refused(settings, told):
         built(**settings)
 
 
-@pytest.mark.parametrize("settings, told", [({"dof": 3}, "no dof 3"), ({"dof": -1}, "no dof -1")])
+@pytest.mark.parametrize("settings, told", [({"dof": 3}, r"dof 3\b"), ({"dof": -1}, r"dof -1\b")])
 def test_wrong_dofs_are_refused(settings, told):
     model = built(**settings).finalize("cpu")
     with pytest.raises(ValueError, match=told):

@@ -91,12 +91,12 @@ def test_only_the_list_of_the_last_step_gets_forces(rng):
     simulation = handed(rng, worlds=1)
     simulation.step()
     solver, model = simulation.solver, simulation.model
-    with pytest.raises(ValueError, match="another list"):
+    with pytest.raises(ValueError, match="list"):
         solver.update_contacts(model.contacts())
     solver.update_contacts(simulation.contacts)
     model.shape_material_mu_torsional.fill_(0.01)
     solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)  # contacts get three more rows
-    with pytest.raises(ValueError, match="no step since"):
+    with pytest.raises(ValueError, match="step"):
         solver.update_contacts(simulation.contacts)
     simulation.step()
     solver.update_contacts(simulation.contacts)

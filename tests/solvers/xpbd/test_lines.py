@@ -203,10 +203,10 @@ def test_reset_forgets_impulses_of_lines(rng):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (dict(armature=0.1), "'pull' .index 0. has inertia"),
-        (dict(limits=(-1.0, 1.0), solref_limit=(0.1, 1.0)), "softness of MuJoCo"),
-        (dict(limits=(-1.0, 1.0), margin=0.1), "limits with a margin"),
-        (dict(ties=(TendonTie(),)), "equality constraints"),
+        (dict(armature=0.1), r"'pull' \(index 0\).*inertia"),
+        (dict(limits=(-1.0, 1.0), solref_limit=(0.1, 1.0)), "'pull'.*limits"),
+        (dict(limits=(-1.0, 1.0), margin=0.1), "'pull'.*margin"),
+        (dict(ties=(TendonTie(),)), "'pull'.*equality"),
     ],
 )
 def test_tendons_are_refused_by_name(change, told, rng):

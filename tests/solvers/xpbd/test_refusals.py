@@ -53,7 +53,7 @@ def test_axes_that_are_not_perpendicular_are_refused():
     config = nl.ModelBuilder.JointDofConfig
     axes = [config(axis=(1, 0, 0)), config(axis=(0.8, 0.6, 0))]
     builder.add_articulation([builder.add_joint_d6(-1, body, linear_axes=axes, label="table")])
-    with pytest.raises(ValueError, match=r"'table' .* not perpendicular"):
+    with pytest.raises(ValueError, match=r"'table' .*perpendicular"):
         SolverXPBD(builder.finalize("cpu"))
 
 
@@ -62,7 +62,7 @@ def test_options_of_newton_are_known_by_name():
     SolverXPBD(model, rigid_contact_con_weighting=False, joint_linear_relaxation=0.7)
     with pytest.raises(ValueError, match=r"joint_linear_compliance=0\.1\b.*Newton"):
         SolverXPBD(model, joint_linear_compliance=0.1)
-    with pytest.raises(TypeError, match="did you mean 'substeps'"):
+    with pytest.raises(TypeError, match="'substeps'"):
         SolverXPBD(model, substep=4)
     with pytest.raises(ValueError, match=r"max_depenetration_speed.*-1\b"):
         SolverXPBD(model, max_depenetration_speed=-1.0)

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 import warp as wp
+from newton_like.kernels.articulation.multirotor import step as multirotor
 from newton_like.kernels.pieces import piece_moves
 from newton_like.kernels.programs import LAYERS
 from newton_like.kernels.registration import collection_paused
+from newton_like.kernels.solvers.xpbd import step as maximal
 
 import newton_like
 from tests.support.paths import ROOT
@@ -146,15 +148,29 @@ def values_of(module: str) -> set[str]:
     return {name for name, value in pairs if ast.unparse(value) != f"m.{name}"}
 
 
-# functions that copy pieces come last, and are for kernels only
-PROGRAM_FILES = [layer.__module__ for layer in LAYERS] + [piece_moves.__module__]
+# Namespaces of programs, by the folder whose programs they have: the files that extend each, in order. In the general one, functions that
+# copy pieces come last, and are for kernels only.
+NAMESPACES = {
+    folder: list(dict.fromkeys(layer.__module__ for layer in layers))
+    for folder, layers in {
+        "newton_like.kernels.solvers.xpbd.": maximal.PROGRAMS,
+        "newton_like.kernels.articulation.multirotor.": multirotor.PROGRAMS,
+        "": (*LAYERS, piece_moves),
+    }.items()
+}
+
+
+def namespace_of(module: str) -> str:
+    """The folder of the namespace that a file of kernels reads."""
+    return next(folder for folder in NAMESPACES if module.startswith(folder))
 
 
 @cache
-def file_of_program() -> dict[str, str]:
-    """The module that adds each name to the namespace of programs; the first one that assigns a value."""
-    found = {name: module for module in reversed(PROGRAM_FILES) for name in values_of(module)}
-    found |= {name: module for module in PROGRAM_FILES for name in programs_of(module)}
+def file_of_program(folder: str) -> dict[str, str]:
+    """The module that adds each name to the namespace of a folder; the first one that assigns a value."""
+    files = NAMESPACES[folder]
+    found = {name: module for module in reversed(files) for name in values_of(module)}
+    found |= {name: module for module in files for name in programs_of(module)}
     # these two are those of the lanes, to which kernels.tree adds the annotations of arguments
     return {name: module for name, module in found.items() if name not in ("func", "shared")}
 
@@ -163,11 +179,12 @@ def calls_of(module: str) -> list[tuple[str, str, int]]:
     """Uses of the namespace of programs in a file of kernels: (name, module that adds it, line)."""
     if not module.startswith("newton_like.kernels."):
         return []
+    files = file_of_program(namespace_of(module))
     return [
-        (node.attr, file_of_program()[node.attr], node.lineno)
+        (node.attr, files[node.attr], node.lineno)
         for node in nodes_of(MODULES[module])
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "m"
-        if node.attr in file_of_program()
+        if node.attr in files
     ]
 
 
@@ -317,12 +334,13 @@ def test_programs_call_what_is_made_on_their_own_floor_and_below():
     """A call through the namespace of programs (``m.x``) counts as an import of the file that defines ``x``."""
     floors = [floor_of(layer.__module__) for layer in LAYERS]
     assert floors == sorted(floors)
-    made = [(name, module) for module in PROGRAM_FILES for name in programs_of(module)]
-    twice = [(name, module) for name, module in made if dict(made)[name] != module]
-    assert twice == []
+    for files in NAMESPACES.values():
+        made = [(name, module) for module in files for name in programs_of(module)]
+        assert [(name, module) for name, module in made if dict(made)[name] != module] == []
     wrong = []
     for module in MODULES:
-        known = PROGRAM_FILES[: PROGRAM_FILES.index(module) + 1] if module in PROGRAM_FILES else PROGRAM_FILES
+        files = NAMESPACES[namespace_of(module)]
+        known = files[: files.index(module) + 1] if module in files else files
         for name, target, line in calls_of(module):
             if target not in known or (floor_of(target) or 0) > (floor_of(module) or 0):
                 wrong.append(f"{MODULES[module].relative_to(ROOT)}:{line} calls m.{name} of {target}")

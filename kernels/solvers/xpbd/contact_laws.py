@@ -11,8 +11,8 @@ import types
 import warp as wp
 from newton_like.kernels.solvers.contact_law import impedance_program
 from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, SPIN
-from newton_like.kernels.solvers.xpbd.contacts import APPROACH, GAP, MU_AT, NORMAL_AT, SUMS
 from newton_like.kernels.solvers.xpbd.order import tangent_function
+from newton_like.kernels.solvers.xpbd.touching import APPROACH, GAP, MU_AT, NORMAL_AT, SUMS
 
 from newton_like.kernels.tree import (  # isort: skip
     LAW, LAW_BY_RULE, LAW_DAMPING, LAW_IMPEDANCE, LAW_IMPEDANCE_MOST, LAW_INVERSE_WIDTH, LAW_MIDPOINT, LAW_MOST, LAW_MU, LAW_POWER,

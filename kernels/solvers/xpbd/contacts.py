@@ -16,61 +16,10 @@ import types
 import warp as wp
 from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, INVERSE_MASS, POS, QUAT, SPIN, VEL
 
-# Numbers of a contact, each in a row of its chunk: points about the centres of mass in link axes, normal, sum of margins, material ...
-POINT_A, POINT_B, NORMAL_AT, MARGINS, MU_AT, REBOUND, BIAS, GIVE, LEAK = 0, 3, 6, 9, 10, 11, 12, 13, 14
-# ... impulses along the normal and both tangents; arms, gap and approach of a sub-step, inverse responses; and, if forces are reported,
-# sums over the sub-steps of a step of the impulses on the second body, and of their moments about the centre of mass of the first one
-IMPULSES, ARM_A, ARM_B, GAP, APPROACH, MASSES, SUMS = 15, 18, 21, 24, 25, 26, 29
-# ... and radii of round shapes, whose points are on their axes
-RADIUS_A, RADIUS_B = 35, 36
-CONTACT_NUMBERS = 37
-
-
-def touching_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: the struct ``Touching``, and functions that read and write numbers of contacts."""
-    real, lane, Vec3 = m.real, m.lane, m.Vec3
-
-    @wp.struct
-    class Touching:
-        """Contacts of a chunk: their numbers, and the slots of their bodies.
-
-        at, room: the first number of the chunk, and the distance of rows; report: whether impulses of sub-steps are added up;
-        extra_at, extra, law, laws: numbers of contacts with laws, see `newton_like.kernels.solvers.xpbd.contact_laws`.
-        """
-
-        numbers: wp.array[real]
-        body_a: wp.array[int]
-        body_b: wp.array[int]
-        at: int
-        room: int
-        first: int
-        dummy: int
-        report: int
-        extra_at: int
-        extra: wp.array[real]
-        law: wp.array[int]
-        laws: wp.array[real]
-
-    @m.func
-    def of_contact(K: wp.ref[Touching], i: int, k: int) -> lane:
-        return m.fetch(K.numbers, K.at + i * K.room, k, m.counted(k))
-
-    @m.func
-    def contact_put(K: wp.ref[Touching], i: int, k: int, valid: int, x: lane):
-        m.deposit_some(K.numbers, K.at + i * K.room + k, valid, x)
-
-    @m.func
-    def vec_of_contact(K: wp.ref[Touching], i: int, k: int) -> Vec3:
-        return m.vec(of_contact(K, i, k), of_contact(K, i + 1, k), of_contact(K, i + 2, k))
-
-    @m.func
-    def add_vec_of_contact(K: wp.ref[Touching], i: int, k: int, valid: int, a: Vec3):
-        b = m.add3(vec_of_contact(K, i, k), a)
-        contact_put(K, i, k, valid, b.x)
-        contact_put(K, i + 1, k, valid, b.y)
-        contact_put(K, i + 2, k, valid, b.z)
-
-    return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "Vec3")}
+from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
+    APPROACH, ARM_A, ARM_B, BIAS, GAP, GIVE, IMPULSES, LEAK, MARGINS, MASSES, MU_AT, NORMAL_AT, POINT_A, POINT_B, RADIUS_A, RADIUS_B,
+    REBOUND, SUMS,
+)  # fmt: skip
 
 
 def contact_program(m: types.SimpleNamespace) -> dict:

@@ -9,7 +9,7 @@ from functools import cache
 
 import warp as wp
 
-from newton_like.kernels.solvers.xpbd.contacts import (  # isort: skip
+from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
     BIAS, GIVE, IMPULSES, LEAK, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
 )  # fmt: skip
 

@@ -8,8 +8,8 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.solvers.xpbd.bodies import QUAT
-from newton_like.kernels.solvers.xpbd.contacts import MARGINS, POINT_A, POINT_B, RADIUS_A, RADIUS_B
 from newton_like.kernels.solvers.xpbd.order import order_struct
+from newton_like.kernels.solvers.xpbd.touching import MARGINS, POINT_A, POINT_B, RADIUS_A, RADIUS_B
 
 SIDE = 0.02
 """Cosine between normal and axis up to which a cylinder touches with its side."""

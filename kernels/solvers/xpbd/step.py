@@ -25,7 +25,7 @@ from newton_like.kernels.solvers.xpbd.contact_laws import (
     law_functions,
     no_law_program,
 )
-from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS, contact_program, touching_program
+from newton_like.kernels.solvers.xpbd.contacts import contact_program
 from newton_like.kernels.solvers.xpbd.joint_solve import joint_solve_program
 from newton_like.kernels.solvers.xpbd.joints import GIVEN, IMPULSE, joint_program
 from newton_like.kernels.solvers.xpbd.lines import LINE_IMPULSE, WORK_AT, line_program
@@ -35,9 +35,13 @@ from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.round import round_function
 from newton_like.kernels.solvers.xpbd.team import SERIAL, share_start, wait_for_all
+from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS, touching_program
 from newton_like.kernels.spatial import spatial_algebra
 
 _LAYERS = (spatial_algebra, access_program, body_program, joint_program, joint_solve_program, touching_program)
+
+PROGRAMS = (*_LAYERS, contact_law_program, no_law_program, contact_program, wrapping_program, line_program)
+"""All programs of this folder, in the order in which they extend the namespace; some of them are for some models only."""
 
 
 @cache

@@ -15,10 +15,10 @@ from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     BODY_NUMBERS,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
-from newton_like.kernels.solvers.xpbd.contacts import CONTACT_NUMBERS
 from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
 from newton_like.kernels.solvers.xpbd.order import COLOURS, order_kernels
 from newton_like.kernels.solvers.xpbd.step import forget_kernels, maximal_math, turn_kernel, xpbd_kernel
+from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS
 from newton_like.kinematics import eval_ik
 from newton_like.model.arguments import arrays_of_state, check_made_by, check_row
 from newton_like.model.contacts import FORCE

@@ -63,7 +63,7 @@ SIZE, CENTER, ROTATION, SURFACE, RADIUS = 0, 3, 6, 10, 18
 # Surface properties. OMEGA and DAMPING_RATIO are those of its spring-damper per unit of effective mass.
 MU, RESTITUTION, OMEGA, DAMPING_RATIO, MU_TORSIONAL, MU_ROLLING, MARGIN, GAP = range(8)
 
-# The law of a contact whose shapes state MuJoCo's settings, see `kernels.solvers.contact_law`: one where MuJoCo's rules combine the
+# The law of a contact whose shapes state MuJoCo's settings, see `kernels.solvers.rows.contact_law`: one where MuJoCo's rules combine the
 # friction; sliding, torsional and rolling friction; one where contacts are soft; stiffness and damping per unit of mass, times the
 # largest impedance squared and times it, and the largest stiffness times dt squared; least and largest impedance, inverse width,
 # midpoint and power of the curve between them; and what is added to the signed distance.
@@ -202,7 +202,7 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         loop_rows: int
         loop_kind: wp.array[int]
         # how many of them are solved together, the first ones; in a step, 1 if some row has a law other than HARD, and the laws of rows,
-        # see `kernels.solvers.closure_rows`
+        # see `kernels.solvers.rows.closure_rows`
         loop_block: int
         loop_soft: int
         # 1 if some row ties tendons

@@ -1,5 +1,6 @@
 """Names of the top-level package."""
 
+import importlib
 import inspect
 import subprocess
 import sys
@@ -41,3 +42,18 @@ def test_warnings_of_imports_name_the_line_that_asked_for_them():
         with pytest.warns(UserWarning, match="gazebo") as caught:
             add(text)
         assert [w.filename for w in caught] == [__file__]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("newton_like.launch:lane_width", "newton_like.programs.device"),
+        ("newton_like.launch:worker_count", "newton_like.threads"),
+        ("newton_like.specialise:BUDGET", "newton_like.solvers.featherstone.specialise"),
+        ("newton_like.urdf:write", "newton_like.exporters.urdf"),
+        ("newton_like.usd.export:write", "newton_like.exporters.usd"),
+    ],
+)
+def test_old_import_paths_give_the_same_objects(old, new):
+    module, name = old.split(":")
+    assert getattr(importlib.import_module(module), name) is getattr(importlib.import_module(new), name)

@@ -10,7 +10,13 @@ import types
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.dynamics.loops import ANGULAR, LINEAR
+from newton_like.kernels.dynamics.loops import ANGULAR, CHILD_ANCHOR, CHILD_DIRECTION, LINEAR, PARENT_DIRECTION
+
+KIND, PARENT, CHILD = range(3)
+"""Columns of a row of a loop joint: its kind, and the bodies of its parent and its child."""
+
+TENDON, FIRST, LAST = range(3)
+"""Columns of a straight piece of a tendon: the tendon, and the sites at its ends."""
 
 
 @cache
@@ -66,18 +72,18 @@ def pull_kernels(real) -> types.SimpleNamespace:
     ):
         a = wp.tid()
         for r in range(force.shape[1]):
-            kind = table[a, r, 0]
-            parent = table[a, r, 1]
-            child = table[a, r, 2]
+            kind = table[a, r, KIND]
+            parent = table[a, r, PARENT]
+            child = table[a, r, CHILD]
             f = vec3()
             n = vec3()
-            along = direction(parent, number3(numbers, a, r, 6), body_q) * force[a, r]
+            along = direction(parent, number3(numbers, a, r, PARENT_DIRECTION), body_q) * force[a, r]
             if kind == wp.static(LINEAR):
                 f = along
             if kind == wp.static(ANGULAR):
-                n = wp.cross(direction(child, number3(numbers, a, r, 9), body_q), along)
+                n = wp.cross(direction(child, number3(numbers, a, r, CHILD_DIRECTION), body_q), along)
             if kind == wp.static(LINEAR) or kind == wp.static(ANGULAR):
-                x = place(child, number3(numbers, a, r, 3), body_q)
+                x = place(child, number3(numbers, a, r, CHILD_ANCHOR), body_q)
                 push(child, x, f, n, body_q, body_com, wrench)
                 push(parent, x, -f, -n, body_q, body_com, wrench)
 
@@ -95,11 +101,11 @@ def pull_kernels(real) -> types.SimpleNamespace:
         wrench: wp.array[spatial],
     ):
         for i in range(table.shape[0]):
-            first = shape_body[table[i, 1]]
-            last = shape_body[table[i, 2]]
-            x = place(first, wp.transform_get_translation(shape_transform[table[i, 1]]), body_q)
-            y = place(last, wp.transform_get_translation(shape_transform[table[i, 2]]), body_q)
-            f = wp.normalize(y - x) * (force[table[i, 0]] * factor[i])
+            first = shape_body[table[i, FIRST]]
+            last = shape_body[table[i, LAST]]
+            x = place(first, wp.transform_get_translation(shape_transform[table[i, FIRST]]), body_q)
+            y = place(last, wp.transform_get_translation(shape_transform[table[i, LAST]]), body_q)
+            f = wp.normalize(y - x) * (force[table[i, TENDON]] * factor[i])
             push(last, y, f, vec3(), body_q, body_com, wrench)
             push(first, x, -f, vec3(), body_q, body_com, wrench)
 

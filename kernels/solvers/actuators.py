@@ -10,7 +10,7 @@ row, as k dt^2 + d dt: position servos, dampers and the force-velocity curve of 
 does not fall.
 
 An actuator may instead set an entry of the drive of a joint: its target or its force; or press a body onto what it touches, see
-`kernels.solvers.adhesion`.
+`kernels.solvers.rows.adhesion`.
 
 A motor with a winding has the current i as activation, whose dynamics see the speed of its transmission before the step; the current is
 that of a constant speed and voltage at the end of the step.

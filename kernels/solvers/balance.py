@@ -16,7 +16,7 @@ first.
 
 import types
 
-from newton_like.kernels.solvers.dof_rows import HELD
+from newton_like.kernels.solvers.rows.dof_rows import HELD
 from newton_like.kernels.tree import PARENT_QUAT, PRESCRIBED, VELOCITY, VELOCITY_LIMIT
 
 # Shares of the kinetic energy: what may have been lost and come back, and what cannot wait until the motion is fast again.

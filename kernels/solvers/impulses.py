@@ -5,8 +5,8 @@ import types
 
 import warp as wp
 from newton_like.kernels.rows import SOFTNESS, TARGET
-from newton_like.kernels.solvers.contact_rows import CONTACT
-from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, DOF_ROW, OF_POSITION
+from newton_like.kernels.solvers.rows.contact_rows import CONTACT
+from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES, DOF_ROW, OF_POSITION
 
 DIVERGED = 0.5
 """Impulses are scaled to the best share of them where that is below this number."""

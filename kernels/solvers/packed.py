@@ -11,7 +11,7 @@ import types
 import warp as wp
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
 from newton_like.kernels.simd import C_NAME, FUSE, shrink_code, simd_types
-from newton_like.kernels.solvers.contact_rows import (
+from newton_like.kernels.solvers.rows.contact_rows import (
     CONTACT,
     MU_ROLL,
     MU_SLIDE,
@@ -23,7 +23,7 @@ from newton_like.kernels.solvers.contact_rows import (
     SLIDE_STEP,
     SPIN_MASS,
 )
-from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES
+from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES
 from newton_like.kernels.tree import PAIR_TABLE, SHAPE_TABLE
 
 MOST_DOFS = 128

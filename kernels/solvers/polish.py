@@ -19,8 +19,9 @@ import types
 import warp as wp
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
 from newton_like.kernels.simd import C_NAME, FUSE
-from newton_like.kernels.solvers.contact_rows import CONTACT, MU_ROLL, MU_SLIDE, MU_SPIN, SLIDE_STEP
-from newton_like.kernels.solvers.dof_rows import (
+from newton_like.kernels.solvers.packed import MOST_DOFS
+from newton_like.kernels.solvers.rows.contact_rows import CONTACT, MU_ROLL, MU_SLIDE, MU_SPIN, SLIDE_STEP
+from newton_like.kernels.solvers.rows.dof_rows import (
     DOF_IMPULSES,
     DOF_ROW,
     HARD,
@@ -29,7 +30,6 @@ from newton_like.kernels.solvers.dof_rows import (
     OF_VELOCITY,
     SIDE,
 )
-from newton_like.kernels.solvers.packed import MOST_DOFS
 
 MOST_ROWS = 32
 """Worlds with more rows that act are left to the sweeps: a step takes a time that grows with the cube of this number."""

@@ -3,7 +3,7 @@
 import types
 
 import warp as wp
-from newton_like.kernels.solvers.dof_rows import SETTLED
+from newton_like.kernels.solvers.rows.dof_rows import SETTLED
 from newton_like.kernels.tree import EFFORT, POSITION, PRESCRIBED, VELOCITY
 
 

@@ -9,9 +9,9 @@ import types
 import warp as wp
 from newton_like.kernels.collision.report import report_function
 from newton_like.kernels.simd import GENERAL_FLAGS, module_options
-from newton_like.kernels.solvers.deep import deep_function
-from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
+from newton_like.kernels.solvers.rows.deep import deep_function
+from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY
 from newton_like.kernels.solvers.stages import (
     stages_without_actuators,
     stages_without_loops,

@@ -12,7 +12,7 @@ Newton alternate with sweeps (`kernels.solvers.polish`).
 import types
 
 import warp as wp
-from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES
+from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES
 from newton_like.kernels.tree import FRICTION, FRICTION_LOSS
 
 FORWARDS = 64

@@ -12,7 +12,7 @@ spring is.
 b = 1/4 is the trapezoidal rule, which keeps the energy of a spring; b = 1/2 takes the force at the end of the step, which ends the motion
 of a stiff spring within one step. b rises from one to the other with x = k dt^2 J M^-1 J^T, as 1/4 + 1/4 x / (4 + x). Both are stable for
 springs and dampers of any size. Friction and limits are rows as those of joints. The rows of a tendon share one whitened row y, see
-`kernels.rows`; limits are soft as in MuJoCo, see `kernels.solvers.contact_law`, or springs of the stiffness LIMIT_KE that push
+`kernels.rows`; limits are soft as in MuJoCo, see `kernels.solvers.rows.contact_law`, or springs of the stiffness LIMIT_KE that push
 implicitly: with the depth in the middle of the step, p = dt k (depth - dt u).
 """
 

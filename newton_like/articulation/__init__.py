@@ -9,8 +9,8 @@ from newton_like.articulation.actuators import (
     RemotizedPDActuatorCfg,
 )
 from newton_like.articulation.articulation import Articulation
-from newton_like.articulation.articulation_data import ArticulationData
-from newton_like.articulation.body_data import BodyData
+from newton_like.articulation.data.articulation_data import ArticulationData
+from newton_like.articulation.data.body_data import BodyData
 from newton_like.articulation.drawing import DebugVisCfg
 from newton_like.articulation.initial import InitialStateCfg
 from newton_like.articulation.rigid_object import RigidObject, RigidObjectCollection, RigidObjectCollectionData

@@ -8,9 +8,9 @@ import warp as wp
 
 from newton_like.articulation.actuators.groups import Actuator
 from newton_like.articulation.actuators.table import ActuatorTable
-from newton_like.articulation.articulation_data import ArticulationData
 from newton_like.articulation.asset import Asset
 from newton_like.articulation.chosen import Chosen, choose, prepared, put, write
+from newton_like.articulation.data.articulation_data import ArticulationData
 from newton_like.articulation.drawing import JointDrawing
 from newton_like.articulation.initial import InitialStateCfg, put_defaults
 from newton_like.articulation.names import find_names

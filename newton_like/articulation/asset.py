@@ -14,7 +14,7 @@ from newton_like.articulation.simulation import SimulationContext
 from newton_like.articulation.wrenches import WrenchComposer
 from newton_like.kernels.articulation.poses import pose_kernels
 from newton_like.kernels.articulation.wrenches import wrench_kernels
-from newton_like.model.edit_checks import check_masses
+from newton_like.model.editing.edit_checks import check_masses
 from newton_like.types import ModelFlags
 
 

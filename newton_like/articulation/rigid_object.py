@@ -5,9 +5,9 @@ from __future__ import annotations
 import warp as wp
 
 from newton_like.articulation.asset import Asset
-from newton_like.articulation.body_data import BodyData
 from newton_like.articulation.chosen import as_device, choose
-from newton_like.articulation.foreign import NumpyViews, TorchViews
+from newton_like.articulation.data.body_data import BodyData
+from newton_like.articulation.data.foreign import NumpyViews, TorchViews
 from newton_like.articulation.names import find_names
 
 
@@ -19,7 +19,7 @@ class RigidObject(Asset):
         pattern: pattern of the labels of articulations.
 
     Attributes:
-        data: the :class:`newton_like.articulation.body_data.BodyData`.
+        data: the :class:`newton_like.articulation.data.body_data.BodyData`.
 
     Raises:
         KeyError: no articulation matches.

@@ -9,7 +9,7 @@ import numpy as np
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, POINTS, SPHERE
 from newton_like.kernels.collision.surfaces.records import FIELD, TRIANGLES
 from newton_like.kernels.parameters.contacts import LARGEST, SQUARES
-from newton_like.model.edits import TURNING
+from newton_like.model.editing.edits import TURNING
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.template import Batch
 from newton_like.types import BodyFlags, GeoType, ShapeFlags

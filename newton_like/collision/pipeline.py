@@ -27,8 +27,8 @@ from newton_like.kernels.collision.surfaces.records import SURFACE_WORK
 from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.tree import GIVEN
 from newton_like.model.arguments import arrays_of_state, check_choice, check_made_by
-from newton_like.model.edits import ARRAYS, FLAGS, JOINTS, KINDS, MATERIALS, SHAPES, TURNING, edits_of
-from newton_like.model.graphs import add_capture
+from newton_like.model.editing.edits import ARRAYS, FLAGS, JOINTS, KINDS, MATERIALS, SHAPES, TURNING, edits_of
+from newton_like.model.editing.graphs import add_capture
 from newton_like.programs.device import lane_width
 from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.program import Field

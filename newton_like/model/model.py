@@ -14,12 +14,12 @@ from newton_like.kernels.edits import DEGENERATE, NEGLIGIBLE
 from newton_like.model.columns import KIND_OF
 from newton_like.model.contacts import Contacts, checked_attributes
 from newton_like.model.custom import FREQUENCY_OF, AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
-from newton_like.model.edits import BODIES, checked_flags, checked_names, edits_of
+from newton_like.model.editing.edits import BODIES, checked_flags, checked_names, edits_of
+from newton_like.model.editing.graphs import follow_edits
+from newton_like.model.editing.structure import check_structure
 from newton_like.model.fields import Fields
 from newton_like.model.frames import FrameTable
-from newton_like.model.graphs import follow_edits
 from newton_like.model.state import Control, State, copied
-from newton_like.model.structure import check_structure
 from newton_like.model.worlds import chosen_worlds
 from newton_like.options import check_option, did_you_mean, refuse_options
 from newton_like.types import Axis, ModelFlags, ShapeFlags
@@ -152,7 +152,7 @@ class Model(Fields):
     _complete = False  # until finalize has set all arrays
     _needed = True
     _edits = _graph_readers = _graph_numbers = _surfaces = None
-    # scales of shapes as of finalize, where there are hulls; and what the structure was, see newton_like.model.structure
+    # scales of shapes as of finalize, where there are hulls; and what the structure was, see newton_like.model.editing.structure
     _hull_scale = _structure = _accepted = None
 
     @property
@@ -429,7 +429,7 @@ class Model(Fields):
 
         Raises:
             ValueError, IndexError, TypeError: flags or worlds that do not exist.
-            ValueError: an array of structure was edited, see :mod:`newton_like.model.structure`.
+            ValueError: an array of structure was edited, see :mod:`newton_like.model.editing.structure`.
         """
         check_recorded(self.device, "Model.notify_changed")
         flags, mask = checked_flags(flags), None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.model.edits import ARRAYS, BODIES, FLAGS, GAINS, GRAVITY, GROUPS, JOINTS, SHAPES, edits_of
-from newton_like.model.fingerprints import Fingerprints
+from newton_like.model.editing.edits import ARRAYS, BODIES, FLAGS, GAINS, GRAVITY, GROUPS, JOINTS, SHAPES, edits_of
+from newton_like.model.editing.fingerprints import Fingerprints
 from newton_like.model.joint_types import look_up
 
 _DISTANCES = ("joint_min_distance", "joint_max_distance", FLAGS)

@@ -17,8 +17,8 @@ from newton_like.arrays import as_numbers, copied_array, flat
 from newton_like.compiler.cpp import Constants
 from newton_like.kernels.parameters import parameter_kernels
 from newton_like.kernels.tree import EFFORT, FRICTION, POSITION, PRESCRIBED, VELOCITY
-from newton_like.model.edit_checks import check_numbers
-from newton_like.model.edits import (
+from newton_like.model.editing.edit_checks import check_numbers
+from newton_like.model.editing.edits import (
     ARRAYS,
     BODIES,
     FLAGS,
@@ -86,7 +86,7 @@ class Parameters:
             compiled again.
 
         Raises:
-            ValueError: numbers are not finite or out of range, see :func:`newton_like.model.edit_checks.check_numbers`.
+            ValueError: numbers are not finite or out of range, see :func:`newton_like.model.editing.edit_checks.check_numbers`.
             TablesChanged: limits, rolling contacts or edges of planes are needed that the tables do not have.
         """
         edits, since = self._edits, self._since

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from types import CodeType, FunctionType
 
-from newton_like.model.edits import ARRAYS, GAINS, JOINTS
+from newton_like.model.editing.edits import ARRAYS, GAINS, JOINTS
 from newton_like.programs.records import SOURCES
 from newton_like.programs.robot import namespace
 

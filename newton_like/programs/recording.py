@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from newton_like.arrays import keep_for_graph
-from newton_like.model.graphs import Graphs
+from newton_like.model.editing.graphs import Graphs
 from newton_like.programs.device import interleaved
 from newton_like.threads import compiling, run_shared
 
@@ -123,7 +123,7 @@ class Recordings(OrderedDict):
             recording.belong_to_graph(arrays)
 
     def outdate(self, names=(), moved: bool = False) -> bool:
-        """Forgets all recordings after an edit that they do not see; see :meth:`newton_like.model.graphs.Graphs.outdate`."""
+        """Forgets all recordings after an edit that they do not see; see :meth:`newton_like.model.editing.graphs.Graphs.outdate`."""
         self.clear()
         return self.graphs.outdate(names, moved)
 

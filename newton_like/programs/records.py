@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from newton_like.model.edits import BODIES, FLAGS, GAINS, GRAVITY, JOINTS, SHAPES
+from newton_like.model.editing.edits import BODIES, FLAGS, GAINS, GRAVITY, JOINTS, SHAPES
 
 from newton_like.kernels.tree import (  # isort: skip
     ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTER, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, COLLIDER, DAMPING,

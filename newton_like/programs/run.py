@@ -11,9 +11,9 @@ from newton_like.arrays import active_tape, flat, unrecorded
 from newton_like.kernels.batched import gather_kernel, sum_kernel
 from newton_like.model import arguments
 from newton_like.model.columns import READ_WITHOUT_GRADIENT, WITH_GRADIENT
-from newton_like.model.edit_checks import check_masses
-from newton_like.model.edits import edits_of
-from newton_like.model.graphs import add_capture
+from newton_like.model.editing.edit_checks import check_masses
+from newton_like.model.editing.edits import edits_of
+from newton_like.model.editing.graphs import add_capture
 from newton_like.programs.device import interleaved, lane_width
 from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.program import Program

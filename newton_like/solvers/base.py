@@ -12,9 +12,9 @@ from newton_like.arrays import check_recorded, host_array, keep_for_graph, unrec
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import move_bodies
 from newton_like.model.arguments import arrays_of_state, check_model, check_row
-from newton_like.model.edit_checks import check_masses, check_shape_types
-from newton_like.model.edits import BODIES, GAINS, JOINTS, KINDS, OTHERS, edits_of
-from newton_like.model.fingerprints import Accepted
+from newton_like.model.editing.edit_checks import check_masses, check_shape_types
+from newton_like.model.editing.edits import BODIES, GAINS, JOINTS, KINDS, OTHERS, edits_of
+from newton_like.model.editing.fingerprints import Accepted
 from newton_like.model.joint_types import look_up
 from newton_like.model.model import resting_body
 from newton_like.model.singular import armature_matters, refuse_singular
@@ -193,16 +193,16 @@ class SolverBase:
             world_mask: worlds whose arrays were edited, see :meth:`reset`; None: all worlds, and entities that all worlds share.
 
         Raises:
-            ValueError: a mass or a moment of inertia is negative or not finite; an inertia is not symmetric, or one moment is above the sum
-                of the other two; an array of structure was edited (see :mod:`newton_like.model.structure`); the type of a shape does not
-                exist; a size of a shape is negative; the scale of a mesh that collides was edited, whose hull keeps it; a gain, armature,
-                damping, stiffness, friction, limit of effort or velocity, or number of a material is negative or NaN, or infinite without
-                being a limit; a restitution is above 1; a centre of mass, a position limit, a pose or size of a shape that may touch a
-                plane, or gravity is NaN, or infinite without being a limit; a bounding radius is negative or not finite; an anchor or an
-                axis of a joint, a rest position, a coefficient of a mimic, or a distance of a DISTANCE joint is NaN, or infinite without
-                being a limit; a quaternion or an axis does not have length 1; a target mode does not exist; limits exclude all positions; a
-                joint moves nothing; a body that hangs on another one is kinematic; or see :meth:`reset`. Distances, mimic coefficients,
-                rest positions and lengths of axes of joints that do not use them are not looked at.
+            ValueError: a mass or a moment of inertia is negative or not finite; an inertia is not symmetric, or one moment is above the
+                sum of the other two; an array of structure was edited (see :mod:`newton_like.model.editing.structure`); the type of a
+                shape does not exist; a size of a shape is negative; the scale of a mesh that collides was edited, whose hull keeps it; a
+                gain, armature, damping, stiffness, friction, limit of effort or velocity, or number of a material is negative or NaN, or
+                infinite without being a limit; a restitution is above 1; a centre of mass, a position limit, a pose or size of a shape
+                that may touch a plane, or gravity is NaN, or infinite without being a limit; a bounding radius is negative or not finite;
+                an anchor or an axis of a joint, a rest position, a coefficient of a mimic, or a distance of a DISTANCE joint is NaN, or
+                infinite without being a limit; a quaternion or an axis does not have length 1; a target mode does not exist; limits
+                exclude all positions; a joint moves nothing; a body that hangs on another one is kinematic; or see :meth:`reset`.
+                Distances, mimic coefficients, rest positions and lengths of axes of joints that do not use them are not looked at.
         """
         self.model.notify_changed(flags, world_mask)
         edits = edits_of(self.model)
@@ -279,7 +279,7 @@ class SolverBase:
                 refuse_singular(self.model, type(self).__name__)
 
     def graphs(self) -> list:
-        """The :class:`newton_like.model.graphs.Graphs` that repeat launches of this solver."""
+        """The :class:`newton_like.model.editing.graphs.Graphs` that repeat launches of this solver."""
         return []
 
     def follow_edits(self, model) -> None:

@@ -5,7 +5,7 @@ import pytest
 import warp as wp
 
 from newton_like import dynamics
-from newton_like.articulation.fields import Part, View
+from newton_like.articulation.data.fields import Part, View
 from newton_like.types import VelRepr
 from tests.articulation.robots import numbers, rotation, shake, walker
 

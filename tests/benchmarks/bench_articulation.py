@@ -22,7 +22,7 @@ from newton_like.articulation import (
     ImplicitActuatorCfg,
     SimulationContext,
 )
-from newton_like.articulation.fields import Part, View
+from newton_like.articulation.data.fields import Part, View
 from newton_like.solvers import SolverFeatherstone
 
 from .cases import design_quadruped

@@ -7,7 +7,7 @@ import pytest
 import warp as wp
 
 from newton_like import ModelBuilder, ModelFlags, dynamics
-from newton_like.model.edits import edits_of
+from newton_like.model.editing.edits import edits_of
 from newton_like.model.model import inverse_inertias, inverse_masses
 from tests.support.random_trees import random_inertia
 

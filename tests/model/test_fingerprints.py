@@ -5,7 +5,7 @@ import pytest
 import warp as wp
 
 from newton_like import ModelBuilder, ModelFlags
-from newton_like.model.fingerprints import Accepted, Digest
+from newton_like.model.editing.fingerprints import Accepted, Digest
 from newton_like.solvers import SolverFeatherstone
 
 

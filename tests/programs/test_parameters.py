@@ -9,7 +9,7 @@ from newton_like.kernels.layout import STEP_ROWS
 
 from newton_like import ModelFlags
 from newton_like.collision.ground import find_colliders, shape_kinds
-from newton_like.model.edits import ARRAYS, GROUPS
+from newton_like.model.editing.edits import ARRAYS, GROUPS
 from newton_like.model.joint_types import look_up
 from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.records import SOURCES

@@ -2,14 +2,14 @@
 
 Torsional friction is an angular impulse about the normal, of at most the coefficient times the normal impulse; rolling friction is one in
 the plane of the contact, likewise. Coefficients are lengths. A contact that is soft by `solref` and `solimp` has the law of
-`newton_like.kernels.solvers.contact_law` over a sub-step: u + R p = (1 - h b) v + h k d r, with the normal velocity v and the depth r
+`newton_like.kernels.solvers.rows.contact_law` over a sub-step: u + R p = (1 - h b) v + h k d r, with the normal velocity v and the depth r
 before. R is a share of the mean inverse masses of the bodies, which are those of the initial configuration, as `body_invweight0` of MuJoCo.
 """
 
 import types
 
 import warp as wp
-from newton_like.kernels.solvers.contact_law import impedance_program
+from newton_like.kernels.solvers.rows.contact_law import impedance_program
 from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, SPIN
 from newton_like.kernels.solvers.xpbd.order import tangent_function
 from newton_like.kernels.solvers.xpbd.touching import APPROACH, GAP, MU_AT, NORMAL_AT, SUMS

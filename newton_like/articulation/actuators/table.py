@@ -19,7 +19,7 @@ class ActuatorTable:
     """The numbers of all joints, one row for each instance; one launch computes the efforts of all laws.
 
     Args:
-        data: the :class:`newton_like.articulation.articulation_data.ArticulationData`.
+        data: the :class:`newton_like.articulation.data.articulation_data.ArticulationData`.
         sim: the :class:`newton_like.articulation.SimulationContext`.
         layout: the :class:`newton_like.articulation.layout.Layout`.
         actuators: configurations by the names of groups; joints without one have the drive of the model.

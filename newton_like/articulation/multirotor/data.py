@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.articulation.articulation_data import ArticulationData
+from newton_like.articulation.data.articulation_data import ArticulationData
 
 
 class MultirotorData(ArticulationData):

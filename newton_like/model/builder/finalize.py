@@ -15,11 +15,11 @@ from newton_like.model.builder.checks_mass import check_masses
 from newton_like.model.builder.checks_tree import check_mimics, check_trees, check_worlds
 from newton_like.model.builder.custom import lay_out_custom
 from newton_like.model.columns import COLUMNS, COUNTS, WITHOUT_GRADIENT
+from newton_like.model.editing.structure import keep_structure
 from newton_like.model.joint_types import look_up
 from newton_like.model.model import Model, inverse_inertias, inverse_masses
 from newton_like.model.pairs import PairSet
 from newton_like.model.singular import singular_joints
-from newton_like.model.structure import keep_structure
 from newton_like.model.tendons import ARRAYS as TENDON_ARRAYS
 from newton_like.model.tendons import tendon_numbers
 from newton_like.types import Axis, GeoType, ShapeFlags, warp_types

@@ -23,7 +23,7 @@ from newton_like.kernels.solvers.actuators import (
 )
 from newton_like.kernels.tree import CRANK, WRENCH
 from newton_like.model.actuators import BIASES, DRIVES, DYNAMIC_NUMBERS, DYNAMICS, GAINS, TIME_CONSTANTS
-from newton_like.model.edits import BODIES, OTHERS, edits_of
+from newton_like.model.editing.edits import BODIES, OTHERS, edits_of
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.solvers.featherstone.muscle_ranges import length_ranges
 

@@ -24,7 +24,7 @@ from newton_like.kernels.dynamics.loops import (
     PARENT_ANCHOR,
     PARENT_DIRECTION,
 )
-from newton_like.kernels.solvers.closure_rows import HARD, LENGTH, POLYNOMIAL, TENDONS
+from newton_like.kernels.solvers.rows.closure_rows import HARD, LENGTH, POLYNOMIAL, TENDONS
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.labels import some_of
 from newton_like.model.singular import ModelArrays, trees_with

@@ -1,4 +1,4 @@
-"""The rows of loop joints and equality constraints of a model, as `kernels.solvers.closure_rows` has them."""
+"""The rows of loop joints and equality constraints of a model, as `kernels.solvers.rows.closure_rows` has them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from newton_like.dynamics.tendons import tendons_of
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.loops import ANGULAR, CHILD_DIRECTION, LINEAR, LOOP, PARENT_ANCHOR, PARENT_DIRECTION
 from newton_like.kernels.parameters.gains import NO_LIMIT, WEAK
-from newton_like.kernels.solvers.closure_rows import (
+from newton_like.kernels.solvers.rows.closure_rows import (
     DRIVE,
     DRY,
     HARD,
@@ -43,7 +43,7 @@ class Row:
     """A row.
 
     Attributes:
-        kind, law: see `kernels.solvers.closure_rows`.
+        kind, law: see `kernels.solvers.rows.closure_rows`.
         ends: links of the parent and of the child; of TENDONS the leading and the tied tendon, counted in the articulation.
         vectors: anchors and directions, or the coefficients of a polynomial, ``[LOOP]``.
         numbers: of the law.

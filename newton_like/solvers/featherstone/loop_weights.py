@@ -1,7 +1,7 @@
 """Inverse masses of bodies, joints and tendons at the initial coordinates of a model, by which soft equality constraints are soft.
 
-A soft row has R = (1 - d) / d w, see `kernels.solvers.closure_rows`. w is a property of the model, as in MuJoCo, and not of the pose: where
-nothing gives way along a row, its response vanishes, and a softness that vanished with it would be none.
+A soft row has R = (1 - d) / d w, see `kernels.solvers.rows.closure_rows`. w is a property of the model, as in MuJoCo, and not of the pose:
+where nothing gives way along a row, its response vanishes, and a softness that vanished with it would be none.
 """
 
 from __future__ import annotations

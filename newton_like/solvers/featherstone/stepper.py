@@ -22,13 +22,13 @@ from newton_like.kernels.dynamics.loops import LOOP
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
 from newton_like.kernels.registration import collection_paused
 from newton_like.kernels.solvers.balance import LEDGER
-from newton_like.kernels.solvers.closure_rows import BOUNDED_ROW, ROW_LAW
-from newton_like.kernels.solvers.contact_rows import CONTACT
-from newton_like.kernels.solvers.couplings import COUPLING
-from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, DOF_ROW
 from newton_like.kernels.solvers.health import forget_kernel
 from newton_like.kernels.solvers.packed import MOST_DOFS
 from newton_like.kernels.solvers.polish import ONE_WORLD, ROW_LISTS
+from newton_like.kernels.solvers.rows.closure_rows import BOUNDED_ROW, ROW_LAW
+from newton_like.kernels.solvers.rows.contact_rows import CONTACT
+from newton_like.kernels.solvers.rows.couplings import COUPLING
+from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES, DOF_ROW
 from newton_like.kernels.solvers.stages import general_stages
 from newton_like.kernels.solvers.step import step_kernel
 from newton_like.kernels.solvers.tendons import TENDON_IMPULSES, TENDON_ROW

@@ -22,7 +22,7 @@ from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS
 from newton_like.kinematics import eval_ik
 from newton_like.model.arguments import arrays_of_state, check_made_by, check_row
 from newton_like.model.contacts import FORCE
-from newton_like.model.edits import GRAVITY, edits_of
+from newton_like.model.editing.edits import GRAVITY, edits_of
 from newton_like.model.joint_types import look_up
 from newton_like.model.model import contact_room
 from newton_like.options import check_option

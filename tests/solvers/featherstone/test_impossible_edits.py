@@ -5,8 +5,8 @@ import pytest
 import warp as wp
 
 from newton_like import Mesh, ModelBuilder, ModelFlags, dynamics
-from newton_like.model.edit_checks import check_masses
-from newton_like.model.edits import edits_of
+from newton_like.model.editing.edit_checks import check_masses
+from newton_like.model.editing.edits import edits_of
 from newton_like.solvers import SolverFeatherstone
 from newton_like.types import GeoType
 

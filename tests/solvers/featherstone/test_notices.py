@@ -5,7 +5,7 @@ import pytest
 import warp as wp
 
 from newton_like import ModelBuilder, ModelFlags
-from newton_like.model.edits import ARRAYS, BODIES, GAINS, GRAVITY, JOINTS, SHAPES, edits_of
+from newton_like.model.editing.edits import ARRAYS, BODIES, GAINS, GRAVITY, JOINTS, SHAPES, edits_of
 from newton_like.solvers import SolverFeatherstone
 from newton_like.types import BodyFlags
 from tests.support.mechanisms import mechanism, same_robot

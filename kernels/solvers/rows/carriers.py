@@ -7,7 +7,7 @@ and the work of impulses on kinematic bodies is summed separately.
 import types
 
 import warp as wp
-from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES
+from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES
 from newton_like.kernels.solvers.tendons import TENDON_IMPULSES
 from newton_like.kernels.tree import PRESCRIBED
 

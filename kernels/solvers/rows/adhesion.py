@@ -17,7 +17,7 @@ from newton_like.kernels.solvers.actuators import (
     ON_CONTACTS,
     PLACE,
 )
-from newton_like.kernels.solvers.contact_rows import CONTACT, ON
+from newton_like.kernels.solvers.rows.contact_rows import CONTACT, ON
 from newton_like.kernels.tree import PRESCRIBED
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.articulation.fields import Fresh, Part, View
-from newton_like.articulation.inertia import principal_frames
+from newton_like.articulation.data.fields import Fresh, Part, View
+from newton_like.articulation.data.inertia import principal_frames
+from newton_like.articulation.data.reactions import JointReactions
 from newton_like.articulation.launching import Repeated
-from newton_like.articulation.reactions import JointReactions
 from newton_like.kernels.articulation.root import (
     ANGULAR_VELOCITY_B,
     BODY_SIZE,
@@ -21,7 +21,7 @@ from newton_like.kernels.articulation.root import (
     ROOT_STATE,
     state_kernels,
 )
-from newton_like.model.edits import BODIES, edits_of
+from newton_like.model.editing.edits import BODIES, edits_of
 from newton_like.types import warp_types
 
 

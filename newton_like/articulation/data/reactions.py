@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.articulation.pulls import Pulls
+from newton_like.articulation.data.pulls import Pulls
 from newton_like.kernels.articulation.reactions import reaction_kernels
 from newton_like.types import ShapeFlags, warp_types
 
@@ -18,7 +18,7 @@ class JointReactions:
         layout: the :class:`newton_like.articulation.layout.Layout`.
 
     Raises:
-        NotImplementedError: see :class:`newton_like.articulation.pulls.Pulls`.
+        NotImplementedError: see :class:`newton_like.articulation.data.pulls.Pulls`.
     """
 
     def __init__(self, sim, layout):

@@ -15,7 +15,7 @@ import numpy as np
 
 from newton_like.arrays import captured_graph
 from newton_like.callers import outside_level
-from newton_like.model.edits import ARRAYS, FLAGS
+from newton_like.model.editing.edits import ARRAYS, FLAGS
 
 _GROUPS = [{*names, FLAGS} for names in ARRAYS.values()]
 """Arrays whose numbers lie in the same memory."""

@@ -6,7 +6,7 @@ projected Gauss-Seidel: with u = y.z the velocity of the dof,
     friction loss    |p| <= friction dt,  p drives u to zero
     velocity limit   |u| <= limit
     position limit   one-sided: an implicit spring-damper, as for contacts, aims at gap + dt u = 0 while apart; or soft as in MuJoCo, see
-                     `kernels.solvers.contact_law`, with the response A in the place of the inverse masses
+                     `kernels.solvers.rows.contact_law`, with the response A in the place of the inverse masses
 
 Velocity and position limits (the *hard* ones) act in a world only where that world needs them, whatever its neighbours in the
 block do; a row without them is shorter.

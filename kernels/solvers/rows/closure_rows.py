@@ -10,8 +10,8 @@ the anchor of the parent to that of the child, d = x / |x|):
 
 The law of a row gives its impulse p, with the velocity u = K nu after the step:
 
-    hard       u closes the error g, see `kernels.solvers.closures`
-    soft       J a + R f = -b v - k d g, MuJoCo's law for equalities, see `kernels.solvers.contact_law`. R = (1 - d) / d w, with the
+    hard       u closes the error g, see `kernels.solvers.rows.closures`
+    soft       J a + R f = -b v - k d g, MuJoCo's law for equalities, see `kernels.solvers.rows.contact_law`. R = (1 - d) / d w, with the
                inverse masses w at the initial coordinates
     spring     f = ke (rest - g - dt u) + kd (speed - u)
     drive      the same, of limited size
@@ -277,7 +277,7 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def row_impedance(t, r: int, g: m.lane, L, mem) -> m.lane:
-        """d, see ``law_impedance`` of `kernels.solvers.contact_law`, for the error g >= 0 of a joint."""
+        """d, see ``law_impedance`` of `kernels.solvers.rows.contact_law`, for the error g >= 0 of a joint."""
         one = m.fill(real(1.0))
         x = m.smaller(m.mul(g, row_law(t, r, SOFT_INVERSE_WIDTH, L, mem)), one)
         return m.impedance_curve(

@@ -14,7 +14,7 @@ from newton_like.geometry import inertia as inertia_math
 from newton_like.geometry.shapes import SOURCES
 from newton_like.geometry.transforms import AXIS_TOLERANCE, UNIT_TOLERANCE
 from newton_like.model.columns import BY_NAME
-from newton_like.model.edits import MATERIALS
+from newton_like.model.editing.edits import MATERIALS
 from newton_like.model.joint_types import look_up
 from newton_like.types import MAXVAL, GeoType, JointTargetMode, ShapeFlags
 

@@ -13,7 +13,7 @@ import warp as wp
 from newton_like.arrays import flat
 from newton_like.coercion import as_list
 from newton_like.kernels.edits import edit_kernels, mass_kernels
-from newton_like.model.fingerprints import Fingerprints
+from newton_like.model.editing.fingerprints import Fingerprints
 from newton_like.options import did_you_mean
 from newton_like.threads import run_shared, shared_out
 from newton_like.types import ModelFlags

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.articulation.body_data import BodyData
-from newton_like.articulation.fields import View
+from newton_like.articulation.data.body_data import BodyData
+from newton_like.articulation.data.fields import View
 from newton_like.kernels.articulation.joints import joint_kernels
 
 
 class ArticulationData(BodyData):
-    """Data of an :class:`newton_like.articulation.Articulation`; see :class:`newton_like.articulation.body_data.BodyData` for frames and
-    units.
+    """Data of an :class:`newton_like.articulation.Articulation`; see
+    :class:`newton_like.articulation.BodyData` for frames and units.
 
     Joints are dofs [rad or m]; a floating root has none. Arrays of joints have the shape ``[num_instances, num_joints]``.
 

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from newton_like.model.fingerprints import Accepted
+from newton_like.model.editing.fingerprints import Accepted
 from newton_like.types import JointType, ModelFlags
 
 _MAIN = ("joint_type", "joint_parent", "joint_child")

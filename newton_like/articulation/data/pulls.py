@@ -7,7 +7,7 @@ import warp as wp
 
 from newton_like.dynamics.loops import loops_of
 from newton_like.dynamics.names import names_of
-from newton_like.kernels.articulation.pulls import pull_kernels
+from newton_like.kernels.articulation.pulls import CHILD, PARENT, pull_kernels
 from newton_like.kernels.dynamics.loops import LOOP, NO_ROW
 from newton_like.model.tendons import pieces_of
 from newton_like.solvers.featherstone.loop_rows import KIND, SOURCE, solver_rows
@@ -63,7 +63,7 @@ class Pulls:
         table = np.moveaxis(loops.rows, 1, 2).astype(np.int32)
         for a in range(len(table)):
             links = names.child[names.start[a] : names.start[a] + names.count[a]]
-            for end in (1, 2):
+            for end in (PARENT, CHILD):
                 link = table[a, :, end]
                 table[a, :, end] = np.where(
                     (link >= 0) & (link < len(links)), links[np.clip(link, 0, len(links) - 1)], -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.articulation.foreign import NumpyViews, TorchViews
+from newton_like.articulation.data.foreign import NumpyViews, TorchViews
 from newton_like.kernels.articulation.root import state_kernels
 
 

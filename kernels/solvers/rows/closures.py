@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 import warp as wp
 from newton_like.kernels.dynamics.loops import LOOP
-from newton_like.kernels.solvers.closure_rows import (
+from newton_like.kernels.solvers.rows.closure_rows import (
     BOUNDED_MASS,
     BOUNDED_ROW,
     HARD,

@@ -10,7 +10,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.rows import TARGET
-from newton_like.kernels.solvers.contact_rows import CONTACT
+from newton_like.kernels.solvers.rows.contact_rows import CONTACT
 
 QUICK = 0.15
 """Of angular velocities in radians a step, of others in metres a step."""

@@ -1,0 +1,1 @@
+"""Data of assets, computed when they are read."""

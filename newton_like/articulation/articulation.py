@@ -191,9 +191,7 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
         rows, data = self._rows(env_ids), self.data
         if rows.count:
             every = self._every_joint
-            start = data.default_joint_pos if rows.everything else wp.array(
-                data.default_joint_pos.numpy()[rows.indices], dtype=self.model.dtype, device=self.device
-            )  # fmt: skip
+            start = data.default_joint_pos if rows.everything else data.default_joint_pos.numpy()[rows.indices]
             write(data.joint_pos_target, rows, every, start, "default_joint_pos")
             for array in (
                 data.joint_vel_target,

@@ -80,6 +80,10 @@ def choose(ids, size: int, device, what: str, everything: Chosen | None = None) 
     return Chosen(numbers.astype(np.int32), size, device)
 
 
+_FEW = 8192
+"""Up to so many values are written without a launch on a CPU."""
+
+
 def write(target: wp.array, rows: Chosen, items: Chosen, values, name: str) -> None:
     """Writes values into chosen rows and items of an array.
 
@@ -106,6 +110,9 @@ def put(target: wp.array, rows: Chosen, items: Chosen, values: tuple) -> None:
     given, own = values
     if not rows.count or not items.count:
         return
+    if target.device.is_cpu and not target.device.is_capturing and rows.count * items.count <= _FEW:
+        _put_few(target.numpy(), rows, items, given if isinstance(given, np.ndarray) else given.numpy(), own)
+        return
     if isinstance(given, np.ndarray):
         if target.device.is_cpu and rows.everything and items.everything:
             np.copyto(target.numpy(), given)
@@ -125,6 +132,16 @@ def put(target: wp.array, rows: Chosen, items: Chosen, values: tuple) -> None:
         outputs=[_deep(target)],
         device=target.device,
     )
+
+
+def _put_few(target: np.ndarray, rows: Chosen, items: Chosen, given: np.ndarray, own: bool) -> None:
+    """Writes few values on the host. A launch takes as long as some thousands of them."""
+    given = given[rows.indices] if own else given
+    if rows.everything or items.everything:
+        chosen = slice(None) if rows.everything else rows.indices
+        target[chosen, slice(None) if items.everything else items.indices] = given
+    else:
+        target[np.ix_(rows.indices, items.indices)] = given
 
 
 def _deep(array: wp.array) -> wp.array:

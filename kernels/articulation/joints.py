@@ -61,6 +61,18 @@ const int slots = history.shape[0], before = pushed.data[i], size = 3 * COUNT, h
 pushed.data[i] = before + 1;
 // slots are outside, so that instances next to each other write next to each other
 const long long between = (long long)history.shape[1] * size;
+#ifdef __clang__
+{
+    // what an instance some places ahead reads and writes is fetched meanwhile
+    const long long next = i + 6 < history.shape[1] ? i + 6 : i;
+    const int then = pushed.data[next], at = then % slots, lag = delay.data[next * count] < then ? delay.data[next * count] : then;
+    const real* numbers = history.data + next * size;
+    for (int j = 0; j < size; j += 64 / sizeof(real)) {
+        __builtin_prefetch(numbers + at * between + j, 1);
+        __builtin_prefetch(numbers + (lag > at ? at - lag + slots : at - lag) * between + j);
+    }
+}
+#endif
 real* past = history.data + (long long)i * size;
 real* now = past + here * between;
 real come[3 * COUNT];

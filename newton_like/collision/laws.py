@@ -9,7 +9,7 @@ import numpy as np
 
 from newton_like.collision.ground import ContactTables
 from newton_like.kernels.parameters.contacts import LAW_TABLE
-from newton_like.model.contact_settings import (
+from newton_like.model.mujoco.contact_settings import (
     FRICTION_RULE,
     LIMIT_SETTINGS,
     PAIR_SETTINGS,

@@ -7,10 +7,10 @@ import warp as wp
 
 from newton_like.arrays import flat
 from newton_like.kernels.edits import edit_kernels
-from newton_like.model.contact_settings import has_contact_settings, settings_of
 from newton_like.model.editing.edit_checks import check_mesh_scales, check_shape_types
 from newton_like.model.editing.edits import GAINS, SHAPES, TYPES, edits_of
 from newton_like.model.editing.fingerprints import Accepted
+from newton_like.model.mujoco.contact_settings import has_contact_settings, settings_of
 
 _FORMS = ("shape_type", "shape_hull_first", "shape_hull_count", "hull_points")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from newton_like.dynamics.internal.common import columns
-from newton_like.model.equality_settings import equalities_of
 from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.model.mujoco.equality_settings import equalities_of
 
 POWERS = 5
 """Coefficients of a polynomial."""

@@ -8,7 +8,7 @@ from newton_like.coercion import as_index, as_number
 from newton_like.geometry.transforms import quat_rotate, transform_multiply
 from newton_like.geometry.wrapping import piece_length
 from newton_like.kernels.tree import IN_CYLINDER, IN_SPHERE, ROUND_CYLINDER, ROUND_SPHERE, STRAIGHT
-from newton_like.model.contact_settings import SOLIMP, SOLREF
+from newton_like.model.mujoco.contact_settings import SOLIMP, SOLREF
 from newton_like.options import configuration
 from newton_like.types import MAXVAL, GeoType
 

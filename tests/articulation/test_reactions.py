@@ -7,7 +7,7 @@ import warp as wp
 import newton_like as nl
 from newton_like import dynamics
 from newton_like.articulation import Articulation, IdealPDActuatorCfg, ImplicitActuatorCfg, SimulationContext
-from newton_like.model.contact_settings import declare_body_settings
+from newton_like.model.mujoco.contact_settings import declare_body_settings
 from newton_like.model.tendons import Tendon, TendonTie
 from tests.articulation.robots import WORLDS, add_robot, numbers, rotation, shake, walker
 

@@ -9,8 +9,8 @@ import numpy as np
 from pxr import Sdf
 
 from newton_like.exporters.usd.author import Author
-from newton_like.model.equality_settings import equalities_of
 from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.model.mujoco.equality_settings import equalities_of
 from newton_like.model.tendons import Tendon
 from newton_like.types import MAXVAL
 

@@ -12,8 +12,8 @@ from newton_like.model.actuators import NUMBERS as ACTUATOR_NUMBERS
 from newton_like.model.arguments import check_sizes
 from newton_like.model.columns import COLUMNS
 from newton_like.model.configs import JointDofConfig
-from newton_like.model.equality_settings import equalities_of
 from newton_like.model.joint_types import JOINT_TYPES, look_up
+from newton_like.model.mujoco.equality_settings import equalities_of
 from newton_like.model.tendons import ARRAYS
 from newton_like.types import MAXVAL
 

@@ -26,9 +26,9 @@ from newton_like.geometry.transforms import (
     transform_multiply,
 )
 from newton_like.importers.usd import UsdWarning
-from newton_like.model.equality_settings import EQUALITY
 from newton_like.model.labels import some_of
 from newton_like.model.model import Model, resting_body
+from newton_like.model.mujoco.equality_settings import EQUALITY
 from newton_like.types import Axis, BodyFlags
 
 CREATOR = "newton_like"

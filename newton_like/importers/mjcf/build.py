@@ -14,8 +14,8 @@ from newton_like.geometry.transforms import (
     transform_multiply,
 )
 from newton_like.importers.custom import BODY, JOINT, SHAPE, from_element, from_elements, understood
-from newton_like.importers.mjcf.acting import Binder
-from newton_like.importers.mjcf.actuators import drives_of, find_drives, read_actuators, reflect_rotors
+from newton_like.importers.mjcf.actuation.acting import Binder
+from newton_like.importers.mjcf.actuation.actuators import drives_of, find_drives, read_actuators, reflect_rotors
 from newton_like.importers.mjcf.assets import Assets
 from newton_like.importers.mjcf.constraints import (
     Names,
@@ -36,7 +36,7 @@ from newton_like.importers.mjcf.ties import Ties
 from newton_like.importers.mjcf.trees import find_hosts, order_of, share_joints
 from newton_like.importers.shared import Options, add_root_joint, join_articulation, remark_massless
 from newton_like.importers.xml_source import ImportFileError
-from newton_like.model.contact_settings import NAMESPACE, declare_body_settings, declare_contact_settings
+from newton_like.model.mujoco.contact_settings import NAMESPACE, declare_body_settings, declare_contact_settings
 from newton_like.model.tendons import Tendon
 from newton_like.types import MAXVAL, JointTargetMode, JointType
 

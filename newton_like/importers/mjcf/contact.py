@@ -5,7 +5,7 @@ from __future__ import annotations
 from newton_like.importers.mjcf.records import Geom, Mjcf
 from newton_like.importers.mjcf.source import floats, whole
 from newton_like.importers.xml_source import XmlElement
-from newton_like.model.contact_settings import (
+from newton_like.model.mujoco.contact_settings import (
     FRICTION,
     FRICTION_RULE,
     NAMESPACE,

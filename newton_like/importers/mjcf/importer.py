@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from newton_like.coercion import as_flag, as_number
-from newton_like.importers.mjcf.actuators import Actuator
+from newton_like.importers.mjcf.actuation.actuators import Actuator
 from newton_like.importers.mjcf.build import MjcfOptions, SceneBuilder
 from newton_like.importers.mjcf.constraints import Equality, Keyframe
 from newton_like.importers.mjcf.parse import parse_mjcf

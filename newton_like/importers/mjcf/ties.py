@@ -11,8 +11,8 @@ from newton_like.geometry.transforms import IDENTITY, transform, transform_inver
 from newton_like.importers.mjcf.constraints import Equality, Names, TendonRecord
 from newton_like.importers.mjcf.records import Mjcf
 from newton_like.importers.shared import NO_FORCES
-from newton_like.model.contact_settings import NAMESPACE
-from newton_like.model.equality_settings import EQUALITY_DEFAULTS, declare_equality_settings
+from newton_like.model.mujoco.contact_settings import NAMESPACE
+from newton_like.model.mujoco.equality_settings import EQUALITY_DEFAULTS, declare_equality_settings
 from newton_like.model.tendons import TendonTie, length_of
 
 

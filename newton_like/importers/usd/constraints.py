@@ -10,9 +10,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from newton_like.importers.shared import bounded
-from newton_like.model.contact_settings import NAMESPACE, SOLIMP, SOLREF
-from newton_like.model.equality_settings import EQUALITY_DEFAULTS, declare_equality_settings
 from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.model.mujoco.contact_settings import NAMESPACE, SOLIMP, SOLREF
+from newton_like.model.mujoco.equality_settings import EQUALITY_DEFAULTS, declare_equality_settings
 from newton_like.model.tendons import Tendon, TendonTie, check_path
 from newton_like.types import GeoType, ShapeFlags
 

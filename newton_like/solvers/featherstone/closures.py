@@ -12,7 +12,7 @@ from newton_like.kernels.dynamics.loops import LOOP, NO_ROW, WORLD_OF
 from newton_like.kernels.solvers.rows.closure_rows import DRIVE, HARD, POLYNOMIAL, ROW_LAW, SOFT, TENDONS
 from newton_like.kernels.solvers.rows.closures import drive_target_kernel, loop_force_kernel
 from newton_like.model.editing.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
-from newton_like.model.equality_settings import has_equalities
+from newton_like.model.mujoco.equality_settings import has_equalities
 from newton_like.solvers.featherstone.loop_rows import LAW, SolverRows, solver_rows
 
 

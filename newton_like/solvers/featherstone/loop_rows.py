@@ -30,8 +30,8 @@ from newton_like.kernels.solvers.rows.closure_rows import (
     TENDONS,
     TURN,
 )
-from newton_like.model.equality_settings import equalities_of
 from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.model.mujoco.equality_settings import equalities_of
 from newton_like.solvers.featherstone.loop_weights import InverseMasses
 from newton_like.types import JointTargetMode
 

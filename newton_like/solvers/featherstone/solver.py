@@ -15,11 +15,11 @@ from newton_like.collision.pairs import cluster_kinds, find_clusters, resolved
 from newton_like.collision.pipeline import check_contacts
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
-from newton_like.model.contact_settings import declare_body_settings, declare_contact_settings
 from newton_like.model.editing.edits import checked_names
 from newton_like.model.editing.graphs import Graphs, add_capture
-from newton_like.model.equality_settings import declare_equality_settings
 from newton_like.model.model import EVALUATORS
+from newton_like.model.mujoco.contact_settings import declare_body_settings, declare_contact_settings
+from newton_like.model.mujoco.equality_settings import declare_equality_settings
 from newton_like.options import ANY, check_option
 from newton_like.programs.changes import Changes
 from newton_like.programs.device import lane_width

@@ -10,8 +10,8 @@ from newton_like.collision.laws import soft_table
 from newton_like.dynamics.tendons import Tendons, tree_tables
 from newton_like.kernels.dynamics.tendons import LIMIT_KE, LIMIT_LOWER, LIMIT_UPPER, REST_LOWER, REST_UPPER, TENDON
 from newton_like.kernels.solvers.tendons import tendon_force_kernel
-from newton_like.model.contact_settings import SOLIMP, SOLREF
 from newton_like.model.editing.edits import OTHERS, SHAPES, edits_of
+from newton_like.model.mujoco.contact_settings import SOLIMP, SOLREF
 from newton_like.solvers.featherstone.actuators import add_lines
 from newton_like.types import MAXVAL
 

@@ -7,9 +7,9 @@ import warnings
 import numpy as np
 
 from newton_like.geometry.transforms import quat_rotate
-from newton_like.model.contact_settings import SOLIMP, SOLREF, has_contact_settings, settings_of
-from newton_like.model.equality_settings import equalities_of
 from newton_like.model.joint_types import JOINT_TYPES, look_up
+from newton_like.model.mujoco.contact_settings import SOLIMP, SOLREF, has_contact_settings, settings_of
+from newton_like.model.mujoco.equality_settings import equalities_of
 from newton_like.types import BodyFlags, JointTargetMode
 
 SOLVER = "SolverXPBD"

@@ -10,7 +10,7 @@ from newton_like.collision.laws import class_laws
 from newton_like.dynamics.matrices import eval_mass_matrix
 from newton_like.kernels.tree import LAW_SOFT
 from newton_like.kinematics import eval_jacobian
-from newton_like.model.contact_settings import has_contact_settings, settings_of
+from newton_like.model.mujoco.contact_settings import has_contact_settings, settings_of
 from newton_like.types import BodyFlags
 
 MOST_CLASSES = 512

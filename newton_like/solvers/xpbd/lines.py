@@ -15,8 +15,8 @@ from newton_like.kernels.solvers.xpbd.lines import (  # isort: skip
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
 from newton_like.kernels.tree import STRAIGHT
-from newton_like.model.equality_settings import equalities_of
 from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.model.mujoco.equality_settings import equalities_of
 from newton_like.model.tendons import piece_kind, pieces_of
 from newton_like.solvers.xpbd.tables import Blocks, Slots, worlds_of_bodies
 from newton_like.types import BodyFlags

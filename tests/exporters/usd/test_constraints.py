@@ -10,7 +10,7 @@ from pxr import Usd
 
 from newton_like import JointType, ModelBuilder
 from newton_like.importers.xml_source import ImportFileError
-from newton_like.model.equality_settings import equalities_of
+from newton_like.model.mujoco.equality_settings import equalities_of
 from newton_like.model.tendons import ARRAYS, Tendon
 from newton_like.usd import write
 from tests.support.loops import add_loop

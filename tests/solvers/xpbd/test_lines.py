@@ -6,7 +6,7 @@ from newton_like.kernels.tree import ROUND_CYLINDER
 
 import newton_like as nl
 from newton_like.geometry.wrapping import piece_length
-from newton_like.model.equality_settings import EQUALITY_DEFAULTS, declare_equality_settings
+from newton_like.model.mujoco.equality_settings import EQUALITY_DEFAULTS, declare_equality_settings
 from newton_like.model.tendons import Tendon, TendonTie
 from newton_like.solvers import SolverFeatherstone
 from tests.solvers.xpbd.scenes import after, momentum, started, with_all_programs, xpbd

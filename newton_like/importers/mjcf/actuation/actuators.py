@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from newton_like.importers.mjcf.motors import has_states, motor_forces, motor_input, motor_numbers
+from newton_like.importers.mjcf.actuation.motors import has_states, motor_forces, motor_input, motor_numbers
 from newton_like.importers.mjcf.parse import NOT_LINEAR, coefficients, limits
 from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.source import MAIN, floats, words

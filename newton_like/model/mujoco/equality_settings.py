@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.model.contact_settings import NAMESPACE, SOLIMP, SOLREF
 from newton_like.model.custom import CustomAttribute, CustomFrequency
+from newton_like.model.mujoco.contact_settings import NAMESPACE, SOLIMP, SOLREF
 
 EQUALITY = f"{NAMESPACE}:equality_constraint"
 """The custom frequency of equality constraints."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from newton_like.importers.mjcf.actuators import DATA_ONLY, Actuator
-from newton_like.importers.mjcf.motors import motor_law
+from newton_like.importers.mjcf.actuation.actuators import DATA_ONLY, Actuator
+from newton_like.importers.mjcf.actuation.motors import motor_law
 from newton_like.importers.mjcf.records import Joint
 from newton_like.model import actuators as modelled
 
@@ -26,7 +26,7 @@ def make(
     """The actuator of a builder for an actuator of the file; for one that is kept as data only, the reason.
 
     Args:
-        actuator: the actuator; its ``drive`` is that of `newton_like.importers.mjcf.actuators.find_drives`.
+        actuator: the actuator; its ``drive`` is that of `newton_like.importers.mjcf.actuation.actuators.find_drives`.
         joint: its joint, or ``None``.
         scale: factor on lengths, for transmissions along lengths.
         effort: smallest and largest force of all actuators of the joint or tendon, or ``None``.

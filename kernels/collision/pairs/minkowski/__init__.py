@@ -1,0 +1,1 @@
+"""Contacts of any two convex shapes, found in their Minkowski difference."""

@@ -1,0 +1,1 @@
+"""Actuators of MJCF files."""

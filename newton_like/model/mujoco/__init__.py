@@ -1,0 +1,1 @@
+"""Settings of MuJoCo as custom attributes of a model."""

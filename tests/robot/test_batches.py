@@ -72,8 +72,9 @@ def test_gravity_of_a_batch_is_that_of_its_configurations(rng, evaluator, each):
 def test_one_configuration_runs_in_two_lanes_at_most(rng):
     """Lanes without a configuration take time, too."""
     robot, state = made(rng, "auto")
+    links = two_links(robot, state, rng)
     for call in CALLS.values():
-        call(robot, state, 0, 1)
+        call(robot, state, *links)
     robot.compute_distances(state)
     assert robot.core.single.m.width <= 2
     assert robot.core._machine is None, "numbers for batches were made"

@@ -1,6 +1,6 @@
 """Fixtures of all tests. ``NEWTON_LIKE_SEED=<number>`` gives other random inputs, ``NEWTON_LIKE_SEED=fresh`` new ones in every run.
-``NEWTON_LIKE_SEED=seen`` draws, for each file, one of the seeds with which its quick tests have passed (tests/seeds_seen.txt); slow tests
-keep the default. ``--seeds 100`` runs each test with random inputs a hundred times, with the seed and its 99 successors."""
+``NEWTON_LIKE_SEED=seen`` draws one of the seeds with which the quick tests have passed (see also tests/seeds_seen.txt); slow tests keep the
+default. ``--seeds 100`` runs each test with random inputs a hundred times, with the seed and its 99 successors."""
 
 import gc
 import os
@@ -15,13 +15,15 @@ import pytest
 import warp as wp
 
 DEFAULT_SEED = 20261121
+AT_ONCE = 10
+"""All quick tests have passed with so many seeds in one run (2026-11-27); tests may be younger than the numbers of their files."""
 TESTS = Path(__file__).parent
 
 # Put into the environment as a number, so that parallel test processes share it.
 if os.environ.setdefault("NEWTON_LIKE_SEED", str(DEFAULT_SEED)) == "fresh":
     os.environ["NEWTON_LIKE_SEED"] = str(secrets.randbelow(2**31))
 if os.environ["NEWTON_LIKE_SEED"] == "seen":
-    os.environ["NEWTON_LIKE_SEED"], os.environ["NEWTON_LIKE_DRAWN"] = str(DEFAULT_SEED), str(secrets.randbelow(100))
+    os.environ["NEWTON_LIKE_SEED"], os.environ["NEWTON_LIKE_DRAWN"] = str(DEFAULT_SEED), str(secrets.randbelow(AT_ONCE))
 if not os.environ["NEWTON_LIKE_SEED"].isdecimal():
     raise pytest.UsageError(
         f"NEWTON_LIKE_SEED is {os.environ['NEWTON_LIKE_SEED']!r}; make it a number, 'fresh' or 'seen'"

@@ -135,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
         help="simulate a file and write the motion as USD or as a video",
         description="Simulates a file. The drives of the joints hold constant targets: the targets in the file, or the initial positions "
         "of joints that --stiffness or --joint-positions names. A joint without gains moves freely; URDF files have no gains. "
-        "Fixed meshes and height fields have no contacts; a remark names pairs of shapes that pass through each other.",
+        "A remark names pairs of shapes that pass through each other.",
     )
     _reading(simulate)
     simulate.add_argument("--frames", type=positive_int, default=120, help="frames to simulate (default: 120)")

@@ -27,6 +27,7 @@ from newton_like.programs.recording import Recording, Recordings
 from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
 from newton_like.solvers.base import SolverBase
+from newton_like.solvers.edit_kernels import load_edit_kernels
 from newton_like.solvers.featherstone.actuators import ActuatorWatch
 from newton_like.solvers.featherstone.arrays import PLAIN, WITH_ACTUATORS, WITH_TENDONS
 from newton_like.solvers.featherstone.closures import LoopWatch
@@ -132,7 +133,7 @@ class SolverFeatherstone(SolverBase):
         unsupported_contacts: ``"error"`` or ``"ignore"``.
         varying: names of model arrays whose numbers will be edited, such as ``("body_mass", "shape_material_mu")``; they are
             added to ``Model.varying``. Specialised kernels read these arrays from memory, so :meth:`notify_model_changed` does
-            not compile. Parameters of other arrays are constants of the kernel while they are equal in all worlds; the first edit
+            not compile them again; the kernels of notices and of :meth:`reset` are loaded when the solver is made. Parameters of other arrays are constants of the kernel while they are equal in all worlds; the first edit
             of such a parameter compiles the kernel again.
         width: worlds per kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.threads.worker_count`.
@@ -219,6 +220,8 @@ class SolverFeatherstone(SolverBase):
         self._last_was_handed = False
         # the recording of the last step, in a list because setting an attribute takes long; and what writes lists of contacts
         self._recent, self._report = [None], None
+        if model.varying:
+            load_edit_kernels(self)
         self._complete = type(self) is SolverFeatherstone
 
     @staticmethod

@@ -1,5 +1,8 @@
 """Notices read the worlds that changed: their parameters are those of a solver that reads all worlds at each notice."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import warp as wp
@@ -9,6 +12,7 @@ from newton_like.model.editing.edits import ARRAYS, BODIES, GAINS, GRAVITY, JOIN
 from newton_like.solvers import SolverFeatherstone
 from newton_like.types import BodyFlags
 from tests.support.mechanisms import mechanism, same_robot
+from tests.support.paths import ROOT
 
 WORLDS = 37
 FLAG = {
@@ -157,3 +161,51 @@ def test_changes_of_signs_and_of_order_are_found(rng, name):
         solver.changes.forget()
         solver.notify_model_changed(flag)
         assert held.tobytes() == solver._steppers[0].work.parameters.rows().tobytes()
+
+
+SCRIPT = """
+import sys
+
+import numpy as np
+import warp as wp
+
+import newton_like as nl
+from newton_like.solvers import SolverFeatherstone
+from tests.support.mechanisms import quadruped
+
+scene = nl.ModelBuilder()
+scene.add_ground_plane()
+scene.replicate(quadruped(), 9)
+model = scene.finalize("cpu")
+solver = SolverFeatherstone(model, evaluator=sys.argv[1], varying=("body_mass", "shape_material_mu", "joint_friction"))
+state = model.state()
+solver.step(state, state)
+
+mask = np.arange(9) == 4
+kinds = (nl.ModelFlags.BODY_INERTIAL_PROPERTIES, nl.ModelFlags.SHAPE_PROPERTIES, nl.ModelFlags.JOINT_DOF_PROPERTIES)
+rows = model.joint_q.numpy().reshape(9, -1)
+print("AFTER", flush=True)
+for name, kind in zip(("body_mass", "shape_material_mu", "joint_friction"), kinds):
+    for chosen in (mask, None):
+        array = getattr(model, name)
+        array.assign(0.1 + 1.1 * array.numpy())
+        solver.notify_model_changed(kind, chosen)
+solver.notify_model_changed()
+solver.reset(state, mask)
+solver.reset(state, [1, 2], joint_q=rows[:2])
+solver.reset(state, None, joint_q=rows)
+solver.check(state)
+solver.step(state, state)
+print("END", flush=True)
+"""
+
+
+@pytest.mark.parametrize("evaluator", ["general", pytest.param("specialised", marks=pytest.mark.slow)])
+def test_nothing_is_loaded_after_the_first_step_for_what_varies(evaluator):
+    """Warp names each module that it compiles or loads. Notices and resets load none, if it was said what varies."""
+    command = [sys.executable, "-c", SCRIPT, evaluator]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    before, after = ran.stdout.split("AFTER")
+    assert "Module " in before
+    assert "Module " not in after and "END" in after

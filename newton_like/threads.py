@@ -182,3 +182,24 @@ def shared_out(record, size: int, pieces: int, device) -> list[list[Command]]:
     """
     threads = 1 if device.is_cuda or pieces < WORTHWHILE else worker_count()
     return [[Command(record(first, count)) for first, count in cut(size, threads, 1)]] * threads
+
+
+def launch_shared(kernel, size: int, pieces: int, inputs: list, outputs: list, device) -> None:
+    """Launches a kernel once, on several threads of a CPU if there is enough work. Its first argument is the number that its thread indices
+    are added to.
+
+    Args:
+        kernel: the kernel.
+        size: total number of the kernel's threads.
+        pieces: number of pieces of work.
+        inputs, outputs: its other arguments.
+        device: device of the launch.
+    """
+    if device.is_cuda or device.is_capturing or pieces < WORTHWHILE:
+        wp.launch(kernel, dim=size, inputs=[0, *inputs], outputs=outputs, device=device)
+        return
+
+    def record(first: int, count: int) -> wp.Launch:
+        return wp.launch(kernel, dim=count, inputs=[first, *inputs], outputs=outputs, device=device, record_cmd=True)
+
+    run_shared(shared_out(record, size, pieces, device))

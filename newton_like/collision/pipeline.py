@@ -37,6 +37,7 @@ from newton_like.programs.robot import Kernel, namespace
 from newton_like.programs.run import record_launches
 from newton_like.programs.template import find_batches
 from newton_like.programs.workspace import Workspace, row_sizes
+from newton_like.threads import launch_shared
 from newton_like.types import warp_types
 
 SLOTS = 8
@@ -273,11 +274,13 @@ def collide(model, state, contacts, unsupported_contacts: str = "error", moves: 
         keep_for_graph(model.device, model, finder, contacts)
     count, write = collect_kernels(model.dtype)
     if finder.parts:
-        wp.launch(count, dim=total, inputs=[finder.near, finder.first, finder.count, counts], device=model.device)
+        inputs = [finder.near, finder.first, finder.count]
+        launch_shared(count, total, finder.near.size, inputs, [counts], model.device)
         wp.utils.array_scan(counts, starts, inclusive=False)
-    wp.launch(
+    launch_shared(
         write,
-        dim=total if finder.parts else 0,
+        total if finder.parts else 0,
+        finder.near.size,
         inputs=[
             finder.near, finder.gap, finder.point, finder.first, finder.count, finder.shape, finder.plane, finder.normal,
             finder.first_normal, finder.before_pairs, starts,
@@ -349,6 +352,8 @@ class HandOver:
         self.model, self.work = model, work
         self.lanes = work.block_lanes(tables.numbers["given"])
         self.home = None
+        # how many contacts of the last list may have places; None: graphs write to the places
+        self._listed: int | None = 0
         device, places = model.device, self._places(tables)
         self.articulation, self.candidate, self.room, self.second = (
             wp.array(np.concatenate(x), dtype=wp.int32, device=device) for x in zip(*places, strict=True)
@@ -394,29 +399,38 @@ class HandOver:
     def place(self, contacts, used: wp.array) -> None:
         """Puts the contacts of a list where the step kernel finds them; `used` gets 1 for each that found a place."""
         room, device = contacts.rigid_contact_max, self.model.device
-        self.lanes.zero_()
+        keys, place, clear = hand_over_kernels(self.model.dtype)
+        lanes = as_numbers(self.lanes, self.model.dtype, self.work.m.width) if self.lanes.size else self.lanes
+        if device.is_capturing or device.is_cuda:
+            self._listed = None
+        if self._listed is None:
+            self.lanes.zero_()
+        elif self._listed:
+            launch_shared(clear, self._listed, self._listed, [self.home], [lanes], device)
+            self._listed = 0
         self.home = wp.zeros(max(room, 1), dtype=wp.int32, device=device)
         if not room or not self.lanes.size:
             return
-        keys, place = hand_over_kernels(self.model.dtype)
+        if self._listed is not None:
+            # the memory of a CPU tells how many contacts there are
+            self._listed = room = min(max(int(contacts.rigid_contact_count.numpy()[0]), 0), room)
+            if not room:
+                return
         key = wp.zeros(2 * room, dtype=wp.int32, device=device)
         value = wp.zeros(2 * room, dtype=wp.int32, device=device)
         pair = [contacts.rigid_contact_shape0, contacts.rigid_contact_shape1]
-        wp.launch(
-            keys,
-            dim=room,
-            inputs=[contacts.rigid_contact_count, *pair, self.moves, self.model.shape_body, self.pairs, key, value],
-            device=device,
-        )
+        inputs = [contacts.rigid_contact_count, *pair, self.moves, self.model.shape_body, self.pairs]
+        launch_shared(keys, room, room, inputs, [key, value], device)
         wp.utils.radix_sort_pairs(key, value, room)
-        wp.launch(
+        launch_shared(
             place,
-            dim=room,
+            room,
+            room,
             inputs=[
                 key, value, self.articulation, self.candidate, self.room, self.second, *pair, contacts.rigid_contact_point0,
                 contacts.rigid_contact_point1, contacts.rigid_contact_normal, contacts.rigid_contact_margin0,
                 contacts.rigid_contact_margin1, self.material,
-                as_numbers(self.lanes, self.model.dtype, self.work.m.width), used, self.home,
             ],
+            outputs=[lanes, used, self.home],
             device=device,
         )  # fmt: skip

@@ -1,7 +1,8 @@
 """Edited parameters at every reset: ``python -m tests.benchmarks.bench_edits``.
 
-Quadrupeds stand on the ground. Two tables: the time of `notify_model_changed` (after an edit of all worlds, after none, and with masks) and
-of `reset` beside a step, and the time of a step of solvers that were told what varies against one that was not. Everything takes turns;
+Quadrupeds stand on the ground. Three tables: the time of `notify_model_changed` (after an edit of all worlds, after none, and with masks)
+and of `reset` beside a step; the time of a step of solvers that were told what varies against one that was not; and the time of
+`model.collide`, and of a step with its list, beside a step that finds the contacts itself. Everything takes turns;
 medians over rounds, or minima with ``--minima``, for a machine that other programs use. Before anything is timed the edited numbers are
 seen to act: the mean height of the base of edited worlds is not that of the others.
 """
@@ -19,7 +20,7 @@ import warp as wp
 import newton_like as nl
 from newton_like.solvers import SolverFeatherstone
 
-from .cases import design_quadruped
+from .cases import QUADRUPED, design_quadruped
 from .peers import silence
 
 KINDS = {
@@ -145,6 +146,39 @@ def varying(worlds: int, rounds: int, evaluator: str, mean=np.median) -> list[st
     return rows + [f"| {kind} | {found[kind] / found['none']:.3f} |" for kind in choices if kind != "none"]
 
 
+def lists(worlds: int, rounds: int, mean=np.median) -> list[str]:
+    """Rows of the third table."""
+    found = {}
+    for title, self_collisions in (("feet only", False), ("self-collisions too", True)):
+        robot, scene = nl.ModelBuilder(), nl.ModelBuilder()
+        robot.add_urdf(QUADRUPED, floating=True, enable_self_collisions=self_collisions)
+        scene.replicate(robot, worlds)
+        scene.add_ground_plane()
+        model = scene.finalize("cpu")
+        solvers = {name: SolverFeatherstone(model, evaluator=name) for name in ("specialised", "general")}
+        state, out, control = model.state(), model.state(), model.control()
+        for _ in range(120):
+            solvers["specialised"].step(state, state, control)
+        nl.eval_fk(model, state.joint_q, state.joint_qd, state)
+        contacts = model.contacts()
+        model.collide(state, contacts)
+        # both ways find the same contacts
+        results = []
+        for given in (None, contacts):
+            solvers["general"].forget()
+            solvers["general"].step(state, out, control, given)
+            results.append(out.joint_qd.numpy())
+        assert np.abs(results[0] - results[1]).max() < 1.0e-3, "the list has other contacts than the step"
+        jobs = {f"a step, {name}": partial(solver.step, state, out, control) for name, solver in solvers.items()}
+        jobs["`model.collide`"] = partial(model.collide, state, contacts)
+        jobs["a step with the list"] = partial(solvers["specialised"].step, state, out, control, contacts)
+        found[title] = turns(rounds, jobs, mean=mean)
+    rows = [f"| {worlds} quadrupeds | {' | '.join(f'{title} [ms]' for title in found)} |", "| --- | ---: | ---: |"]
+    return rows + [
+        f"| {name} | {' | '.join(f'{1e3 * times[name]:.2f}' for times in found.values())} |" for name in jobs
+    ]
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worlds", type=int, default=4096)
@@ -158,6 +192,7 @@ def main(arguments: list[str] | None = None) -> None:
         edits(options.worlds, options.rounds, mean),
         varying(options.worlds, options.rounds, "specialised", mean),
         varying(options.worlds, options.rounds, "general", mean),
+        lists(options.worlds, options.rounds, mean),
     ):
         print("\n".join(rows), "\n", sep="\n")
 

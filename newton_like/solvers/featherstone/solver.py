@@ -133,8 +133,9 @@ class SolverFeatherstone(SolverBase):
         unsupported_contacts: ``"error"`` or ``"ignore"``.
         varying: names of model arrays whose numbers will be edited, such as ``("body_mass", "shape_material_mu")``; they are
             added to ``Model.varying``. Specialised kernels read these arrays from memory, so :meth:`notify_model_changed` does
-            not compile them again; the kernels of notices and of :meth:`reset` are loaded when the solver is made. Parameters of other arrays are constants of the kernel while they are equal in all worlds; the first edit
-            of such a parameter compiles the kernel again.
+            not compile them again; the kernels of notices and of :meth:`reset` are loaded when the solver is made. Parameters of
+            other arrays are constants of the kernel while they are equal in all worlds; the first edit of such a parameter compiles the
+            kernel again.
         width: worlds per kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.threads.worker_count`.
         newton_options: options of Newton 1.8 that choose how it computes: ``use_tile_gemm``, ``fuse_cholesky``, ``deterministic`` and

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from newton_like import Contacts, ModelBuilder, eval_fk
+from newton_like import Contacts, ModelBuilder, eval_fk, threads
 from newton_like.solvers import SolverFeatherstone
 from tests.support.random_trees import random_unit
 from tests.support.simulate import GRAVITY
@@ -89,6 +89,36 @@ def test_a_list_gives_the_impulses_of_the_contacts_that_a_step_finds(rng):
     np.testing.assert_allclose(swapped, given, atol=1.0e-5 * scale)
     mixed = one_step(model, rearranged(model, contacts, rng.permutation(n), rng.random(n) < 0.5), qd, dt)
     np.testing.assert_allclose(mixed, given, atol=2.0e-2 * scale)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("worthwhile", [1, 10_000])
+def test_nothing_is_left_of_the_list_before(rng, monkeypatch, worthwhile):
+    """A step with a list of a solver that had other lists has the bits of a new solver, also where several threads place contacts."""
+    monkeypatch.setattr(threads, "WORTHWHILE", worthwhile)
+    model = heaps(rng).finalize("cpu")
+    start, contacts = model.state(), model.contacts()
+    start.joint_qd.assign(0.3 * rng.normal(size=model.joint_dof_count))
+    eval_fk(model, start.joint_q, start.joint_qd, start)
+    model.collide(start, contacts)
+    n = int(contacts.rigid_contact_count.numpy()[0])
+    assert n > 8
+    straight = np.zeros(n, dtype=bool)
+    lists = [contacts, rearranged(model, contacts, rng.permutation(n)[: n // 3], straight[: n // 3])]
+    lists += [model.contacts(n), model.contacts(0), rearranged(model, contacts, rng.permutation(n), straight)]
+    lists += [lists[1], lists[0]]
+
+    def stepped(solver, given) -> bytes:
+        result = model.state()
+        solver.forget()
+        solver.step(start, result, None, given, DT)
+        return result.joint_qd.numpy().tobytes()
+
+    old, results = SolverFeatherstone(model, evaluator="general"), []
+    for given in lists:
+        results.append(stepped(old, given))
+        assert results[-1] == stepped(SolverFeatherstone(model, evaluator="general"), given)
+    assert len(set(results)) >= 3 and results[2] == results[3] and results[0] == results[-1]
 
 
 def run_with_lists(model, state, seconds, dt=DT):

@@ -39,7 +39,7 @@ def com_position(model, state, *, out: wp.array | None = None) -> wp.array:
     return evaluate(model, _POSITION, state_arrays(model, state, False), [(3,)], out)
 
 
-def com_velocity(model, state, *, out_repr=MIXED, repr=MIXED, out: wp.array | None = None) -> wp.array:
+def com_velocity(model, state, *, out_repr=MIXED, repr=None, out: wp.array | None = None) -> wp.array:
     """Velocity of the centre of mass of each mechanism: its linear momentum over its mass.
 
     Args:

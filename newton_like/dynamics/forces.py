@@ -219,7 +219,7 @@ def frame_forces(
     forces,
     *,
     forces_repr=VelRepr.MIXED,
-    repr=VelRepr.MIXED,
+    repr=None,
     link_forces=None,
     link_forces_repr=VelRepr.COM,
     replace: bool = False,

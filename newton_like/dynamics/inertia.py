@@ -36,7 +36,7 @@ def _inertias(model, state, choice: int, repr, out):
 
 
 def link_spatial_inertia(
-    model, state=None, *, out_repr=VelRepr.BODY, repr=VelRepr.BODY, out: wp.array | None = None
+    model, state=None, *, out_repr=VelRepr.BODY, repr=None, out: wp.array | None = None
 ) -> wp.array:
     """Spatial inertia of each link: it takes the link's velocity in a representation to its momentum in the same one.
 
@@ -65,7 +65,7 @@ def link_spatial_inertia(
     return _inertias(model, state, LINK, out_repr, out)
 
 
-def crb_inertia(model, state, *, out_repr=VelRepr.BODY, repr=VelRepr.BODY, out: wp.array | None = None) -> wp.array:
+def crb_inertia(model, state, *, out_repr=VelRepr.BODY, repr=None, out: wp.array | None = None) -> wp.array:
     """Composite-rigid-body inertia of each link: the sum of the inertias of the link and its descendants.
 
     As if all joints below were locked (Featherstone 2008, section 6.2). Arguments, result and errors as

@@ -49,9 +49,11 @@ def chosen(out_repr, repr, default=MIXED):
     Raises:
         ValueError: both are given, and differ.
     """
-    if out_repr != default and repr not in (default, out_repr):
+    if repr is None:
+        return out_repr
+    if out_repr not in (default, repr):
         raise ValueError(f"out_repr={out_repr!r} and repr={repr!r} are two names of one argument; give one of them")
-    return out_repr if repr == default else repr
+    return repr
 
 
 def rate_rows(name: str) -> tuple[str, ...]:
@@ -184,7 +186,7 @@ def point_positions(model, state, links, points, *, out: wp.array | None = None)
 # ----------------------------------------------------------------------------------------------------- velocities
 
 
-def link_velocities(model, state, *, out_repr=MIXED, repr=MIXED, out: wp.array | None = None) -> wp.array:
+def link_velocities(model, state, *, out_repr=MIXED, repr=None, out: wp.array | None = None) -> wp.array:
     """Velocities of all links.
 
     Args:
@@ -203,12 +205,12 @@ def link_velocities(model, state, *, out_repr=MIXED, repr=MIXED, out: wp.array |
     return _velocities(model, state, every_link(model), False, chosen(out_repr, repr), out)
 
 
-def link_velocity(model, state, link, *, out_repr=MIXED, repr=MIXED, out: wp.array | None = None) -> wp.array:
+def link_velocity(model, state, link, *, out_repr=MIXED, repr=None, out: wp.array | None = None) -> wp.array:
     """Velocity of a link, ``[articulation_count, 6]``; see :func:`frame_velocity`."""
     return _velocities(model, state, asked_link(model, link), True, chosen(out_repr, repr), out)
 
 
-def frame_velocity(model, state, frame, *, out_repr=MIXED, repr=MIXED, out: wp.array | None = None) -> wp.array:
+def frame_velocity(model, state, frame, *, out_repr=MIXED, repr=None, out: wp.array | None = None) -> wp.array:
     """Velocity of a frame.
 
     Args:
@@ -225,13 +227,13 @@ def frame_velocity(model, state, frame, *, out_repr=MIXED, repr=MIXED, out: wp.a
     return _velocities(model, state, asked_frames(model, [frame]), True, chosen(out_repr, repr), out)
 
 
-def frame_velocities(model, state, frames, *, out_repr=MIXED, repr=MIXED, out: wp.array | None = None) -> wp.array:
+def frame_velocities(model, state, frames, *, out_repr=MIXED, repr=None, out: wp.array | None = None) -> wp.array:
     """Velocities of several frames, ``[articulation_count, frames, 6]``; see :func:`frame_velocity`."""
     return _velocities(model, state, asked_frames(model, frames), False, chosen(out_repr, repr), out)
 
 
 def relative_twist(
-    model, state, source, target, *, out_repr=MIXED, repr=MIXED, axes: str = "target", out: wp.array | None = None
+    model, state, source, target, *, out_repr=MIXED, repr=None, axes: str = "target", out: wp.array | None = None
 ) -> wp.array:
     """Velocity of one frame relative to another frame, as seen by an observer that moves with the other frame.
 

@@ -47,7 +47,7 @@ def _inertia(model, state, choice: int, repr, out):
 
 
 def total_momentum(
-    model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
+    model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None
 ) -> wp.array:
     """Linear and angular momentum of each mechanism.
 
@@ -93,7 +93,7 @@ def total_momentum_jacobian(
 
 
 def centroidal_momentum(
-    model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
+    model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None
 ) -> wp.array:
     """Linear momentum of each mechanism, and angular momentum about its centre of mass.
 
@@ -144,7 +144,7 @@ def centroidal_momentum_bias(
 
 
 def locked_spatial_inertia(
-    model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
+    model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None
 ) -> wp.array:
     """Inertia of each mechanism as one rigid body, all joints locked.
 
@@ -159,7 +159,7 @@ def locked_spatial_inertia(
 
 
 def locked_centroidal_inertia(
-    model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
+    model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None
 ) -> wp.array:
     """Inertia of each mechanism as one rigid body about its centre of mass: the total mass, and the moments of inertia.
 
@@ -172,7 +172,7 @@ def locked_centroidal_inertia(
 
 
 def average_velocity(
-    model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
+    model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None
 ) -> wp.array:
     """Velocity of one rigid body with the inertia and momentum of the mechanism: ``I^-1 h``.
 
@@ -198,7 +198,7 @@ def average_velocity_jacobian(
 
 
 def average_centroidal_velocity(
-    model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
+    model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None
 ) -> wp.array:
     """Velocity of the centre of mass, and the angular velocity of :func:`average_velocity`.
 

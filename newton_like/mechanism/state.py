@@ -204,24 +204,24 @@ class MechanismState(Variables):
         """
         return self._get("relative_transform", source=source, target=target)
 
-    def twist(self, joint, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED) -> wp.array:
+    def twist(self, joint, *, out_repr=VelRepr.MIXED, repr=None) -> wp.array:
         """Velocity of a joint's child minus that of a body that is fixed to its parent, ``S v``, ``[articulation_count, 6]``.
 
         See :func:`newton_like.dynamics.joint_twists` for representations, and :meth:`joint_transform`.
         """
         return self._of("joint", "joint_twists", joint, out_repr=chosen(out_repr, repr))
 
-    def twist_wrt_world(self, body, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED) -> wp.array:
+    def twist_wrt_world(self, body, *, out_repr=VelRepr.MIXED, repr=None) -> wp.array:
         """Velocity of a link, ``[articulation_count, 6]``; see :func:`newton_like.dynamics.link_velocities`."""
         return self._of("body", "link_velocities", body, out_repr=chosen(out_repr, repr))
 
     def relative_twist(
-        self, source, target, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, axes: str = "target"
+        self, source, target, *, out_repr=VelRepr.MIXED, repr=None, axes: str = "target"
     ) -> wp.array:
         """Velocity of one frame seen from another; see :func:`newton_like.dynamics.relative_twist`."""
         return self._get("relative_twist", source=source, target=target, out_repr=chosen(out_repr, repr), axes=axes)
 
-    def bias_acceleration(self, body=None, *, joint=None, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED) -> wp.array:
+    def bias_acceleration(self, body=None, *, joint=None, out_repr=VelRepr.MIXED, repr=None) -> wp.array:
         """Acceleration of a link, or across a joint, while all v are constant, ``[articulation_count, 6]``.
 
         Args:
@@ -238,11 +238,11 @@ class MechanismState(Variables):
             return self._of("joint", "joint_bias_accelerations", joint, out_repr=chosen(out_repr, repr))
         return self._of("body", "link_bias_accelerations", body, out_repr=chosen(out_repr, repr))
 
-    def spatial_inertia(self, body, *, out_repr=VelRepr.BODY, repr=VelRepr.BODY) -> wp.array:
+    def spatial_inertia(self, body, *, out_repr=VelRepr.BODY, repr=None) -> wp.array:
         """Spatial inertia of a link, ``[articulation_count, 6, 6]``; see :func:`newton_like.dynamics.link_spatial_inertia`."""
         return self._of("body", "link_spatial_inertias", body, out_repr=chosen(out_repr, repr, VelRepr.BODY))
 
-    def crb_inertia(self, body, *, out_repr=VelRepr.BODY, repr=VelRepr.BODY) -> wp.array:
+    def crb_inertia(self, body, *, out_repr=VelRepr.BODY, repr=None) -> wp.array:
         """Inertia of a link and all that it carries, ``[articulation_count, 6, 6]``; see :func:`newton_like.dynamics.crb_inertia`."""
         return self._of("body", "crb_inertias", body, out_repr=chosen(out_repr, repr, VelRepr.BODY))
 

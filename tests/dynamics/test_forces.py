@@ -522,7 +522,7 @@ def test_bad_input_is_named(rng, by_numpy):
     refuses(IndexError, "4", dynamics.frame_forces, 4, np.zeros(6))
     refuses(ValueError, "world", dynamics.frame_forces, None, np.zeros(6))
     refuses(ValueError, "^forces .*shape", dynamics.frame_forces, 0, np.zeros(3))
-    refuses(ValueError, "repr", dynamics.frame_forces, 0, np.zeros(6), repr=None)
+    refuses(ValueError, "repr", dynamics.frame_forces, 0, np.zeros(6), forces_repr=None)
     refuses(ValueError, "link_forces .*shape", dynamics.frame_forces, 0, np.zeros(6), link_forces=np.zeros((4, 6)))
     refuses(ValueError, "^forces .*shape", dynamics.point_forces, 0, [[0, 0, 0]], np.zeros((2, 3)))
     refuses(ValueError, "joint_qdd .*shape", eval_inverse_dynamics, np.zeros(n + 1))

@@ -498,8 +498,8 @@ def test_wrong_arguments_are_refused(rng, by_numpy):
     state = model.state()
     with pytest.raises(ValueError, match=r"repr='world'.*None.*VelRepr.COM"):
         dynamics.total_momentum(model, state, repr="world")
-    with pytest.raises(ValueError, match=r"repr=None"):
-        dynamics.locked_spatial_inertia(model, state, repr=None)
+    with pytest.raises(ValueError, match=r"out_repr=None"):
+        dynamics.locked_spatial_inertia(model, state, out_repr=None)
     with pytest.raises(ValueError, match="out_repr=9"):
         dynamics.centroidal_momentum_jacobian(model, state, out_repr=9)
     with pytest.raises(ValueError, match=r"out.*\(1,\).*\(4,\)"):

@@ -18,10 +18,6 @@ WRENCHES = {"link_contact_forces", "soft_contact_forces"}
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_every_argument_has_one_default(function):
     defaults = {p.name: p.default for p in inspect.signature(function).parameters.values() if p.name.endswith("repr")}
-    if defaults.get("repr") is not None:
-        # an alias of the representation of the result, or of an argument in frames
-        other = defaults.pop("repr")
-        assert other == next(defaults[key] for key in ("out_repr", "forces_repr") if key in defaults)
     name = function.__name__
     out = VelRepr.BODY if name in INERTIAS else VelRepr.COM if name in WRENCHES else VelRepr.MIXED
     known = {"repr": None, "out_repr": out, "link_forces_repr": VelRepr.COM, "forces_repr": VelRepr.MIXED}

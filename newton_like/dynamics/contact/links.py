@@ -27,7 +27,7 @@ def link_contact_forces(
     *,
     joint_forces=None,
     out_repr=VelRepr.COM,
-    repr=VelRepr.COM,
+    repr=None,
     out: wp.array | None = None,
 ) -> wp.array:
     """Wrenches of the ground on the links.

@@ -134,7 +134,7 @@ def soft_contact_forces(
     link_forces=None,
     link_forces_repr=VelRepr.COM,
     out_repr=VelRepr.COM,
-    repr=VelRepr.COM,
+    repr=None,
     out=None,
 ) -> SoftContactForces:
     """Forces of the ground on contact points, and the rates of their tangential states.

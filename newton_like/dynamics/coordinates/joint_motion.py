@@ -41,7 +41,7 @@ def joint_transforms(model, state, *, out: wp.array | None = None) -> wp.array:
 
 
 def motion_subspaces(
-    model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
+    model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None
 ) -> wp.array:
     """For each degree of freedom, the twist across its joint for a unit velocity (Featherstone 2008, section 3.5).
 
@@ -54,7 +54,7 @@ def motion_subspaces(
     return evaluate(model, program, state_arrays(model, state, False), [(columns(model), 6)], out)
 
 
-def joint_twists(model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+def joint_twists(model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None) -> wp.array:
     """The twist of every joint: the velocity of its child minus that of a body that is fixed to the parent, ``S qd``.
 
     Args:
@@ -76,7 +76,7 @@ def joint_twists(model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, ou
 
 
 def joint_bias_accelerations(
-    model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
+    model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None
 ) -> wp.array:
     """The time derivatives of :func:`joint_twists` while ``joint_qd`` is constant. Arguments, result and errors as there."""
     return _motion(model, state, _BIASES, chosen(out_repr, repr), out)

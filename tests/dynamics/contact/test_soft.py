@@ -500,8 +500,8 @@ def test_what_makes_no_sense_is_refused(rng):
         soft_contact_forces(other, other.state(), contact)
     with pytest.raises(ValueError, match=r"contact_state.*\(1, 2, 3\).*\(1, 8, 3\)"):
         soft_contact_forces(model, state, contact, np.zeros((1, 2, 3)))
-    with pytest.raises(ValueError, match=r"repr=None.*VelRepr"):
-        link_contact_forces(model, state, contact, repr=None)
+    with pytest.raises(ValueError, match=r"out_repr=None.*VelRepr"):
+        link_contact_forces(model, state, contact, out_repr=None)
     with pytest.raises(ValueError, match=r"contact.*contact_state.*contact.state\(\)"):
         integrate(model, state, state, 0.01, contact=contact)
     with pytest.raises(ValueError, match=r"max_penetration"):

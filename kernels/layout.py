@@ -22,8 +22,8 @@ class Row:
         size: a function from the namespace of counts (see :func:`sizes`) to the number of lanes; None: each program gives the size.
         read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"pairs"``,
             ``"polish"`` (steps of Newton), ``"couplings"``, ``"loops"``, ``"tendons"``, ``"massive"`` (spatial tendons with inertia),
-            ``"carriers"`` (kinematic bodies), ``"adhesion"`` (actuators on contacts), ``"accelerations"`` (states with ``joint_qdd``) and
-            ``"laws"`` (soft contacts of pairs). Specialised steps call such code, too. Traces contain all other readers.
+            ``"carriers"`` (kinematic bodies), ``"actuators"``, ``"adhesion"`` (actuators on contacts), ``"accelerations"`` (states with
+            ``joint_qdd``) and ``"laws"`` (soft contacts of pairs). Specialised steps call such code, too. Traces contain all other readers.
         kept: a function from the namespace of counts to the number of lanes, from the first one on, that persist between steps; None: no
             lane persists.
         shared: whether programs of the dynamics library also use a row of a step.
@@ -110,7 +110,7 @@ STEP = (
     Row("bias_size", "square of the velocity of a tree", _trees),
     Row("middle", "velocities at the middle of the step", _dofs),
     Row("trial", "forces at these velocities, or without constraints", _dofs),
-    Row("tau", "forces without the bias", _dofs, "tendons", shared=True),
+    Row("tau", "forces without the bias", _dofs, "actuators tendons", shared=True),
     Row("u", "new velocities", _dofs, "kernel", shared=True),
     Row("z", "new velocities, whitened", _dofs, "couplings kernel", shared=True),
     # contacts: candidates have positions and forces, active contacts have constraint rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import math
 import os
@@ -247,8 +248,9 @@ def _parse(stream: BinaryIO, file: str, encoding: str | None) -> XmlElement:
 
 
 def _without_leading_space(piece: bytes) -> tuple[bytes, int]:
-    """Removes leading white space, which many readers accept before ``<?xml``, and returns the rest and the number of removed lines."""
-    rest = piece.lstrip(b" \t\r\n")
+    """Removes leading white space, which many readers accept before ``<?xml``, and a byte order mark of UTF-8 before it. Returns the rest
+    and the number of removed lines."""
+    rest = piece.removeprefix(codecs.BOM_UTF8).lstrip(b" \t\r\n")
     return (rest, piece[: len(piece) - len(rest)].count(b"\n")) if rest.startswith(b"<") else (piece, 0)
 
 

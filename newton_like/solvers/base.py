@@ -182,7 +182,8 @@ class SolverBase:
         """Reads edited model arrays. Contact forces of the last step are kept for warm starts.
 
         Kernels on the device read the arrays of the groups `flags`, for the worlds that `world_mask` selects. The time grows with
-        the number of selected worlds. The first edit of parameters that are equal in all worlds compiles specialised kernels
+        the number of selected worlds. Forces and targets of the model, which count in steps without a control, are taken for all worlds,
+        unless `flags` has only flags of inertia, shapes and gravity. The first edit of parameters that are equal in all worlds compiles specialised kernels
         again, unless the array is in ``varying`` of the solver. The contact tables are built again if flags or collision groups
         of shapes changed, or if a kind of limit becomes active for a degree of freedom for the first time. After these two kinds of edit,
         graphs that were captured earlier compute with the old parameters; one UserWarning says that they must be captured again. Graphs

@@ -1,6 +1,7 @@
 """The table of memory rows: rows that specialised code does not write are never read."""
 
 import ast
+import re
 from functools import cache
 from itertools import pairwise
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pytest
 from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
 from newton_like.kernels.layout import KEPT, KINEMATICS, LIBRARY, LIBRARY_ROWS, ROWS, STEP, STEP_ROWS, sizes, stack
 
+from newton_like.solvers.featherstone.specialise import SHARED, STAGES
 from tests.support.paths import ROOT
 
 KERNELS = ROOT / "kernels"
@@ -25,11 +27,11 @@ COUNTS = dict(
 
 @cache
 def functions() -> dict[str, list[ast.FunctionDef]]:
-    """Device functions of all kernels by name."""
+    """Device functions of all kernels by name; kernels, which no function calls, only if they have names of their own."""
     found: dict[str, list[ast.FunctionDef]] = {}
     for path in sorted(KERNELS.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef):
+            if isinstance(node, ast.FunctionDef) and not any("kernel" in ast.unparse(d) for d in node.decorator_list):
                 found.setdefault(node.name, []).append(node)
     return found
 
@@ -97,6 +99,40 @@ def test_general_functions_of_specialised_steps_read_what_the_table_says(reader,
     named = set().union(*(rows_of(name) for name in entries))
     assert len(named) > 3
     assert named <= read_by(reader) | read_by("kernel")
+
+
+LOOP_ROWS = {"loop_gram", "loop_row", "loop_step", "loop_want", "loop_compliance", "loop_bounded"}
+TENDON_ROWS = {"tendon_row", "tendon_length", "tendon_j"}
+TENDONS = ("tendon_forces", "tendon_builds", "tendon_sweeps", "tendon_sweeps_back", "tendon_report")
+
+
+@pytest.mark.parametrize(
+    ("reader", "entries", "own"),
+    [
+        # robots beyond the budget, with loop joints
+        ("loops couplings pairs", SHARED, LOOP_ROWS | {"turn", "dof_row", "dof_y"}),
+        ("tendons massive", TENDONS, TENDON_ROWS),
+        # `adhere` copies z into `trial`; the other rows are inputs of a step, and rows of the code of tendons
+        ("adhesion", ("adhere", "relieve"), {"trial", "wrench"}),
+        ("actuators", ("actuate", "actuator_forces"), TENDON_ROWS | {"force", "target_v"}),
+    ],
+)
+def test_general_functions_read_from_traced_stages_what_the_table_says(reader, entries, own):
+    """A row that traced stages name, and that this code reads, is in the table; `own`: rows that the code sets before it reads them."""
+    traced = set().union(*(rows_of(name) for name in STAGES if name not in (SHARED if entries is SHARED else ())))
+    named = traced & set().union(*(rows_of(name) for name in entries))
+    needed = named - read_by("kernel") - own
+    assert needed and needed <= read_by(reader)
+    assert own <= named
+
+
+def test_steps_of_newton_read_what_the_table_says():
+    """They are native code."""
+    text = (KERNELS / "solvers" / "polish.py").read_text()
+    named = set(re.findall(r"\bL\.(\w+)", text)) & set(ROWS)
+    traced = set().union(*(rows_of(name) for name in STAGES))
+    needed = named & traced - read_by("kernel")
+    assert needed and needed <= read_by("polish pairs carriers")
 
 
 def test_the_balance_of_energy_reads_what_the_table_says():

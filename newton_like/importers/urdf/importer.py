@@ -136,7 +136,7 @@ def add_urdf(
         force_show_colliders: draw all collisions. By default only collisions instead of unreadable visuals, and all collisions of
             a robot without visuals, are drawn.
         enable_self_collisions: enable collisions between links of the robot, except links that a joint connects (over any
-            number of fixed joints). Off by default: the contacts of :class:`SolverFeatherstone` are with static shapes.
+            number of fixed joints). Off by default, because meshes and capsules of neighbouring links often overlap.
         ignore_inertial_definitions: compute mass and inertia from the collisions with the density of
             ``builder.default_shape_cfg``.
         massless_link_density: density [kg/m^3] that gives links without a stated mass the mass of their collisions.

@@ -168,6 +168,7 @@ class Specialiser:
         readers |= {"tendons"} if T.tendons else set()
         readers |= {"accelerations"} if self._accelerations else set()
         readers |= {"massive"} if MASSIVE in list(T.tendon_item)[::ITEM] else set()
+        readers |= {"actuators"} if T.actuators else set()
         readers |= {"adhesion"} if T.adhesive else set()
         readers |= {"pairs"} if T.pairs or self.shared_build else set()
         readers |= {"polish"} if T.polished else set()

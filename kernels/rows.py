@@ -2,10 +2,14 @@
 
 In z = sqrt(D) L v, see `kernels.dynamics.matrices.factor`, a constraint with Jacobian row J becomes y = D^-1/2 L^-T JT: J v = y.z,
 J M^-1 JT = y.y, and an impulse p adds p y to z. A row of one body has an entry for each dof of its chain, from the root down; a row of
-several bodies has an entry for each dof. The three rows of a point have a stride of ``T.reach``.
+several bodies has an entry for each dof. The three rows of a point have a stride of ``T.reach``. The dofs that a row of all dofs can have
+entries for may be listed in a table: those of row r are ``table[i]`` for i from ``table[r]`` to ``table[r + 1] - 1``, in ascending order, with
+the whole chain of each.
 """
 
 import types
+
+import warp as wp
 
 # The first numbers of a record of a unilateral row, see `unilateral`.
 MASS, SOFTNESS, TARGET = range(3)
@@ -43,6 +47,35 @@ def row_program(m: types.SimpleNamespace) -> dict:
     def dense_add(t, y: int, p: m.lane, T, L, mem):
         """z <- z + p y for a row y of all dofs"""
         for k in range(T.dofs):
+            m.put(mem, L.z + k, t, m.fma(m.get(mem, y + k, t), p, m.get(mem, L.z + k, t)))
+
+    @m.func
+    def sparse_whiten(t, y: int, r: int, table: wp.array[int], T, L, mem):
+        """y <- D^-1/2 L^-T y, in place, for a row y of all dofs, at the dofs of row r of the table."""
+        first = table[r]
+        end = table[r + 1]
+        for n in range(end - first):
+            k = table[end - 1 - n]
+            x = m.get(mem, y + k, t)
+            for d in range(T.depth[k]):
+                j = y + T.chain[T.chain_at[k] + d]
+                m.put(mem, j, t, m.fnma(m.get(mem, L.h + T.chain_at[k] + d, t), x, m.get(mem, j, t)))
+            m.put(mem, y + k, t, m.mul(m.get(mem, L.root + k, t), x))
+
+    @m.func
+    def sparse_dot(t, y: int, r: int, table: wp.array[int], w: int, mem) -> m.lane:
+        """y . w for two rows of all dofs, at the dofs of row r of the table."""
+        u = m.fill(real(0.0))
+        for i in range(table[r], table[r + 1]):
+            k = table[i]
+            u = m.fma(m.get(mem, y + k, t), m.get(mem, w + k, t), u)
+        return u
+
+    @m.func
+    def sparse_add(t, y: int, r: int, table: wp.array[int], p: m.lane, L, mem):
+        """z <- z + p y for a row y of all dofs, at the dofs of row r of the table."""
+        for i in range(table[r], table[r + 1]):
+            k = table[i]
             m.put(mem, L.z + k, t, m.fma(m.get(mem, y + k, t), p, m.get(mem, L.z + k, t)))
 
     @m.func

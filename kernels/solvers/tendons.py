@@ -142,35 +142,19 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def tendon_dot(t, n: int, w: int, T, L, mem) -> m.lane:
         """y . w for a row of all dofs"""
-        u = m.fill(real(0.0))
-        y = L.tendon_y + T.dofs * n
-        for i in range(T.tendon_span[n], T.tendon_span[n + 1]):
-            k = T.tendon_span[i]
-            u = m.fma(m.get(mem, y + k, t), m.get(mem, w + k, t), u)
-        return u
+        return m.sparse_dot(t, L.tendon_y + T.dofs * n, n, T.tendon_span, w, mem)
 
     @m.func
     def tendon_add(t, n: int, p: m.lane, T, L, mem):
         """z <- z + p y"""
-        y = L.tendon_y + T.dofs * n
-        for i in range(T.tendon_span[n], T.tendon_span[n + 1]):
-            k = T.tendon_span[i]
-            m.put(mem, L.z + k, t, m.fma(m.get(mem, y + k, t), p, m.get(mem, L.z + k, t)))
+        m.sparse_add(t, L.tendon_y + T.dofs * n, n, T.tendon_span, p, L, mem)
 
     @m.func
     def whiten_tendon(t, n: int, T, L, mem):
         """y <- D^-1/2 L^-T JT"""
         y = L.tendon_y + T.dofs * n
         m.copy(t, y, L.tendon_j + T.dofs * n, T.dofs, mem)
-        first = T.tendon_span[n]
-        end = T.tendon_span[n + 1]
-        for i in range(end - first):
-            k = T.tendon_span[end - 1 - i]
-            x = m.get(mem, y + k, t)
-            for d in range(T.depth[k]):
-                j = y + T.chain[T.chain_at[k] + d]
-                m.put(mem, j, t, m.fnma(m.get(mem, L.h + T.chain_at[k] + d, t), x, m.get(mem, j, t)))
-            m.put(mem, y + k, t, m.mul(m.get(mem, L.root + k, t), x))
+        m.sparse_whiten(t, y, n, T.tendon_span, T, L, mem)
 
     @m.func
     def tendon_limit(b, t, n: int, a: m.lane, o, T, P, L, mem) -> m.lane:

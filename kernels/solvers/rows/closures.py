@@ -45,20 +45,12 @@ def closure_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def closure_dot(t, r: int, w: int, T, L, mem) -> m.lane:
         """y . w for row r and a row of all dofs"""
-        u = m.fill(real(0.0))
-        y = L.loop_row + T.dofs * r
-        for i in range(T.loop_span[r], T.loop_span[r + 1]):
-            k = T.loop_span[i]
-            u = m.fma(m.get(mem, y + k, t), m.get(mem, w + k, t), u)
-        return u
+        return m.sparse_dot(t, L.loop_row + T.dofs * r, r, T.loop_span, w, mem)
 
     @m.func
     def closure_add(t, r: int, p: m.lane, T, L, mem):
         """z <- z + p y for row r"""
-        y = L.loop_row + T.dofs * r
-        for i in range(T.loop_span[r], T.loop_span[r + 1]):
-            k = T.loop_span[i]
-            m.put(mem, L.z + k, t, m.fma(m.get(mem, y + k, t), p, m.get(mem, L.z + k, t)))
+        m.sparse_add(t, L.loop_row + T.dofs * r, r, T.loop_span, p, L, mem)
 
     @m.func
     def closure_products(t, T, L, mem):
@@ -70,15 +62,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
             m.put_closure_row(t, r, y, T, L, mem)
             if T.loop_soft != 0:
                 m.put(mem, L.loop_speed + r, t, closure_dot(t, r, L.v, T, L, mem))
-            first = T.loop_span[r]
-            end = T.loop_span[r + 1]
-            for n in range(end - first):
-                k = T.loop_span[end - 1 - n]
-                x = m.get(mem, y + k, t)
-                for d in range(T.depth[k]):
-                    j = y + T.chain[T.chain_at[k] + d]
-                    m.put(mem, j, t, m.fnma(m.get(mem, L.h + T.chain_at[k] + d, t), x, m.get(mem, j, t)))
-                m.put(mem, y + k, t, m.mul(m.get(mem, L.root + k, t), x))
+            m.sparse_whiten(t, y, r, T.loop_span, T, L, mem)
             count = r + 1
             if r >= T.loop_block:
                 count = T.loop_block

@@ -2,9 +2,8 @@
 
 In z = sqrt(D) L v, see `kernels.dynamics.matrices.factor`, a constraint with Jacobian row J becomes y = D^-1/2 L^-T JT: J v = y.z,
 J M^-1 JT = y.y, and an impulse p adds p y to z. A row of one body has an entry for each dof of its chain, from the root down; a row of
-several bodies has an entry for each dof. The three rows of a point have a stride of ``T.reach``. The dofs that a row of all dofs can have
-entries for may be listed in a table: those of row r are ``table[i]`` for i from ``table[r]`` to ``table[r + 1] - 1``, in ascending order, with
-the whole chain of each.
+several bodies has an entry for each dof. The three rows of a point have a stride of ``T.reach``. A table may list the dofs of rows of all
+dofs: those of row r are ``table[i]`` for i from ``table[r]`` to ``table[r + 1] - 1``, in ascending order, with the whole chain of each.
 """
 
 import types

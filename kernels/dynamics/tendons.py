@@ -91,18 +91,6 @@ def tendon_program(m: types.SimpleNamespace) -> dict:
         return m.add3(own, tendon_shift(t, k, seen, T, L, mem))
 
     @m.func
-    def moved_by(k: int, d: int, i: int, T) -> int:
-        """1 if dof i, number d of its chain, moves body k, else 0."""
-        found = 0
-        if k < T.bodies:
-            leaf = T.leaf[k]
-            if leaf >= 0:
-                if d <= T.depth[leaf]:
-                    if T.chain[T.chain_at[leaf] + d] == i:
-                        found = 1
-        return found
-
-    @m.func
     def pull_body(t, k: int, other: int, x: m.Vec3, f: m.Vec3, seen: int, row: int, T, L, mem):
         """row <- + the velocity along f of point x of body k, but for dofs that move body `other` too."""
         if k < T.bodies:
@@ -111,7 +99,7 @@ def tendon_program(m: types.SimpleNamespace) -> dict:
                 arm = m.cross(m.sub3(x, tendon_shift(t, k, seen, T, L, mem)), f)
                 for d in range(T.depth[leaf] + 1):
                     i = T.chain[T.chain_at[leaf] + d]
-                    if moved_by(other, d, i, T) == 0:
+                    if m.moves_too(other, d, i, T) == 0:
                         s = m.get6(mem, L.subspace + 6 * i, t)
                         x1 = m.dot_plus(s.w, arm, m.dot_plus(s.v, f, m.get(mem, row + i, t)))
                         m.put(mem, row + i, t, x1)
@@ -172,7 +160,7 @@ def tendon_program(m: types.SimpleNamespace) -> dict:
             if leaf >= 0:
                 for d in range(T.depth[leaf] + 1):
                     i = T.chain[T.chain_at[leaf] + d]
-                    if moved_by(other, d, i, T) == 0:
+                    if m.moves_too(other, d, i, T) == 0:
                         s = m.get6(mem, L.subspace + 6 * i, t)
                         m.put(mem, row + i, t, m.dot_plus(s.w, n, m.get(mem, row + i, t)))
 

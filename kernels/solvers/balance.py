@@ -22,8 +22,8 @@ from newton_like.kernels.tree import PARENT_QUAT, PRESCRIBED, VELOCITY, VELOCITY
 # Shares of the kinetic energy: what may have been lost and come back, and what cannot wait until the motion is fast again.
 CREDIT, OWED = 0.1, 1.0e-3
 
-# Numbers of a tree while its energy is balanced: what the step added, its kinetic energy, its energies after the step before and after
-# joints are damped; positive where this is asked for; and what damping takes to first order.
+# Numbers of a tree while its energy is balanced: what the step added, its kinetic energy, its energies after the step, before joints are
+# damped and after; positive where this is asked for; and what damping takes to first order.
 LEDGER = 6
 GAINED, LATE, ENERGY, LESS, FRESH, LINEAR = range(LEDGER)
 

@@ -1,4 +1,4 @@
-"""Which worlds are still sane, and bringing back those that are not."""
+"""Finds worlds with finite coordinates and bounded speeds, and resets worlds."""
 
 import types
 from functools import cache

@@ -21,8 +21,8 @@ from newton_like.kernels.solvers.stages import (
 from newton_like.kernels.solvers.sweeps import sweep_function
 from newton_like.kernels.tree import FRICTION, GIVEN, GIVEN_ON, POSITION, VELOCITY
 
-# Solutions of a step beside the first one, each with the impulses of the one before: the second one where any limit is broken, the
-# others where a velocity is above its limit.
+# Largest number of further solutions of a step. Each starts from the impulses of the previous one: the first where any limit is broken,
+# the others where a velocity is above its limit.
 AGAIN = 3
 
 
@@ -254,7 +254,7 @@ def step_kernel(
         if paired:
             m.hold_back(t, contacts, limits, T, L, mem, active)
         m.calm_bounces(b, t, contacts, limits, T, P, L, mem, active)
-        # loops have the last word
+        # loops are swept last
         closure_sweep(b, t, o, T, P, L, mem)
 
     @m.func
@@ -331,7 +331,7 @@ def step_kernel(
         kept: m.memory,
         kept_active: wp.array2d[int],
         contacts_in: m.memory,
-        # where active contacts are, for whoever asks; without lanes: nobody
+        # places of active contacts; without lanes, nothing requested them
         report: m.memory,
         # in, wrenches first:
         inputs: int,

@@ -49,7 +49,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
 
     @m.func
     def sweep_rows(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
-        """``iterations`` sweeps over all rows of a lone robot; always in the same order; contacts have the last word."""
+        """``iterations`` sweeps over all rows of a lone robot; always in the same order, contacts last."""
         for _sweep in range(o.iterations):
             for e in range(T.couplings):
                 coupling_sweep(t, e, T, L, mem)
@@ -90,7 +90,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     def sweep_forwards(
         b: int, t: int, visited: int, packed: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
     ):
-        """One visit of all rows, those of `visited` contacts or, if `packed`, slots; contacts have the last word."""
+        """One visit of all rows, those of `visited` contacts or, if `packed`, slots; contacts come last."""
         for e in range(T.couplings):
             coupling_sweep(t, e, T, L, mem)
         closure_sweep(b, t, o, T, P, L, mem)

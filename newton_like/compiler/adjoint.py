@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from newton_like.compiler.order import LEAVES, needed
 from newton_like.compiler.trace import Number, Trace, tracing_math
 
 
@@ -30,13 +31,13 @@ def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, p
     """
     result = Trace()
     m = tracing_math(result, parameter, real)
-    needed = _reached(trace, [trace.memory[p] for p in outputs if p in trace.memory])
+    reached = needed(trace, [(p, trace.memory[p]) for p in outputs if p in trace.memory])
     values: dict[int, Number] = {}
 
     def value(a) -> Number:
         return values[a] if isinstance(a, int) else Number(constant=a)
 
-    for n in sorted(needed):
+    for n in reached:
         name, *args = trace.ops[n]
         if name == "load":
             values[n] = m.get(None, args[0], None)
@@ -74,15 +75,15 @@ def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, p
         x = trace.memory.get(place)
         if x is not None and x.node is not None:
             give(x.node, m.get(None, d_place, None))
-    for n in sorted(needed, reverse=True):
+    for n in reversed(reached):
         name, *args = trace.ops[n]
-        if n in adjoint and name not in ("load", "param", "uniform", "detach"):
+        if n in adjoint and name not in (*LEAVES, "detach"):
             if name not in _RULES:
                 raise NotImplementedError(f"operation {name} has no derivative")
             # valid because the rules are linear in the adjoint
             flipped = negative[n]
             _RULES[name](m, adjoint[n], values[n], args, value, give)
-    for n in sorted(needed):
+    for n in reached:
         name, *args = trace.ops[n]
         if n in adjoint and name == "load" and args[0] in inputs:
             m.put(None, inputs[args[0]], None, signed(n))
@@ -90,17 +91,6 @@ def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, p
             for place, weight in parameters.get(args[0], ()):
                 m.put(None, place, None, m.mul(m.fill(weight), signed(n)))
     return result
-
-
-def _reached(trace: Trace, numbers) -> set[int]:
-    reached, stack = set(), [x.node for x in numbers if x.node is not None]
-    while stack:
-        n = stack.pop()
-        if n not in reached:
-            reached.add(n)
-            if trace.ops[n][0] not in ("load", "param", "uniform"):
-                stack += [a for a in trace.ops[n][1:] if isinstance(a, int)]
-    return reached
 
 
 _METHOD = {"min": "smaller", "max": "larger"}

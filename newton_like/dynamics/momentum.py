@@ -46,9 +46,7 @@ def _inertia(model, state, choice: int, repr, out):
     return evaluate(model, program, state_arrays(model, state, False), [(6, 6)], out)
 
 
-def total_momentum(
-    model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None
-) -> wp.array:
+def total_momentum(model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None) -> wp.array:
     """Linear and angular momentum of each mechanism.
 
     Args:
@@ -92,9 +90,7 @@ def total_momentum_jacobian(
     return _jacobian(model, state, MOMENTUM, repr, out_repr, out)
 
 
-def centroidal_momentum(
-    model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None
-) -> wp.array:
+def centroidal_momentum(model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None) -> wp.array:
     """Linear momentum of each mechanism, and angular momentum about its centre of mass.
 
     Arguments and errors as for :func:`total_momentum`; only the axes of ``out_repr`` are used: those of the first link for
@@ -143,9 +139,7 @@ def centroidal_momentum_bias(
     return evaluate(model, program, state_arrays(model, state), [(6,)], out)
 
 
-def locked_spatial_inertia(
-    model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None
-) -> wp.array:
+def locked_spatial_inertia(model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None) -> wp.array:
     """Inertia of each mechanism as one rigid body, all joints locked.
 
     It takes the velocity of the first link, in a representation, to the momentum of the rigid body in the same one.
@@ -171,9 +165,7 @@ def locked_centroidal_inertia(
     return _inertia(model, state, WHOLE_CENTROIDAL, chosen(out_repr, repr), out)
 
 
-def average_velocity(
-    model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None
-) -> wp.array:
+def average_velocity(model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None) -> wp.array:
     """Velocity of one rigid body with the inertia and momentum of the mechanism: ``I^-1 h``.
 
     If all mass is on a line, the angular velocity about this line is zero. If all mass is in a point, the angular velocity is zero. Without

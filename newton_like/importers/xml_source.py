@@ -193,7 +193,10 @@ def read_xml(source: str | bytes | os.PathLike, package_dirs: Sequence = ()) -> 
         )
     try:
         with open(path, "rb") as stream:
-            return XmlSource(_parse(stream, str(path), None), str(path), path.absolute().parent)
+            folder = path.absolute().parent
+            # the folders above that of "a/b/.." are not a/b and a
+            folder = folder.resolve() if os.pardir in folder.parts else folder
+            return XmlSource(_parse(stream, str(path), None), str(path), folder)
     except OSError as error:
         raise ImportFileError(f"{path} cannot be read: {error}; check its permissions") from error
 

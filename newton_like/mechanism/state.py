@@ -215,9 +215,7 @@ class MechanismState(Variables):
         """Velocity of a link, ``[articulation_count, 6]``; see :func:`newton_like.dynamics.link_velocities`."""
         return self._of("body", "link_velocities", body, out_repr=chosen(out_repr, repr))
 
-    def relative_twist(
-        self, source, target, *, out_repr=VelRepr.MIXED, repr=None, axes: str = "target"
-    ) -> wp.array:
+    def relative_twist(self, source, target, *, out_repr=VelRepr.MIXED, repr=None, axes: str = "target") -> wp.array:
         """Velocity of one frame seen from another; see :func:`newton_like.dynamics.relative_twist`."""
         return self._get("relative_twist", source=source, target=target, out_repr=chosen(out_repr, repr), axes=axes)
 

@@ -83,7 +83,7 @@ class JointDofConfig(_Copied):
     effort_limit: float = 1.0e6
     """Largest force of the drive."""
     velocity_limit: float = 1.0e6
-    """Largest speed. SolverFeatherstone keeps velocities within 1.05 times the limit."""
+    """Largest speed. Solvers keep velocities within it."""
     friction: float = 0.0
     """Dry friction: the force below which the axis does not move."""
     actuator_mode: JointTargetMode | None = None

@@ -57,12 +57,6 @@ class FrameTable:
         result._append(self.label, self.body, self.articulation, self.transform)
         return result
 
-    def truncate(self, count: int) -> None:
-        """Removes all frames except the first ``count``."""
-        self.label = self.label[:count]
-        self.body, self.articulation = self.body[:count].copy(), self.articulation[:count].copy()
-        self.transform = self.transform[:count].copy()
-
     def append_copies(self, source: FrameTable, labels, bodies, articulations, poses: np.ndarray) -> None:
         """Appends copies of all frames of another table.
 

@@ -216,7 +216,7 @@ class Model(Fields):
         """
         if others:
             refuse_options(Model.state, others)
-        grad = self.requires_grad if requires_grad is None else bool(requires_grad)
+        grad = self.requires_grad if requires_grad is None else as_flag(requires_grad, "requires_grad")
         with unrecorded(self.device, "Model.state", _EARLIER):
             names = [name for name in State._names if name != "body_f"]
             initial = {name: wp.clone(getattr(self, name), requires_grad=grad) for name in names}
@@ -241,7 +241,7 @@ class Model(Fields):
             refuse_options(Model.control, others)
         if not as_flag(clone_variables, "clone_variables"):
             return self._shared_control(requires_grad)
-        grad = self.requires_grad if requires_grad is None else bool(requires_grad)
+        grad = self.requires_grad if requires_grad is None else as_flag(requires_grad, "requires_grad")
         with unrecorded(self.device, "Model.control", _EARLIER):
             control = Control(**{name: wp.clone(getattr(self, name), requires_grad=grad) for name in Control._names})
             _add_custom(control, self._custom_control, grad)

@@ -9,6 +9,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import check_recorded, host_array, keep_for_graph, unrecorded
+from newton_like.coercion import as_number
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import move_bodies
 from newton_like.model.arguments import arrays_of_state, check_model, check_row
@@ -182,12 +183,12 @@ class SolverBase:
         """Reads edited model arrays. Contact forces of the last step are kept for warm starts.
 
         Kernels on the device read the arrays of the groups `flags`, for the worlds that `world_mask` selects. The time grows with
-        the number of selected worlds. Forces and targets of the model, which count in steps without a control, are taken for all worlds,
-        unless `flags` has only flags of inertia, shapes and gravity. The first edit of parameters that are equal in all worlds compiles specialised kernels
-        again, unless the array is in ``varying`` of the solver. The contact tables are built again if flags or collision groups
-        of shapes changed, or if a kind of limit becomes active for a degree of freedom for the first time. After these two kinds of edit,
-        graphs that were captured earlier compute with the old parameters; one UserWarning says that they must be captured again. Graphs
-        see other edits.
+        the number of selected worlds. Forces and targets of the model, which count in steps without a control, are taken for all
+        worlds, unless `flags` has only flags of inertia, shapes and gravity. `SolverFeatherstone` with specialised kernels compiles
+        them again at the first edit of parameters that are equal in all worlds, unless the array was named in its argument
+        ``varying``. The contact tables are built again if flags or collision groups of shapes changed, or if a kind of limit
+        becomes active for a degree of freedom for the first time. After these two kinds of edit, graphs that were captured earlier
+        compute with the old parameters; one UserWarning says that they must be captured again. Graphs see other edits.
 
         Args:
             flags: groups of arrays that were edited.
@@ -321,11 +322,13 @@ class SolverBase:
             ``[world_count]`` bool. Articulations of world -1 count as those of world 0.
 
         Raises:
-            TypeError: ``state`` is no state, or of another scalar type.
-            ValueError: an array of ``state`` is of another length or device, or has gaps.
+            TypeError: ``state`` is no state, or of another scalar type; the bound is no number.
+            ValueError: an array of ``state`` is of another length or device, or has gaps; the bound is NaN or not positive.
             RuntimeError: a graph is being captured.
         """
-        model = self.model
+        model, bound = self.model, as_number(highest_speed, "highest_speed", finite=False)
+        if not bound > 0.0:
+            raise ValueError(f"highest_speed {bound:g} must be positive")
         check_recorded(model.device, "solver.check, which reads results on the host")
         joint_q, joint_qd = arrays_of_state(model, state, "joint_q", "joint_qd")
         if self._sick is None:
@@ -339,7 +342,7 @@ class SolverBase:
                 model.articulation_world,
                 model.joint_q_start,
                 model.joint_qd_start,
-                model.dtype(highest_speed),
+                model.dtype(bound),
                 joint_q,
                 joint_qd,
             ],
@@ -349,8 +352,9 @@ class SolverBase:
         return ~self._sick.numpy()
 
     def reset(self, state, world_mask=None, joint_q=None, joint_qd=None) -> None:
-        """Resets worlds to an initial state, and clears their contact forces and their accounts of energy. Other worlds do not
-        change. Articulations of world -1 are reset with world 0.
+        """Resets worlds to an initial state, and clears their contact forces and their accounts of energy. External forces
+        ``body_f`` of the worlds become zero, and activations of actuators those of the model. Other worlds do not change.
+        Articulations of world -1 are reset with world 0.
 
         Arrays may be of Warp, NumPy or torch, or lists. Warp arrays on the device of the model are used without a copy and
         without synchronisation. Other arrays, and indices, are copied through the host.

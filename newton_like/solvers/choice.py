@@ -62,7 +62,7 @@ def choose_solver(model, wanted: str | type = "auto") -> SolverChoice:
     if isinstance(wanted, type) and issubclass(wanted, SolverBase):
         return SolverChoice(wanted, "it was asked for")
     if not isinstance(wanted, str):
-        raise TypeError(f"solver must be a class of solvers, a name ({', '.join(SOLVERS)}) or 'auto', not {wanted!r}")
+        raise TypeError(f"wanted must be a class of solvers, a name ({', '.join(SOLVERS)}) or 'auto', not {wanted!r}")
     if wanted != "auto":
         if wanted.lower() not in SOLVERS:
             raise ValueError(f"there is no solver {wanted!r}; use {', '.join(map(repr, SOLVERS))} or 'auto'")

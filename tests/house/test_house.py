@@ -30,7 +30,7 @@ FLOORS = {
     3: "importers exporters urdf usd.export",
     4: "dynamics mechanism collision kernels.dynamics kernels.collision",
     5: "solvers specialise kernels.solvers",
-    6: "articulation kernels.articulation robot kernels.robot interop usd selection robot kernels.selection sensors kernels.sensors",
+    6: "articulation kernels.articulation robot kernels.robot interop usd selection kernels.selection sensors kernels.sensors",
     7: "viewer cli __main__",
 }
 

@@ -40,9 +40,7 @@ def joint_transforms(model, state, *, out: wp.array | None = None) -> wp.array:
     return evaluate(model, _TRANSFORMS, state_arrays(model, state, False), [(links(model), 7)], out)
 
 
-def motion_subspaces(
-    model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None
-) -> wp.array:
+def motion_subspaces(model, state, *, out_repr=VelRepr.MIXED, repr=None, out: wp.array | None = None) -> wp.array:
     """For each degree of freedom, the twist across its joint for a unit velocity (Featherstone 2008, section 3.5).
 
     Arguments and errors as for :func:`joint_twists`; ``joint_qd`` of the state is not used.

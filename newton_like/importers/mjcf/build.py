@@ -101,7 +101,7 @@ class SceneBuilder:
         self.actuators = read_actuators(model, names.tables)
         reflect_rotors(self.actuators, joints)
         self._set_springs()
-        find_drives(self.actuators, joints, model, self._moved)
+        find_drives(self.actuators, joints, self._moved)
         efforts = {"joint": {name: joint.effort for name, joint in joints.items()}}
         efforts["tendon"] = {record.name: record.values["effort"] for record in self.tendons}
         drives = drives_of(self.actuators, efforts, model, self._key and self._key.ctrl)

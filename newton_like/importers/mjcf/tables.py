@@ -105,8 +105,8 @@ _ATTRIBUTES = {
         f"{_LOOKS.replace(' user', '')}"
     ),
     "site": f"name class type size fromto rgba material site {_PLACE}",
-    "mesh": "name class file scale refpos refquat vertex face inertia maxhullvert material content_type",
-    "hfield": "name file nrow ncol size elevation content_type",
+    "mesh": "name class file scale refpos refquat vertex face inertia maxhullvert",
+    "hfield": "name file nrow ncol size elevation",
     "material": "name class rgba",
     "exclude": "name body1 body2",
     "default": "class",

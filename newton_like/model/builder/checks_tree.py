@@ -118,7 +118,7 @@ def check_trees(builder, columns: dict, report: Report) -> np.ndarray:
     )
     early = inner[ancestor[inner] >= inner]
     if early.size:
-        _refuse_order(columns, ancestor, int(early[0]), report)
+        _refuse_order(ancestor, int(early[0]), report)
     report.refuse(
         "joint",
         (columns["body_flags"][child[tree]] == BodyFlags.KINEMATIC) & (parent[tree] >= 0),
@@ -154,7 +154,7 @@ def _ranges(lengths: np.ndarray) -> np.ndarray:
     return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
 
 
-def _refuse_order(columns: dict, ancestor: np.ndarray, joint: int, report: Report) -> None:
+def _refuse_order(ancestor: np.ndarray, joint: int, report: Report) -> None:
     """Tells a cycle from a tree whose joints are in the wrong order."""
     path, seen = [joint], {joint}
     while (up := int(ancestor[path[-1]])) >= 0:

@@ -72,7 +72,7 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     layout.set("joint_qd_start", np.append(columns["joint_qd_start"], builder.joint_dof_count), "int")
     _articulations(model, layout, columns)
     _worlds(model, layout, builder, columns)
-    _shapes(model, layout, columns, report)
+    _shapes(layout, columns, report)
     for tendon in builder.tendons:
         tendon.check(builder.joint_count, builder.shape_count)
     model.tendons = list(builder.tendons)
@@ -183,7 +183,7 @@ def _worlds(model: Model, layout: _Layout, builder, columns: dict) -> None:
         layout.set(f"{kind}_world_start", np.append(starts, len(world)), "int")
 
 
-def _shapes(model: Model, layout: _Layout, columns: dict, report: Report) -> None:
+def _shapes(layout: _Layout, columns: dict, report: Report) -> None:
     """Computes bounding spheres and convex hulls, once for all copies of a shape."""
     types, sources = columns["shape_type"].tolist(), columns["shape_source"]
     scales = list(map(tuple, columns["shape_scale"].tolist()))

@@ -284,7 +284,7 @@ def _local(tendons: list[int]) -> list[int]:
 
 
 def weights(model) -> np.ndarray | None:
-    """Shares of the weight of bodies that are taken away, ``[body_count]``; None: nobody said."""
+    """Shares of the weight of bodies that are taken away, ``[body_count]``; None: the model has no such shares."""
     if "mujoco:gravcomp" not in model.custom_attributes:
         return None
     return model.mujoco.gravcomp.numpy().astype(np.float64)

@@ -33,9 +33,9 @@ from newton_like.solvers.featherstone.arrays import PLAIN, WITH_ACTUATORS, WITH_
 from newton_like.solvers.featherstone.closures import LoopWatch
 from newton_like.solvers.featherstone.contradictions import warn_of_contradictions
 from newton_like.solvers.featherstone.report import ContactReport
-from newton_like.solvers.featherstone.settings import Fixed, Setting
 from newton_like.solvers.featherstone.stepper import Stepper
 from newton_like.solvers.featherstone.tendons import TendonWatch
+from newton_like.solvers.settings import Fixed, Setting, positive, rate
 from newton_like.threads import compiling, in_series
 from newton_like.types import warp_types
 
@@ -51,20 +51,6 @@ _NEWTON = {
     "deterministic": (ANY, ""),
 }
 """Options of Newton 1.8 that do not exist here: values without effect, and advice instead of other values."""
-
-
-def _speed(value, name: str) -> float:
-    speed = as_number(value, name)
-    if not speed > 0.0:
-        raise ValueError(f"{name} {speed:g} m/s must be positive")
-    return speed
-
-
-def _rate(value, name: str) -> float:
-    rate = as_number(value, name)
-    if rate < 0.0:
-        raise ValueError(f"{name} {rate:g} 1/s is negative; give a rate of at least 0")
-    return rate
 
 
 def _tolerance(value, name: str) -> float:
@@ -159,9 +145,9 @@ class SolverFeatherstone(SolverBase):
     iterations = Setting(as_count)
     substeps = Setting(as_count)
     tolerance = Setting(_tolerance)
-    restitution_speed = Setting(_speed)
-    max_depenetration_speed = Setting(_speed)
-    angular_damping = Setting(_rate)
+    restitution_speed = Setting(positive)
+    max_depenetration_speed = Setting(positive)
+    angular_damping = Setting(rate)
     evaluator, unsupported_contacts, width, threads = Fixed(), Fixed(), Fixed(), Fixed()
 
     def __init__(
@@ -246,7 +232,7 @@ class SolverFeatherstone(SolverBase):
 
         In a contact of two shapes, a shape that states no rules has no share in the softness, and the priority 0. The solver reads the
         settings when it is made, and after ``notify_model_changed(ModelFlags.SHAPE_PROPERTIES)`` or ``JOINT_DOF_PROPERTIES``. Contacts that
-        are handed over do not have them; limits have.
+        are handed over do not have them. Limits have them in all steps.
 
         Args:
             builder: a :class:`newton_like.model.builder.builder.ModelBuilder`.
@@ -344,7 +330,8 @@ class SolverFeatherstone(SolverBase):
         """Advances all worlds by one step.
 
         Args:
-            state_in: the state now; its ``body_f`` acts during the step. In addition, only ``joint_q`` and ``joint_qd`` are read.
+            state_in: the state now; its ``body_f`` acts during the step. In addition, only ``joint_q``, ``joint_qd`` and,
+                with actuators, ``actuator_act`` are read.
             state_out: the state afterwards; may be ``state_in``.
             control: forces and targets; None: those of the model's initial control.
             contacts: None: the solver finds the contacts. Otherwise a list from ``model.collide(state_in)``, or one

@@ -107,6 +107,10 @@ SHARED = ("contact_build", "dof_build", "closure_rows", "closure_build", "closur
 """Stages that are general code for robots beyond the budget with them. They run once a step for each active row."""
 
 
+OPTIONS = ("dt", "inverse_dt", "restitution_speed", "push_speed", "spin_share")
+"""The settings of a step that code reads by name."""
+
+
 class Specialiser:
     """Traces and emits the stages of one workspace.
 
@@ -120,7 +124,6 @@ class Specialiser:
     def __init__(
         self,
         workspace,
-        options: tuple[str, ...] = ("dt", "inverse_dt", "restitution_speed", "push_speed", "spin_share"),
         accelerations: bool = False,
     ):
         self.work, self._accelerations = workspace, accelerations
@@ -130,7 +133,7 @@ class Specialiser:
         self.T, self.P = known_tree(workspace), known_parameters(workspace)
         self.planes = _planes(self.T)
         self.L = types.SimpleNamespace(**workspace.layout)
-        self.o = types.SimpleNamespace(**{name: name for name in options}, iterations=None)
+        self.o = types.SimpleNamespace(**{name: name for name in OPTIONS}, iterations=None)
         self._traces = {
             name: {case: self._trace(name, *integers) for case, integers in stage.cases(self.T).items()}
             for name, stage in STAGES.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 
 import numpy as np
@@ -10,17 +11,14 @@ import warp as wp
 from newton_like.arrays import active_tape, check_recorded, flat
 from newton_like.coercion import as_count, as_flag, as_number
 from newton_like.collision.pipeline import check_contacts, collide
-
-from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
-    BODY_NUMBERS,
-)  # fmt: skip
+from newton_like.kernels.solvers.xpbd.bodies import BODY_NUMBERS
 from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
 from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
 from newton_like.kernels.solvers.xpbd.order import COLOURS, order_kernels
 from newton_like.kernels.solvers.xpbd.step import forget_kernels, maximal_math, turn_kernel, xpbd_kernel
 from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS
 from newton_like.kinematics import eval_ik
-from newton_like.model.arguments import arrays_of_state, check_made_by, check_row
+from newton_like.model.arguments import arrays_of_state, check_choice, check_made_by, check_row
 from newton_like.model.contacts import FORCE
 from newton_like.model.editing.edits import GRAVITY, edits_of
 from newton_like.model.joint_types import look_up
@@ -28,7 +26,7 @@ from newton_like.model.model import contact_room
 from newton_like.options import check_option
 from newton_like.programs.device import interleaved, lane_width
 from newton_like.solvers.base import SolverBase
-from newton_like.solvers.featherstone.settings import Fixed, Setting
+from newton_like.solvers.settings import Fixed, Setting, positive, rate
 from newton_like.solvers.xpbd.features import check_features, warn_open_joints
 from newton_like.solvers.xpbd.laws import contact_laws_of
 from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
@@ -51,25 +49,6 @@ GPU_CHUNKS = 256
 _RECORDED = 16
 KEPT = 0.8
 """Share of the impulses of degrees of freedom that a sub-step starts from; with a single iteration larger shares are unstable."""
-_OWN = (
-    "iterations", "substeps", "restitution_speed", "max_depenetration_speed", "angular_damping", "enable_restitution", "update_joints",
-    "sleeping",
-    "unsupported_contacts", "width", "threads",
-)  # fmt: skip
-
-
-def _positive(value, name: str) -> float:
-    number = as_number(value, name)
-    if not number > 0.0:
-        raise ValueError(f"{name} {number:g} must be positive")
-    return number
-
-
-def _rate(value, name: str) -> float:
-    number = as_number(value, name)
-    if number < 0.0:
-        raise ValueError(f"{name} {number:g} 1/s is negative; give a rate of at least 0")
-    return number
 
 
 class SolverXPBD(SolverBase):
@@ -129,9 +108,9 @@ class SolverXPBD(SolverBase):
 
     iterations = Setting(as_count)
     substeps = Setting(as_count)
-    restitution_speed = Setting(_positive)
-    max_depenetration_speed = Setting(_positive)
-    angular_damping = Setting(_rate)
+    restitution_speed = Setting(positive)
+    max_depenetration_speed = Setting(positive)
+    angular_damping = Setting(rate)
     enable_restitution = Setting(as_flag)
     update_joints, unsupported_contacts, sleeping = Fixed(), Fixed(), Fixed()
     width, threads = Fixed(), Fixed()
@@ -154,7 +133,9 @@ class SolverXPBD(SolverBase):
         **newton_options,
     ):
         for name, value in newton_options.items():
-            check_option("SolverXPBD", name, value, NEWTON, _OWN)
+            own = [*inspect.signature(SolverXPBD).parameters][1:-1]
+            check_option("SolverXPBD", name, value, NEWTON, own)
+        check_choice(unsupported_contacts, "unsupported_contacts", ("error", "ignore"))
         self._recorded: dict = {}
         super().__init__(model)
         check_features(model)

@@ -202,7 +202,7 @@ def floating_joints_that_act(model) -> np.ndarray:
     return floats & (np.bincount(owner, acts, minlength=model.joint_count) > 0)
 
 
-def _kind(model, joint: int, row, dims: np.ndarray) -> tuple[int, int, int]:
+def _kind(joint: int, row, dims: np.ndarray) -> tuple[int, int, int]:
     if row.limits_distance:
         return LENGTH, 1, 0
     if row.has_quaternion:
@@ -241,7 +241,7 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
                 continue
         if moves[a] or moves[b] or j in read:
             found.append(j)
-            kinds.append(_kind(model, j, row, dims))
+            kinds.append(_kind(j, row, dims))
     found, kinds = np.array(found, dtype=int), np.array(kinds, dtype=int).reshape(-1, 3)
     own = np.where(child[found] >= 0, child[found], parent[found])
     world_of = world[own]

@@ -310,13 +310,12 @@ def reflect_rotors(actuators: list[Actuator], joints: dict[str, Joint]) -> None:
             joint.given["armature"] = joint.given.get("armature", 0.0) + actuator.gear[0] ** 2 * actuator.armature
 
 
-def find_drives(actuators: list[Actuator], joints: dict[str, Joint], model: Mjcf, inertias) -> None:
+def find_drives(actuators: list[Actuator], joints: dict[str, Joint], inertias) -> None:
     """Adds the damping of actuators to their joints, and finds the drives of linear actuators.
 
     Args:
         actuators: actuators of the model.
         joints: joints by name.
-        model: the model.
         inertias: function without arguments that returns the inertias for damping ratios; see
             :func:`newton_like.importers.mjcf.mass.joint_inertias`.
     """

@@ -4,6 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from newton_like.coercion import as_number
+
+
+def positive(value, name: str) -> float:
+    """A finite number above zero, else TypeError or ValueError."""
+    number = as_number(value, name)
+    if not number > 0.0:
+        raise ValueError(f"{name} {number:g} must be positive")
+    return number
+
+
+def rate(value, name: str) -> float:
+    """A finite rate of at least zero, else TypeError or ValueError."""
+    number = as_number(value, name)
+    if number < 0.0:
+        raise ValueError(f"{name} {number:g} 1/s is negative; give a rate of at least 0")
+    return number
+
 
 class Setting:
     """An attribute that may be written at any time, and that the next step takes over.

@@ -18,13 +18,14 @@ from tests.support.simulate import Simulation, worlds_of
 
 ARRAYS = ("body_qdd", "body_parent_f", "mujoco:qfrc_actuator")
 WORLDS = 6
-# a step this small leaves errors of 1e-5 of accelerations
-SMALL = 1.0e-7
+# a step this small leaves errors of 1e-4 of accelerations, where they change fast
+SMALL = 1.0e-8
 ERROR = 1.0e-4
 
 
 def close(found, wanted, error=ERROR):
-    np.testing.assert_allclose(found, wanted, rtol=error, atol=error * max(1.0, abs(np.asarray(wanted)).max()))
+    """Errors are small beside the largest number of a tree."""
+    np.testing.assert_allclose(found, wanted, rtol=error, atol=error * np.max(np.abs(wanted), initial=1.0))
 
 
 def driven_trees(rng) -> Simulation:
@@ -96,15 +97,18 @@ def test_accelerations_and_wrenches_are_those_of_mujoco(rng):
         bridge.forward_dynamics(q, qd, joint_f + force, body_f)
         data.xfrc_applied[bridge.body_id] = body_f
         mujoco.mj_rnePostConstraint(bridge.model, data)
-        for i, body in zip(bridge.body_id, tree.bodies, strict=True):
+        rates, pulls = [], []
+        for i in bridge.body_id:
             # of MuJoCo angular first, about the centre of mass of the tree, in axes that do not turn; with gravity as an acceleration
             arm = data.xipos[i] - data.subtree_com[bridge.model.body_rootid[i]]
             spin, alpha, torque = data.cvel[i, :3], data.cacc[i, :3], data.cfrc_int[i, :3]
             velocity = data.cvel[i, 3:] - np.cross(arm, spin)
             linear = data.cacc[i, 3:] - np.cross(arm, alpha) + np.cross(spin, velocity) + bridge.model.opt.gravity
-            close(found[body], [*linear, *alpha])
+            rates.append([*linear, *alpha])
             pull = data.cfrc_int[i, 3:]
-            close(wrench[body], [*pull, *(torque - np.cross(arm, pull))])
+            pulls.append([*pull, *(torque - np.cross(arm, pull))])
+        close(found[tree.bodies], rates)
+        close(wrench[tree.bodies], pulls)
 
 
 @pytest.mark.slow

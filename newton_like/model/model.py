@@ -360,8 +360,8 @@ class Model(Fields):
         Args:
             attributes: names: ``"joint_qdd"``, ``"body_qdd"``, ``"body_parent_f"``, ``"mujoco:qfrc_actuator"``, see :class:`State`.
                 ``body_qdd`` and ``body_parent_f`` also request ``joint_qdd``; ``body_parent_f`` also requests the attribute ``force`` of
-                contacts, so that steps keep their contacts. All but ``joint_qdd`` take time in each step: on a CPU, a step of 1024 quadrupeds
-                takes 1.4 times as long with ``body_qdd``, 3.9 times with ``body_parent_f``, 1.3 times with ``mujoco:qfrc_actuator``.
+                contacts, so that steps keep their contacts. All but ``joint_qdd`` take time in each step: steps of 1024 quadrupeds
+                on a CPU take 1.4 times as long with ``body_qdd``, 3.9 with ``body_parent_f``, 1.3 with ``mujoco:qfrc_actuator``.
 
         Raises:
             TypeError: a name is not a text.

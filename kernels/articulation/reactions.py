@@ -1,14 +1,4 @@
-"""Kernels of the wrenches that joints transmit.
-
-The wrench that the parent exerts on a body through its joint follows from the motion of all bodies behind it (Featherstone 2008, section
-5.3, from the leaves to the root): with the mass m, the inertia I about the centre of mass, its acceleration a and the angular
-acceleration alpha,
-
-    f = m (a - g) - f_external - f_contacts + sum f_children
-    n = I alpha + w x I w - n_external - n_contacts + sum (n_child + (x_child - x) x f_child)
-
-about the centre of mass x.
-"""
+"""A kernel of the wrenches that joints transmit, by the equations of `kernels.solvers.requested`, about the anchors of joints."""
 
 import types
 from functools import cache
@@ -18,37 +8,11 @@ import warp as wp
 
 @cache
 def reaction_kernels(real) -> types.SimpleNamespace:
-    """Kernels for the scalar type `real`: `find_ranges` over contacts, `transmit` over instances."""
+    """The kernel for the scalar type `real`: `transmit` over instances."""
     vec3 = wp.types.vector(3, real)
     mat33 = wp.types.matrix((3, 3), real)
     transform = wp.types.transformation(real)
     spatial = wp.types.vector(6, real)
-
-    @wp.func
-    def world_of_contact(i: int, shape0: wp.array[int], shape1: wp.array[int], shape_world: wp.array[int]) -> int:
-        w = shape_world[shape0[i]]
-        if w < 0:
-            w = shape_world[shape1[i]]
-        return wp.max(w, 0)
-
-    @wp.kernel(module="unique", enable_backward=False)
-    def find_ranges(
-        count: wp.array[int],
-        most: int,
-        shape0: wp.array[int],
-        shape1: wp.array[int],
-        shape_world: wp.array[int],
-        # out: first contact of each world, and the one behind its last
-        ranges: wp.array2d[int],
-    ):
-        i = wp.tid()
-        n = wp.min(count[0], most)
-        if i < n:
-            w = world_of_contact(i, shape0, shape1, shape_world)
-            if i == 0 or world_of_contact(wp.max(i - 1, 0), shape0, shape1, shape_world) != w:
-                ranges[w, 0] = i
-            if i == n - 1 or world_of_contact(wp.min(i + 1, n - 1), shape0, shape1, shape_world) != w:
-                ranges[w, 1] = i + 1
 
     @wp.func
     def get3(x: wp.array3d[real], i: int, k: int, at: int) -> vec3:
@@ -145,4 +109,4 @@ def reaction_kernels(real) -> types.SimpleNamespace:
                 out[i, k, c] = f[c]
                 out[i, k, 3 + c] = n[c]
 
-    return types.SimpleNamespace(find_ranges=find_ranges, transmit=transmit)
+    return types.SimpleNamespace(transmit=transmit)

@@ -9,19 +9,15 @@ import warp as wp
 
 from newton_like.articulation.chosen import Chosen
 from newton_like.coercion import as_count, as_number
-from newton_like.dynamics.internal.common import Q, V
-from newton_like.dynamics.internal.frames import every_link
-from newton_like.dynamics.kinematics import for_frames
+from newton_like.dynamics.kinematics import accelerations_after
 from newton_like.kernels.articulation.scatter import scatter_kernels
 from newton_like.kinematics import move_bodies
 from newton_like.model.arguments import check_model
 from newton_like.model.contacts import FORCE
 from newton_like.options import did_you_mean, named_arguments, unknown_option
-from newton_like.programs.program import Field
 from newton_like.solvers.featherstone import SolverFeatherstone
-from newton_like.types import ModelFlags, VelRepr
+from newton_like.types import ModelFlags
 
-_ACCELERATION = Field("acceleration", "dofs")
 _contexts: WeakValueDictionary = WeakValueDictionary()
 
 
@@ -219,11 +215,9 @@ class SimulationContext:
         angular [rad/s^2], world axes. Computed once for all assets."""
         if self._accelerated != self.stamp:
             model, state = self.model, self.state
-            self._accelerations = for_frames(
-                model, "eval_frame_accelerations", every_link(model), [Q, V, _ACCELERATION],
-                [state.joint_q, state.joint_qd, state.joint_qdd], "vector", (6,), False, self._accelerations, base_repr=0,
-                output_repr=int(VelRepr.COM),
-            )  # fmt: skip
+            self._accelerations = accelerations_after(
+                model, state.joint_q, state.joint_qd, state.joint_qdd, self._accelerations
+            )
             self._accelerated = self.stamp
         return self._accelerations
 

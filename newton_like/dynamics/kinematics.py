@@ -30,6 +30,8 @@ from newton_like.types import VelRepr
 
 MIXED = VelRepr.MIXED
 
+_RATE = Field("acceleration", "dofs")
+
 
 def output_representation(value, name: str) -> int:
     """A representation of a link's velocity as an integer of the programs.
@@ -346,6 +348,15 @@ def point_bias_accelerations(model, state, links, points, *, repr=None, out: wp.
     return _vectors(
         model, state, "eval_frame_accelerations", asked_points(model, links, points), 3, False, out, [still],
         base_repr=base, output_repr=int(MIXED),
+    )  # fmt: skip
+
+
+def accelerations_after(model, joint_q, joint_qd, joint_qdd, out: wp.array | None) -> wp.array:
+    """Accelerations of the centres of mass of all links where ``joint_qd`` changes at the rate ``joint_qdd``: linear [m/s^2], angular
+    [rad/s^2], world axes, ``[articulation_count, max_links, 6]``. The arrays are those of a state of the model and are not checked."""
+    return for_frames(
+        model, "eval_frame_accelerations", every_link(model), [Q, V, _RATE], [joint_q, joint_qd, joint_qdd], "vector", (6,), False, out,
+        base_repr=0, output_repr=int(VelRepr.COM),
     )  # fmt: skip
 
 

@@ -173,6 +173,7 @@ def _copied(builder: ModelBuilder) -> ModelBuilder:
     result = copy.copy(builder)
     for name in (*[column.name for column in COLUMNS], "world_label", "world_gravity"):
         setattr(result, name, list(getattr(builder, name)))
+    result.world_gravity = [copy.copy(gravity) for gravity in builder.world_gravity]
     for name in ("default_joint_cfg", "default_shape_cfg"):
         setattr(result, name, copy.copy(getattr(builder, name)))
     result.custom_attributes = {key: a.copy(a.values.copy()) for key, a in builder.custom_attributes.items()}

@@ -193,6 +193,9 @@ BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
 KIND_OF: dict[str, str] = {c.name: c.kind for c in COLUMNS if c.type != "object" and not c.builder_only} | {
     "body_f": "body",
     "joint_qdd": "dof",
+    "body_qdd": "body",
+    "body_parent_f": "body",
+    "mujoco.qfrc_actuator": "dof",
     "body_inv_mass": "body",
     "body_inv_inertia": "body",
     "joint_ancestor": "joint",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import warp as wp
 
 from newton_like.arrays import check_recorded, host_array
@@ -27,6 +28,9 @@ class Fields:
     _needed = False
     """Whether no array may be None."""
 
+    _rows_alike: tuple[str, ...] = ()
+    """Arrays that also take one row, for all entries."""
+
     _complete = True
     """Whether all attributes exist; until then assignments are not checked."""
 
@@ -43,7 +47,7 @@ class Fields:
             # an array that comes back must fit in the place of the one that was left out
             old = _left_out[self].get(name)
         if isinstance(old, wp.array):
-            value = _taken(old, value, f"{type(self).__name__}.{name}")
+            value = _taken(old, value, f"{type(self).__name__}.{name}", name in self._rows_alike)
         elif old is None and not (name.startswith("_") or hasattr(self, name) or self._accepts(name)):
             raise unknown_attribute(
                 self,
@@ -57,8 +61,8 @@ class Fields:
         return False
 
 
-def _taken(old: wp.array, value, what: str) -> wp.array | None:
-    """The array of an attribute after the assignment of a value."""
+def _taken(old: wp.array, value, what: str, rows_alike: bool) -> wp.array | None:
+    """The array of an attribute after the assignment of a value; `rows_alike`: one row may be given for all."""
     if value is None or value is old:
         return value
     if isinstance(value, wp.array) and value.device == old.device and _numbers(value) == _numbers(old):
@@ -68,8 +72,11 @@ def _taken(old: wp.array, value, what: str) -> wp.array | None:
     check_recorded(old.device, f"{what} from the host")
     numbers = host_array(value, what)
     wanted = (*old.shape, *getattr(old.dtype, "_shape_", ()))
+    if rows_alike and numbers.size == math.prod(wanted[1:]):
+        numbers = np.broadcast_to(numbers.reshape(wanted[1:]), wanted)
     if numbers.size != math.prod(wanted):
-        raise ValueError(f"{what}: cannot take numbers of shape {numbers.shape}; it has {wanted}")
+        alike = f"; {wanted[1:]} sets all {wanted[0]} rows alike" if rows_alike else ""
+        raise ValueError(f"{what}: cannot take numbers of shape {numbers.shape}; it has {wanted}{alike}")
     if _numbers(old)[0] in _INTEGERS and numbers.dtype.kind == "f":
         raise TypeError(f"{what}: cannot take numbers of type {numbers.dtype}; it has {_numbers(old)[0].__name__}")
     old.assign(numbers.reshape(wanted))

@@ -7,6 +7,38 @@ import warp as wp
 from newton_like.model.custom import attach, holder
 from newton_like.model.fields import Fields
 
+JOINT_QDD, BODY_QDD, BODY_PARENT_F, QFRC_ACTUATOR = "joint_qdd", "body_qdd", "body_parent_f", "mujoco:qfrc_actuator"
+
+ON_REQUEST: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    JOINT_QDD: ("joint_dof_count", "real", ()),
+    BODY_QDD: ("body_count", "spatial_vector", (JOINT_QDD,)),
+    BODY_PARENT_F: ("body_count", "spatial_vector", (JOINT_QDD,)),
+    QFRC_ACTUATOR: ("joint_dof_count", "real", ()),
+}
+"""Arrays that states have on request: the attribute of the model with their length, their type, and what else they need."""
+
+
+def checked_requests(names) -> frozenset[str]:
+    """Names of arrays that states have on request, and of those that they need.
+
+    Raises:
+        TypeError: a name is not a text.
+        ValueError: there is no such array.
+    """
+    there = f"there are {', '.join(map(repr, ON_REQUEST))}"
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"an array of states must be a text, not {name!r}; {there}")
+        if name not in ON_REQUEST:
+            raise ValueError(f"states have no array {name!r} on request; {there}")
+    return frozenset(names).union(*(ON_REQUEST[name][2] for name in names))
+
+
+def requested_array(state, name: str):
+    """An array on request of a state; None: the state has none."""
+    owner, attribute = holder(state, name)
+    return getattr(owner, attribute, None)
+
 
 class _Arrays(Fields):
     """Base class of states and controls: a fixed set of arrays."""
@@ -128,6 +160,17 @@ class State(_Arrays):
             all forces and impulses of the step, divided by its length. A step with :attr:`SolverFeatherstone.substeps` gives that of the
             last substep. None unless :meth:`Model.request_state_attributes` requested it before the state was made. Only steps write it,
             of solvers that name it in ``results``: those of :class:`newton_like.solvers.SolverXPBD` leave it as it is.
+        body_qdd: accelerations of the centres of mass [m/s^2] and angular accelerations [rad/s^2], world axes, ``[body_count]`` spatial
+            vectors, on request. Of :class:`newton_like.solvers.SolverFeatherstone` those that ``joint_qdd`` gives at the coordinates and
+            velocities of this state; of :class:`newton_like.solvers.SolverXPBD` the change of ``body_qd`` in the step, divided by its
+            length.
+        body_parent_f: wrenches that the bodies get through their joints in the last step, drives included: force [N], torque about the
+            centre of mass [N m], world axes, ``[body_count]`` spatial vectors, on request. They balance accelerations (``body_qdd``),
+            gravity, ``body_f`` and contacts at the poses of this state, with an error of first order in the time step. Of FREE joints:
+            ``Control.joint_f``, the drive, and what is left of this error. SolverXPBD refuses to write it.
+        mujoco.qfrc_actuator: forces of the drives [N or N m] in the state before the last step, within their effort limits,
+            ``[joint_dof_count]``, on request; without ``Control.joint_f``. Zero for joints of kinematic bodies. The step itself takes the
+            drives at the new state (they are implicit). SolverXPBD refuses to write it.
         made_by: ``Model.made_by`` of the model that created the state. Functions of ``newton_like.dynamics`` raise ValueError for
             a state of another model. None: no check (states that were constructed directly).
     """
@@ -139,9 +182,12 @@ class State(_Arrays):
     body_f: wp.array
     actuator_act: wp.array
     joint_qdd: wp.array | None = None
+    body_qdd: wp.array | None = None
+    body_parent_f: wp.array | None = None
 
     _names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f", "actuator_act")
-    _on_request = ("joint_qdd",)
+    # those of a namespace are with the custom attributes
+    _on_request = tuple(name for name in ON_REQUEST if ":" not in name)
     # a slot, so that vars() contains only arrays
     __slots__ = ("made_by",)
 
@@ -162,6 +208,15 @@ class State(_Arrays):
         )
         self.made_by = None
         self._custom = ()
+
+    def __setattr__(self, name: str, value) -> None:
+        if name in self._on_request and value is not None and name not in vars(self):
+            raise AttributeError(
+                f"State has no array {name!r}; call model.request_state_attributes({name!r}) before model.state()",
+                name=name,
+                obj=self,
+            )
+        super().__setattr__(name, value)
 
     def clone(self, requires_grad: bool | None = None) -> State:
         """An independent copy.

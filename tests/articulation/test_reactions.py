@@ -9,6 +9,7 @@ from newton_like import dynamics
 from newton_like.articulation import Articulation, IdealPDActuatorCfg, ImplicitActuatorCfg, SimulationContext
 from newton_like.model.mujoco.contact_settings import declare_body_settings
 from newton_like.model.tendons import Tendon, TendonTie
+from newton_like.solvers import SolverFeatherstone
 from tests.articulation.robots import WORLDS, add_robot, numbers, rotation, shake, walker
 
 
@@ -215,3 +216,35 @@ def test_a_pinned_chain_is_beside_mujoco(rng):
         np.testing.assert_allclose(force, data.cfrc_int[i, 3:], atol=5e-3 * size)
         np.testing.assert_allclose(torque, data.cfrc_int[i, :3], atol=5e-3 * size)
     assert abs(data.cfrc_int[1:, 3:]).max() > 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["loop", "tendon", "gravcomp"])
+def test_states_have_these_wrenches_on_request(rng, what):
+    """About centres of mass and in world axes, and written by a step."""
+    robot = pulled_robot(rng, what)
+    shake(robot, rng)
+    if what == "loop":
+        robot.write_joint_state_to_sim(0.0, 0.0)
+    model, d = robot.model, robot.data
+    robot.sim.forward()
+    model.request_state_attributes("body_parent_f")
+    state = model.state()
+    for name in ("joint_q", "joint_qd"):
+        wp.copy(getattr(state, name), getattr(robot.sim.state, name))
+    SolverFeatherstone(model, evaluator="general").step(state, state, dt=robot.sim.dt)
+    robot.sim.step()
+    found = numbers(state.body_parent_f).reshape(WORLDS, -1, 6)
+    turn = rotation(numbers(d.body_link_quat_w).reshape(-1, 4)).reshape(WORLDS, -1, 3, 3)
+    wanted = numbers(d.body_incoming_joint_wrench_b)
+    force, torque = (np.einsum("nbij,nbj->nbi", turn, part) for part in (wanted[..., :3], wanted[..., 3:]))
+    child = model.joint_child.numpy()
+    anchors = np.zeros((model.body_count, 3))
+    tree = model.joint_articulation.numpy() >= 0
+    anchors[child[tree]] = numbers(model.joint_X_c)[tree, :3]
+    anchors = np.einsum("nbij,nbj->nbi", turn, anchors.reshape(WORLDS, -1, 3)) + numbers(d.body_link_pos_w)
+    torque += np.cross(anchors - numbers(d.body_com_pos_w), force)
+    scale = abs(force).max()
+    assert scale > 1.0
+    np.testing.assert_allclose(found[..., :3], force, atol=1e-9 * scale)
+    np.testing.assert_allclose(found[..., 3:], torque, atol=1e-9 * scale)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import warp as wp
 
+import newton_like as nl
 from newton_like.model.state import Control, State
 from newton_like.solvers import SolverFeatherstone
 from newton_like.types import ModelFlags
@@ -70,6 +71,37 @@ def test_what_is_no_array_of_that_size_is_refused_by_name(model, value, error, n
     assert state.joint_q is before
 
 
+@pytest.mark.parametrize("name", ["joint_qdd", "body_qdd", "body_parent_f"])
+def test_arrays_that_nobody_requested_cannot_be_set(model, name):
+    state = model.state()
+    with pytest.raises(AttributeError, match=rf"State.*'{name}'.*request_state_attributes"):
+        setattr(state, name, np.zeros(6))
+    assert getattr(state, name) is None
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "vector"])
+def test_three_numbers_are_the_gravity_of_all_worlds(kind):
+    """Of one world, the builder of the model had others."""
+    builder = nl.ModelBuilder()
+    for size in range(4):
+        builder.begin_world(gravity=-size)
+        builder.add_body(mass=1.0, inertia=np.eye(3))
+        builder.end_world()
+    model = builder.finalize("cpu")
+    array, values = model.gravity, np.array([0.5, -1.5, 2.0], dtype=np.float32)
+    model.gravity = wp.vec3(*values) if kind == "vector" else KINDS[kind](values)
+    assert model.gravity is array
+    np.testing.assert_array_equal(array.numpy(), [values] * 4)
+    model.gravity = KINDS.get(kind, np.asarray)(np.arange(12.0).reshape(4, 3))
+    np.testing.assert_array_equal(model.gravity.numpy(), np.arange(12.0).reshape(4, 3))
+    for wrong in (np.zeros(4), np.zeros((3, 3)), np.zeros(2), -9.81):
+        with pytest.raises(ValueError, match=r"Model\.gravity.*\(4, 3\).*\(3,\)"):
+            model.gravity = wrong
+    # other arrays have no such rule
+    with pytest.raises(ValueError, match=r"Model\.body_com.*\(3,\).*\(4, 3\)$"):
+        model.body_com = np.zeros(3)
+
+
 def test_arrays_with_gaps_are_refused_by_name(model):
     state = model.state()
     before = state.joint_q
@@ -89,7 +121,7 @@ def test_whole_numbers_are_not_made_of_fractions():
     [
         ("control", "joint_targets_q", "joint_target_q"),
         ("control", "joint_target_pos", "joint_target_q"),
-        ("state", "body_qdd", "body_qd"),
+        ("state", "body_qddd", "body_qdd"),
         ("state", "q", None),
         ("model", "body_masses", "body_mass"),
         ("model", "world_counts", "world_count"),

@@ -100,8 +100,14 @@ class _ShapeConfig(newton_like.ShapeConfig):
     __slots__ = ("__dict__",)
 
 
+class _Model(newton_like.Model):
+    """Models of newton_like, with an attribute that tests set, although it has no effect in Newton."""
+
+    ground = None
+
+
 class _Builder(newton_like.ModelBuilder):
-    """Builders of newton_like, with such configurations, and with velocities whose numbers may be set one by one."""
+    """Builders of newton_like, with such configurations and models, and with velocities whose numbers may be set one by one."""
 
     ShapeConfig = _ShapeConfig
 
@@ -109,6 +115,11 @@ class _Builder(newton_like.ModelBuilder):
         index = super().add_link(*args, **options)
         self.body_qd[index] = list(self.body_qd[index])
         return index
+
+    def finalize(self, *args, **options):
+        model = super().finalize(*args, **options)
+        model.__class__ = _Model
+        return model
 
 
 class _StandIn(solvers.SolverFeatherstone):

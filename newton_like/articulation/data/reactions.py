@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.articulation.data.pulls import Pulls
 from newton_like.kernels.articulation.reactions import reaction_kernels
+from newton_like.kernels.solvers.requested import requested_kernels
+from newton_like.solvers.featherstone.pulls import Pulls
 from newton_like.types import ShapeFlags, warp_types
 
 
@@ -18,13 +19,13 @@ class JointReactions:
         layout: the :class:`newton_like.articulation.layout.Layout`.
 
     Raises:
-        NotImplementedError: see :class:`newton_like.articulation.data.pulls.Pulls`.
+        NotImplementedError: see :class:`newton_like.solvers.featherstone.pulls.Pulls`.
     """
 
     def __init__(self, sim, layout):
         self._sim, self._layout = sim, layout
         model, device = sim.model, sim.device
-        self._pulls = Pulls(sim)
+        self._pulls = Pulls(model, "body_incoming_joint_wrench_b")
         joints = layout.joints
         parents = model.joint_parent.numpy()[joints[0]]
         places = {int(b): k for k, b in enumerate(layout.bodies[0])}
@@ -65,13 +66,13 @@ class JointReactions:
             self._ranges.zero_()
             most = contacts.rigid_contact_shape0.shape[0]
             wp.launch(
-                kernels.find_ranges,
+                requested_kernels(model.dtype).find_ranges,
                 dim=most,
                 inputs=[contacts.rigid_contact_count, most, *shapes, model.shape_world],
                 outputs=[self._ranges],
                 device=model.device,
             )
-        wrench = self._pulls.compute()
+        wrench = self._pulls.add(self._sim.solver, state.body_q, state.body_f)
         wp.launch(
             kernels.transmit,
             dim=body_of.shape[0],

@@ -22,10 +22,12 @@ from newton_like.model.builder.shapes import ShapeMethods
 from newton_like.model.builder.worlds import WorldMethods
 from newton_like.model.columns import BY_NAME, COLUMNS
 from newton_like.model.configs import JointDofConfig, ShapeConfig
+from newton_like.model.contacts import checked_attributes
 from newton_like.model.custom import AttributeFrequency, CustomAttribute, CustomFrequency
 from newton_like.model.frames import FrameTable
 from newton_like.model.model import Model, shapes_by_body
 from newton_like.model.pairs import PairSet
+from newton_like.model.state import checked_requests
 from newton_like.model.tendons import ARRAYS as TENDON_ARRAYS
 from newton_like.model.tendons import Tendon
 from newton_like.options import OneOf, check_option, did_you_mean, refuse_options
@@ -138,7 +140,8 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
         shape_collision_filter_pairs: pairs of shapes that never touch, a :class:`PairSet`.
         world_count: number of worlds begun so far.
         world_label: their names.
-        world_gravity: their gravity vectors, or ``None`` where the world has that of the builder.
+        world_gravity: their gravity vectors, lists of three numbers that may be edited: the builder's gravity at the time when the
+            world was begun, unless the world has its own.
         tendons: see :meth:`add_tendon`.
         actuators: see :meth:`add_actuator`.
         frames: named frames of links that were merged into others, a :class:`newton_like.model.frames.FrameTable`.
@@ -169,13 +172,15 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
         self.rigid_gap = DEFAULT_GAP
         self.world_count = 0
         self.world_label: list[str] = []
-        self.world_gravity: list[tuple[float, float, float] | None] = []
+        self.world_gravity: list[list[float]] = []
         self.tendons: list[Tendon] = []
         self.actuators: list[Actuator] = []
         self.frames = FrameTable()
         self.custom_attributes: dict[str, CustomAttribute] = {}
         self.custom_frequencies: dict[str, CustomFrequency] = {}
         self._current_world = -1
+        self._requested: frozenset[str] = frozenset()
+        self._requested_of_contacts: frozenset[str] = frozenset()
         self._forget_neighbours()
 
     def __setattr__(self, name, value):
@@ -452,6 +457,30 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
     def collapse_fixed_joints(self, verbose: bool = False, joints_to_keep=None) -> dict:
         """Merges welded bodies; see :func:`newton_like.model.builder.collapse.collapse_fixed_joints`."""
         return collapse_fixed_joints(self, verbose=as_flag(verbose, "verbose"), joints_to_keep=joints_to_keep)
+
+    def request_state_attributes(self, *attributes: str) -> None:
+        """:meth:`Model.request_state_attributes` of the models that this builder makes, and of builders that it is added to.
+
+        Args:
+            attributes: names of arrays of states.
+
+        Raises:
+            TypeError: a name is not a text.
+            ValueError: there is no such array; ``finalize`` raises if it is the name of a custom attribute.
+        """
+        self._requested |= checked_requests(attributes)
+
+    def request_contact_attributes(self, *attributes: str) -> None:
+        """:meth:`Model.request_contact_attributes` of the models that this builder makes, and of builders that it is added to.
+
+        Args:
+            attributes: names of attributes of contacts; there is ``"force"``.
+
+        Raises:
+            TypeError: a name is not a text.
+            ValueError: there is no such attribute.
+        """
+        self._requested_of_contacts |= checked_attributes(attributes)
 
     if TYPE_CHECKING:
         from newton_like.importers.mjcf import add_mjcf

@@ -31,7 +31,7 @@ class WorldMethods:
         Args:
             label: name; without one ``world_<index>``.
             gravity: acceleration [m/s^2] in this world, a vector or a number along the up axis; by default the
-                builder's.
+                builder's, as it is now.
 
         Returns:
             The world's index.
@@ -42,10 +42,10 @@ class WorldMethods:
         if others:
             refuse_options(WorldMethods.begin_world, others)
         self._refuse_open_world()
-        gravity = None if gravity is None else self._gravity_vector(gravity)
+        gravity = self.gravity if gravity is None else self._gravity_vector(gravity)
         self._current_world = self.world_count
         self.world_label.append(f"world_{self.world_count}" if label is None else str(label))
-        self.world_gravity.append(gravity)
+        self.world_gravity.append(list(gravity))
         self.world_count += 1
         return self._current_world
 
@@ -165,7 +165,8 @@ class WorldMethods:
             self._refuse_open_world()
             worlds = np.arange(self.world_count, self.world_count + count)
             self.world_label.extend(f"world_{world}" for world in worlds.tolist())
-            self.world_gravity.extend([builder._gravity] * count)
+            gravity = self.gravity if builder._gravity is None else builder._gravity
+            self.world_gravity.extend(list(gravity) for _ in range(count))
             self.world_count += count
         self._append(builder, worlds, poses, prefixes)
 
@@ -192,7 +193,7 @@ class WorldMethods:
     def _adopt_gravity(self, gravity) -> None:
         """Sets the gravity of the open world, or of this builder, unless the argument is None."""
         if gravity is not None and self._current_world >= 0:
-            self.world_gravity[self._current_world] = gravity
+            self.world_gravity[self._current_world] = list(gravity)
         elif gravity is not None:
             self.gravity = gravity
 
@@ -204,6 +205,8 @@ class WorldMethods:
         if source.custom_attributes or source.custom_frequencies:
             counts = [{name: getattr(builder, name) for name in COUNTED.values()} for builder in (self, source)]
             self._copy_custom(source, worlds, *counts, prefixes)
+        self._requested |= source._requested
+        self._requested_of_contacts |= source._requested_of_contacts
         for column in COLUMNS:
             values = getattr(source, column.name)
             if column.name in moved:

@@ -20,6 +20,7 @@ from newton_like.model.editing.graphs import Graphs, add_capture
 from newton_like.model.model import EVALUATORS
 from newton_like.model.mujoco.contact_settings import declare_body_settings, declare_contact_settings
 from newton_like.model.mujoco.equality_settings import declare_equality_settings
+from newton_like.model.state import ON_REQUEST
 from newton_like.options import ANY, check_option
 from newton_like.programs.changes import Changes
 from newton_like.programs.device import lane_width
@@ -33,6 +34,7 @@ from newton_like.solvers.featherstone.arrays import PLAIN, WITH_ACTUATORS, WITH_
 from newton_like.solvers.featherstone.closures import LoopWatch
 from newton_like.solvers.featherstone.contradictions import warn_of_contradictions
 from newton_like.solvers.featherstone.report import ContactReport
+from newton_like.solvers.featherstone.requested import DERIVED, Requested
 from newton_like.solvers.featherstone.stepper import Stepper
 from newton_like.solvers.featherstone.tendons import TendonWatch
 from newton_like.solvers.settings import Fixed, Setting, positive, rate
@@ -140,7 +142,7 @@ class SolverFeatherstone(SolverBase):
     """
 
     supports = frozenset({"kinematic bodies", "loop joints", "tendons", "actuators"})
-    results = frozenset({"joint_qdd"})
+    results = frozenset(ON_REQUEST)
 
     iterations = Setting(as_count)
     substeps = Setting(as_count)
@@ -201,6 +203,7 @@ class SolverFeatherstone(SolverBase):
         self.ports = WITH_ACTUATORS if model.actuator_count else WITH_TENDONS if model.tendon_count else PLAIN
         self.changes = Changes(model, prescribed=True)
         self._steppers, self._given = self._make_steppers(), None
+        self._find_requested()
         self._watch, self._broken = ShapeWatch(model), False
         # graphs of resets; and whether graphs write the contact forces to memory that an edit took from the solver
         self._forgetting, self._forces_elsewhere = Graphs(), False
@@ -287,7 +290,12 @@ class SolverFeatherstone(SolverBase):
         if stale:
             moved = any(stepper.kept is not kept for stepper, kept in zip(steppers, memory, strict=True))
             self._outdate(set().union(*(stepper.work.parameters.freed for stepper in stale)), moved)
+        self._find_requested()
         self._broken = False
+
+    def _find_requested(self) -> None:
+        wanted = not DERIVED.isdisjoint(self.model.state_attributes)
+        self._requested = Requested(self) if wanted else None
 
     def _bonds_changed(self) -> bool:
         found = [watch.changed(self.model) for watch in (self._loops, self._tendons, self._actuators)]
@@ -309,6 +317,16 @@ class SolverFeatherstone(SolverBase):
     def tendons(self):
         """The tendons of the model; None: there are none."""
         return self._tendons.tendons
+
+    @property
+    def drives_loops(self) -> bool:
+        """Whether a loop joint has a drive."""
+        return self._loops.driven
+
+    @property
+    def contact_room(self) -> int:
+        """How many contacts a step can find."""
+        return sum(s.batch.count * s.work.numbers["candidates"] for s in self._steppers)
 
     @property
     def actuators(self) -> ActuatorWatch:
@@ -390,7 +408,12 @@ class SolverFeatherstone(SolverBase):
             targets = self.ports.check_arrays(model, arrays)[0][4:6]
             for stepper in steppers:
                 stepper.closures.put_targets(stepper.work, self.loops, *targets)
+        if self._requested is None:
+            recording.run()
+            return
+        self._requested.before(state_in, self._default_control() if control is None else control, state_out)
         recording.run()
+        self._requested.after(state_in, state_out, contacts)
 
     def _hand_over(self, contacts) -> None:
         self._used = wp.zeros(max(contacts.rigid_contact_max, 1), dtype=wp.int32, device=self.model.device)

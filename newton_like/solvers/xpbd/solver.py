@@ -32,6 +32,7 @@ from newton_like.solvers.xpbd.laws import contact_laws_of
 from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
 from newton_like.solvers.xpbd.newton_options import NEWTON
 from newton_like.solvers.xpbd.report import Reported, report_contacts
+from newton_like.solvers.xpbd.requested import begin_rates, end_rates
 from newton_like.solvers.xpbd.round import round_arrays
 from newton_like.solvers.xpbd.sharing import share_contacts
 from newton_like.solvers.xpbd.sleep import Sleepers
@@ -104,6 +105,7 @@ class SolverXPBD(SolverBase):
     """
 
     supports = frozenset({"kinematic bodies", "loop joints", "disabled joints", "tendons"})
+    results = frozenset({"body_qdd"})
     _reduced = False
 
     iterations = Setting(as_count)
@@ -426,6 +428,7 @@ class SolverXPBD(SolverBase):
             )
         if not model.body_count:
             return
+        rates = begin_rates(model, state_in, state_out)
         if self._last_length is None and not self._warned:
             self._warned = True
             warn_open_joints(model, before[1].numpy(), stacklevel=3)
@@ -450,6 +453,7 @@ class SolverXPBD(SolverBase):
         self._run(arrays, contacts, float(dt))
         if self._sleepers is not None:
             self._sleepers.after_step(*after[2:], contacts, float(dt))
+        end_rates(model, rates, state_out, float(dt))
         self._reported = Reported(contacts, handed, self._wrench(contacts))
         if self.update_joints and model.articulation_count:
             eval_ik(model, state_out, state_out.joint_q, state_out.joint_qd)

@@ -234,7 +234,7 @@ def test_gravity_is_that_of_the_world_that_is_open():
     builder.begin_world()
     builder.add_mjcf(ARM.replace("<worldbody>", '<option gravity="0 0 -3"/><worldbody>'))
     builder.end_world()
-    assert builder.world_gravity == [(0.0, 0.0, -3.0)] and builder.gravity == (0.0, 0.0, -9.81)
+    assert builder.world_gravity == [[0.0, 0.0, -3.0]] and builder.gravity == (0.0, 0.0, -9.81)
     builder.add_mjcf(ARM.replace("<worldbody>", '<option gravity="0 0 -4"/><worldbody>'), parse_mujoco_options=False)
     assert builder.gravity == (0.0, 0.0, -9.81)
 

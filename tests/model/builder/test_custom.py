@@ -8,7 +8,7 @@ from newton_like import Model, ModelBuilder, urdf, usd
 from newton_like.dynamics import reduce
 from newton_like.model.columns import KIND_OF
 from newton_like.model.custom import COUNTED, CustomAttribute, CustomFrequency
-from newton_like.model.state import State
+from newton_like.model.state import ON_REQUEST
 from tests.support.random_trees import random_tree
 
 F, A = Model.AttributeFrequency, Model.AttributeAssignment
@@ -422,12 +422,16 @@ def test_frequencies_tell_the_lengths_of_arrays(rng):
         assert model.get_attribute_frequency(attribute.key.replace(":", ".")) is attribute.frequency
     assert model.get_attribute_frequency("item_mass") == "item"
     assert len(model.gravity) == model.world_count and model.get_attribute_frequency("gravity") is F.WORLD
-    model.request_state_attributes(*State._on_request)
+    model.request_state_attributes(*ON_REQUEST)
     seen = set()
     for source in (model, model.state(), model.control()):
-        for name in KIND_OF.keys() & vars(source).keys():
+        spaces = {"": source, "mujoco.": getattr(source, "mujoco", None)}
+        arrays = {
+            f"{space}{name}": a for space, own in spaces.items() if own is not None for name, a in vars(own).items()
+        }
+        for name in KIND_OF.keys() & arrays.keys():
             total = name in ("joint_q_start", "joint_qd_start", "articulation_start")
-            assert len(getattr(source, name)) == getattr(model, COUNTED[model.get_attribute_frequency(name)]) + total
+            assert len(arrays[name]) == getattr(model, COUNTED[model.get_attribute_frequency(name)]) + total
             seen.add(name)
     assert seen == KIND_OF.keys()
     with pytest.raises(KeyError, match=r"'joint_qq'.*joint_q"):

@@ -189,6 +189,7 @@ def test_gravity_of_each_world():
 
     builder = ModelBuilder(gravity=-3)
     builder.add_world(ball())  # never set: that of the scene
+    assert builder.world_gravity == [[0, 0, -3]]
     builder.add_world(ball((1, 2, 3)))
     builder.replicate(ball(-5), 2)
     builder.begin_world(gravity=(0, 0, 0))
@@ -197,6 +198,16 @@ def test_gravity_of_each_world():
     expected = [[0, 0, -3], [1, 2, 3], [0, 0, -5], [0, 0, -5], [0, 0, 0]]
     model = builder.finalize("cpu")
     np.testing.assert_array_equal(model.gravity.numpy(), expected)
+
+    assert builder.world_gravity == expected
+    # entries may be edited, and belong to their world alone
+    builder.world_gravity[2][1] = 7.0
+    builder.gravity = -4
+    builder.begin_world()
+    builder.add_builder(ball())
+    builder.end_world()
+    edited = [*expected[:2], [0, 7, -5], *expected[3:], [0, 0, -4]]
+    np.testing.assert_array_equal(builder.finalize("cpu").gravity.numpy(), edited)
 
     version = model.version
     model.set_gravity(-2, world=1)

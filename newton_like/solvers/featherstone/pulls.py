@@ -7,28 +7,32 @@ import warp as wp
 
 from newton_like.dynamics.loops import loops_of
 from newton_like.dynamics.names import names_of
-from newton_like.kernels.articulation.pulls import CHILD, PARENT, pull_kernels
 from newton_like.kernels.dynamics.loops import LOOP, NO_ROW
+from newton_like.kernels.solvers.pulls import CHILD, PARENT, pull_kernels
 from newton_like.model.tendons import pieces_of
 from newton_like.solvers.featherstone.loop_rows import KIND, SOURCE, solver_rows
 from newton_like.types import warp_types
 
-_WITHOUT = "body_incoming_joint_wrench_b: not for models with {}, whose forces on bodies it does not know"
+_WITHOUT = "{}: not for models with {}, whose forces on bodies it does not know"
 
 
 class Pulls:
     """Adds these wrenches to those on bodies.
 
     Args:
-        sim: the :class:`newton_like.articulation.SimulationContext`.
+        model: the model.
+        what: name of the array that needs them, for errors.
+
+    Attributes:
+        act: whether there are any.
 
     Raises:
         NotImplementedError: forces of the model are not known by body.
     """
 
-    def __init__(self, sim):
-        self._sim, model = sim, sim.model
-        self._refuse(model)
+    def __init__(self, model, what: str):
+        self._model = model
+        self._refuse(model, what)
         shares = model.custom_attributes.get("mujoco:gravcomp")
         self._relieved = shares is not None and bool(np.any(model.mujoco.gravcomp.numpy()))
         self._loops = self._find_loops(model) if (model.joint_articulation.numpy() < 0).any() else None
@@ -39,7 +43,7 @@ class Pulls:
         )
 
     @staticmethod
-    def _refuse(model) -> None:
+    def _refuse(model, what: str) -> None:
         told = None
         for tendon in model.tendons:
             if tendon.is_spatial and any(kind == "geom" for kind, *_ in tendon.path):
@@ -55,7 +59,7 @@ class Pulls:
             if unknown.any():
                 told = "drives, springs, friction or limits of loop joints, or polynomials between joints"
         if told is not None:
-            raise NotImplementedError(_WITHOUT.format(told))
+            raise NotImplementedError(_WITHOUT.format(what, told))
 
     def _find_loops(self, model):
         """Kinds of rows and their bodies, ``[articulations, rows, 3]``, and the numbers of rows."""
@@ -85,14 +89,20 @@ class Pulls:
             factors, dtype=model.dtype, device=model.device
         )
 
-    def compute(self) -> wp.array:
-        """External wrenches on bodies in the last step with these, ``[body_count]``, about centres of mass, world axes."""
-        model, state, solver = self._sim.model, self._sim.state, self._sim.solver
+    def add(self, solver, body_q: wp.array, body_f: wp.array) -> wp.array:
+        """External wrenches on bodies in the last step with these, ``[body_count]``, about centres of mass, world axes.
+
+        Args:
+            solver: the solver of the step.
+            body_q: poses after the step.
+            body_f: external wrenches in the step.
+        """
         if not self.act:
-            return state.body_f
+            return body_f
+        model = self._model
         kernels, device = pull_kernels(model.dtype), model.device
-        wp.copy(self._wrench, state.body_f)
-        bodies = [state.body_q, model.body_com]
+        wp.copy(self._wrench, body_f)
+        bodies = [body_q, model.body_com]
         if self._relieved:
             wp.launch(
                 kernels.relieve, dim=model.body_count,

@@ -350,6 +350,25 @@ def test_gradients_are_those_of_central_differences(rng):
         assert max(gradient_errors(bodies, list(random_state(model, rng)), rng, directions=40)) < 1e-7
 
 
+def test_results_without_gradients_are_refused_where_an_input_has_some(rng):
+    """The gradient would be zero without an error."""
+    model = random_tree(rng, joints=4).finalize("cpu", dtype=wp.float64)
+    plain, state = model.state(requires_grad=False), model.state(requires_grad=True)
+    shape = (1, model.joint_dof_count, model.joint_dof_count)
+    calls = {
+        "state": lambda: eval_fk(model, state.joint_q, state.joint_qd, plain),
+        "joint_q": lambda: eval_ik(model, state, plain.joint_q, plain.joint_qd),
+        "H": lambda: eval_mass_matrix(model, state, wp.zeros(shape, dtype=wp.float64, device="cpu")),
+    }
+    for name, call in calls.items():
+        call()
+        with wp.Tape(), pytest.raises(ValueError, match=rf"\b{name}\b.*requires_grad=True"):
+            call()
+    with wp.Tape():
+        eval_fk(model, state.joint_q, state.joint_qd, state)
+        eval_ik(model, plain, plain.joint_q, plain.joint_qd)
+
+
 @pytest.mark.slow
 def test_gradients_stop_at_the_mask(rng):
     model = forest(rng, worlds=3, robots=1).finalize("cpu", dtype=wp.float64)

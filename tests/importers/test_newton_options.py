@@ -8,6 +8,7 @@ from pxr import Usd
 
 from newton_like import Axis, GeoType, JointTargetMode, JointType, ModelBuilder, ShapeFlags, eval_fk
 from newton_like.geometry.transforms import quat_between, quat_inverse, transform, transform_inverse, transform_multiply
+from newton_like.importers.mjcf import MjcfWarning
 from newton_like.importers.newton_options import MJCF, URDF, USD
 from newton_like.importers.xml_source import ImportFileError
 from tests.support.random_trees import random_transform
@@ -461,3 +462,45 @@ def test_the_up_axis_of_a_stage_becomes_that_of_the_builder():
     with pytest.raises(ImportFileError):
         builder.add_usd(stage_of(ARTICULATED.replace("(100, 0, 0)", "(nan, 0, 0)")), apply_up_axis_from_stage=True)
     assert builder.up_axis == Axis.Z
+
+
+REFERENCES = (
+    '<tendon><fixed name="t1"><joint joint="ja" coef="1"/><joint joint="jb" coef="1"/></fixed>'
+    '<fixed name="t2"><joint joint="jb" coef="2"/></fixed><spatial name="t3"><site site="sa"/><site site="sb"/></spatial></tendon>'
+    '<equality><joint joint1="ja" joint2="jb"/><weld body1="a"/><connect site1="sb" site2="sa"/><joint joint1="jb"/></equality>'
+    '<contact><exclude body1="a" body2="b"/><pair geom1="ga" geom2="gb"/></contact>'
+    '<actuator><motor name="m1" joint="ja"/><motor name="m2" joint="jb"/><motor name="m3" tendon="t1"/><motor name="m4" tendon="t2"/>'
+    '<motor name="m5" site="sa"/></actuator>'
+    '<sensor><jointpos name="s1" joint="ja"/><jointpos name="s2" joint="jb"/><actuatorfrc actuator="m1"/>'
+    '<framepos objtype="body" objname="deep"/><framepos objtype="body" objname="b" reftype="site" refname="sa"/></sensor>'
+    '<keyframe><key name="k" qpos="1 2 3"/></keyframe>'
+)
+KEPT = (
+    '<tendon><fixed name="t2"><joint joint="jb" coef="2"/></fixed></tendon><equality><joint joint1="jb"/></equality>'
+    '<actuator><motor name="m2" joint="jb"/><motor name="m4" tendon="t2"/></actuator><sensor><jointpos name="s2" joint="jb"/></sensor>'
+)
+
+
+def test_what_refers_to_ignored_bodies_is_ignored_with_a_remark():
+    """The model is that of the file without the body and all that names it."""
+
+    def tree(with_a: bool, after: str) -> str:
+        a = (
+            '<body name="a" pos="0 0 1"><joint name="ja"/><geom name="ga" size=".1"/><site name="sa"/>'
+            '<body name="deep"><joint name="jd"/><geom size=".1"/></body></body>'
+        )
+        b = '<body name="b"><joint name="jb"/><geom name="gb" size=".1"/><site name="sb"/></body>'
+        return f"<mujoco><worldbody>{a * with_a}{b}</worldbody>{after}</mujoco>"
+
+    builder, plain = ModelBuilder(), ModelBuilder()
+    with pytest.warns(MjcfWarning, match=r"ignore_names.*\(14\)") as told:
+        report = builder.add_mjcf(tree(True, REFERENCES), ignore_names=["a"])
+    assert len(told) == 1
+    expected = plain.add_mjcf(tree(False, KEPT))
+    assert report.joints == expected.joints and report.sensors == expected.sensors and not report.keyframes
+    for name in ("body_label", "joint_label", "shape_label", "joint_q", "joint_type"):
+        assert getattr(builder, name) == getattr(plain, name)
+    assert [t.label for t in builder.tendons] == [t.label for t in plain.tendons] and len(builder.tendons) == 1
+    assert len(report.actuators) == len(expected.actuators) == 2
+    (left,) = (names for text, names in report.remarks.items() if "ignore_names" in text)
+    assert {"motor m1", "motor m3", "fixed t1", "spatial t3", "jointpos s1", "key k"} <= set(left)

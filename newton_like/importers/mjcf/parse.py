@@ -17,6 +17,7 @@ from newton_like.geometry.transforms import (
     transform_point,
 )
 from newton_like.importers.mjcf.contact import read_condim, read_limit_settings, read_solimp
+from newton_like.importers.mjcf.left_out import LeftOut
 from newton_like.importers.mjcf.pose import between, pose_of, quat_from_euler, unit
 from newton_like.importers.mjcf.records import Body, Compiler, Geom, Joint, Mjcf, Site
 from newton_like.importers.mjcf.source import MAIN, MAX_ELEMENTS, Defaults, Findings, MjcfSource, floats, whole, words
@@ -92,9 +93,11 @@ class _Parser:
         self.model.option = _option(root, findings)
         self._colors: dict[str, tuple] = {}
         self._names: set[tuple[str, str]] = set()
+        self._left_out = LeftOut()
         self._assets(root)
         self._worldbody(root)
         self._lists(root)
+        self._left_out.drop_references(self.model.elements, findings)
 
     def _refuse_attached(self, root: XmlElement) -> None:
         """Raises ImportFileError for models that are attached to bodies or frames which are not ignored."""
@@ -181,7 +184,7 @@ class _Parser:
             if child is None:
                 open_elements.pop()
             elif child.tag in ("body", "geom", "site") and self._is_ignored(child):
-                continue
+                self._left_out.add(child)
             elif child.tag == "frame":
                 pose = transform_multiply(place.pose, pose_of(child, self.model.compiler))
                 inside = replace(place, pose=pose, childclass=self._childclass(child, place))

@@ -288,9 +288,9 @@ def plot(scene: Zoo, folder: Path) -> Path:
     for k, name in enumerate(kinds):
         axes["position"].plot(seconds, s["q"][:, k, 0, 1], color=COLORS[k], lw=1.2, label=name)
         axes["effort"].plot(seconds, s["applied"][:, k, 0, 1], color=COLORS[k], lw=1.0)
-    axes["position"].set(title="Position of the knees (world 0)", ylabel="[rad]")
+    axes["position"].set(title="Position of the knees (world 0)", ylabel="position [rad]")
     axes["position"].legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=7, fontsize=8)
-    axes["effort"].set(title="Efforts of the knees (world 0)", ylabel="[N m]", xlabel="time [s]")
+    axes["effort"].set(title="Efforts of the knees (world 0)", ylabel="effort [N m]", xlabel="time [s]")
     for name in ("position", "effort"):
         axes[name].set(xlim=(0.0, max(seconds[-1], 1e-6)))
     return common.save_figure(figure, folder, "actuator_zoo.png")

@@ -69,7 +69,7 @@ def plot(seconds: np.ndarray, names: list[str], q: np.ndarray, errors: np.ndarra
     axes["joints"].set(title="Joint positions", xlabel="time [s]", ylabel="position [rad]", xlim=(0.0, PERIOD))
     axes["errors"].semilogy(seconds, np.maximum(errors[:, 1], 1e-16), label="position [m]")
     axes["errors"].semilogy(seconds, np.maximum(errors[:, 0], 1e-16), label="rotation [rad]")
-    axes["errors"].set(title="Errors of the poses", xlabel="time [s]", ylabel="error", xlim=(0.0, PERIOD))
+    axes["errors"].set(title="Errors of the poses", xlabel="time [s]", ylabel="error [m or rad]", xlim=(0.0, PERIOD))
     for name, handles in (("joints", len(names)), ("errors", 2)):
         axes[name].legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=7, ncols=handles)
     return common.save_figure(figure, folder, "arm_ik.png")

@@ -154,7 +154,7 @@ def plot(scene: Hover, folder: Path) -> Path:
     place = scene.heights_and_places()[:, world] - [0.0, 0.0, HEIGHT]
     for i, axis in enumerate("xyz"):
         axes["winds"].plot(seconds, place[:, i], color=f"C{i}", lw=1.2, label=axis)
-    axes["winds"].set(title=f"Position from the place (world {world})", ylabel="[m]")
+    axes["winds"].set(title=f"Position from the place (world {world})", ylabel="position [m]")
     axes["winds"].legend(loc="upper left")
     for name in axes:
         axes[name].set(xlabel="time [s]", xlim=(0.0, max(seconds[-1], 1e-6)))

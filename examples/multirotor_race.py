@@ -200,13 +200,13 @@ def plot(scene: Race, folder: Path) -> Path:
     speed = np.linalg.norm(np.diff(x, axis=0), axis=2) / scene.frame_time
     for i, world in enumerate(chosen):
         axes["speed"].plot(scene.seconds[1:], speed[:, world], color=f"C{i}", lw=1.2)
-    axes["speed"].set(title="Speed", xlabel="time [s]", ylabel="[m/s]", xlim=(0.0, scene.seconds[-1]))
+    axes["speed"].set(title="Speed", xlabel="time [s]", ylabel="speed [m/s]", xlim=(0.0, scene.seconds[-1]))
     misses = passages(scene)
     for k in range(len(GATES)):
         there = misses[np.isfinite(misses[:, k]), k]
         axes["gates"].plot(np.full(len(there), k), 100 * there, ".", color="C0", alpha=0.4)
     axes["gates"].axhline(100 * TEST_DISTANCE, color="C3", lw=1.0, ls="--")
-    axes["gates"].set(title="Distance from the centres of the gates", xlabel="gate", ylabel="[cm]", ylim=(0.0, None))
+    axes["gates"].set(title="Distance from the centres of the gates", xlabel="gate", ylabel="distance [cm]", ylim=(0.0, None))
     return common.save_figure(figure, folder, "multirotor_race.png")
 
 

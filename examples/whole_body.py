@@ -46,11 +46,11 @@ def plot(seconds: np.ndarray, base: np.ndarray, errors: np.ndarray, distance: np
     figure, axes = common.new_figure([["base", "hands", "distance"]], figsize=(12, 3.8))
     for i, label in enumerate(("x [m]", "y [m]", "yaw [rad]")):
         axes["base"].plot(seconds, base[:, i], label=label)
-    axes["base"].set(title="Pose of the base", ylabel="position and angle")
+    axes["base"].set(title="Pose of the base", ylabel="position [m], angle [rad]")
     axes["base"].legend(fontsize=8)
     for i, label in enumerate(("rotation [rad]", "position [m]")):
         axes["hands"].semilogy(seconds, np.maximum(errors[:, i], 1e-16), label=label)
-    axes["hands"].set(title="Errors of the hands in the room", ylabel="error")
+    axes["hands"].set(title="Errors of the hands in the room", ylabel="error [rad or m]")
     axes["hands"].legend(fontsize=8)
     axes["distance"].plot(seconds, 1e3 * distance)
     axes["distance"].set(title="Least distance of two capsules", ylabel="distance [mm]", ylim=(0.0, None))

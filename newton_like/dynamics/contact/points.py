@@ -16,6 +16,7 @@ from newton_like.dynamics.names import names_of
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.tree import MIXED
 from newton_like.model.arguments import constant_numbers
+from newton_like.options import did_you_mean
 from newton_like.programs.program import Field, Program
 from newton_like.programs.run import batches
 from newton_like.types import GeoType, ShapeFlags, VelRepr
@@ -61,8 +62,8 @@ class ContactPoints:
 
     Args:
         model: the :class:`Model`.
-        points: instead of those of the shapes: for bodies, by label (all bodies that have it) or index, places in the
-            link frame [m], ``[n, 3]``.
+        points: instead of those of the shapes: for bodies, by label or its end behind a slash (all bodies that have it) or index,
+            places in the link frame [m], ``[n, 3]``.
         sphere_points: number of points on a sphere, ellipsoid or capsule.
         rim_points: number of points on a rim.
 
@@ -162,9 +163,11 @@ def _given_points(model, articulation, points) -> tuple[np.ndarray, np.ndarray]:
         if place.ndim != 2 or place.shape[1] != 3 or not np.isfinite(place).all():
             raise ValueError(f"points of body {key!r} must be finite numbers [n, 3], not of shape {place.shape}")
         if isinstance(key, str):
-            if key not in labels:
-                raise KeyError(f"points: no body has the label {key!r}")
-            chosen = labels[key]
+            ending = [label for label in labels if label.endswith(f"/{key}")]
+            chosen = labels.get(key) or [body for label in ending for body in labels[label]]
+            if not chosen:
+                short = [label.rpartition("/")[2] for label in labels]
+                raise KeyError(f"points: no body has the label {key!r}{did_you_mean(key, [*labels, *short])}")
         else:
             chosen = [as_index(key, "points: body", model.body_count)]
         for body in chosen:

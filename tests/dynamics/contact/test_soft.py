@@ -468,6 +468,8 @@ def test_what_makes_no_sense_is_refused(rng):
         ContactPoints(model, {"foot": [[0, 0, 0]]})
     with pytest.raises(IndexError, match=r"points: body 7"):
         ContactPoints(model, {7: [[0, 0, 0]]})
+    with pytest.raises(KeyError, match=r"'bax'.*'box'"):
+        ContactPoints(model, {"bax": [[0, 0, 0]]})
     with pytest.raises(ValueError, match=r"points.*'box'.*finite.*\[n, 3\].*\(3,\)"):
         ContactPoints(model, {"box": [0, 0, 0]})
     with pytest.raises(TypeError, match=r"points"):

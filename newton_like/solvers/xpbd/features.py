@@ -6,7 +6,8 @@ import warnings
 
 import numpy as np
 
-from newton_like.geometry.transforms import quat_rotate
+from newton_like.geometry.transforms import quat_inverse, quat_multiply, quat_rotate
+from newton_like.kinematics import eval_fk
 from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.model.mujoco.contact_settings import SOLIMP, SOLREF, has_contact_settings, settings_of
 from newton_like.model.mujoco.equality_settings import equalities_of
@@ -172,6 +173,35 @@ def warn_open_joints(model, body_q, stacklevel: int) -> None:
         warnings.warn(
             f"{SOLVER}.step: the anchors of joint '{model.joint_label[i]}' (index {i}) are {gap[i]:.3g} m apart in body_q of"
             " state_in, and the step closes them at once; call newton_like.eval_fk after setting joint coordinates",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def warn_unposed(model, arrays, stacklevel: int) -> None:
+    """Warns if a state has the initial poses of bodies and the initial joint coordinates, and these are other poses.
+
+    Args:
+        model: the model.
+        arrays: ``joint_q`` and ``body_q`` of the state, and others.
+        stacklevel: that of the warning.
+    """
+    first = model.joint_q, model.body_q
+    if not model.articulation_count or any(
+        a.numpy().tobytes() != b.numpy().tobytes() for a, b in zip(arrays, first, strict=False)
+    ):
+        return
+    state = model.state(requires_grad=False)
+    eval_fk(model, state.joint_q, state.joint_qd, state)
+    given, posed = (x.numpy().reshape(-1, 7).astype(np.float64) for x in (model.body_q, state.body_q))
+    # of unit quaternions, the sine of half the angle between them; a point 1 m away moves by about twice as much
+    sine = np.linalg.norm(quat_multiply(quat_inverse(given[:, 3:]), posed[:, 3:])[:, :3], axis=1)
+    off = np.linalg.norm(given[:, :3] - posed[:, :3], axis=1) + 2.0 * sine
+    i = int(np.argmax(off))
+    if off[i] > OPEN:
+        warnings.warn(
+            f"{SOLVER}.step: body_q of state_in are not the poses of its joint_q (body '{model.body_label[i]}', index {i}), and the step"
+            " starts from body_q; call newton_like.eval_fk(model, state.joint_q, state.joint_qd, state) before the first step",
             UserWarning,
             stacklevel=stacklevel,
         )

@@ -27,7 +27,7 @@ from newton_like.options import check_option
 from newton_like.programs.device import interleaved, lane_width
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.settings import Fixed, Setting, positive, rate
-from newton_like.solvers.xpbd.features import check_features, warn_open_joints
+from newton_like.solvers.xpbd.features import check_features, warn_open_joints, warn_unposed
 from newton_like.solvers.xpbd.laws import contact_laws_of
 from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
 from newton_like.solvers.xpbd.newton_options import NEWTON
@@ -395,7 +395,8 @@ class SolverXPBD(SolverBase):
             ValueError: ``dt`` is not positive, or an array belongs to another model.
             RuntimeError: a tape records, and an array requires a gradient; or a graph is being captured.
 
-        The first step warns if the anchors of a joint are more than 1 cm apart.
+        The first step warns if the anchors of a joint are more than 1 cm apart, or if ``state_in`` is as ``model.state()`` makes it and its
+        poses are not those of its joint coordinates.
         """
         model = self.model
         check_recorded(model.device, "SolverXPBD.step")
@@ -432,6 +433,7 @@ class SolverXPBD(SolverBase):
         if self._last_length is None and not self._warned:
             self._warned = True
             warn_open_joints(model, before[1].numpy(), stacklevel=3)
+            warn_unposed(model, before, stacklevel=3)
         handed = contacts is not None
         if self._sleepers is None:
             contacts = self._contacts(state_in, contacts)

@@ -1,5 +1,7 @@
 """What the solver does not do, it refuses by name."""
 
+import warnings
+
 import numpy as np
 import pytest
 import warp as wp
@@ -126,3 +128,32 @@ def test_poses_that_open_joints_are_told():
     with pytest.warns(UserWarning, match=r"index 1\b.*\b1 m\b.*body_q.*state_in.*eval_fk"):
         state = model.state()
         xpbd(model).step(state, state)
+
+
+def test_joint_coordinates_that_are_not_in_the_poses_are_told():
+    """Coordinates that were set in the builder play no part until `eval_fk`; poses that were set are what a step starts from."""
+    builder = nl.ModelBuilder()
+    link = builder.add_link(mass=1.0, inertia=0.1 * np.eye(3))
+    builder.add_articulation([builder.add_joint_revolute(-1, link, axis="y", label="hinge")])
+    builder.joint_q[0] = 1.0
+    model = builder.finalize("cpu")
+    state, posed, moved = (model.state() for _ in range(3))
+    nl.eval_fk(model, posed.joint_q, posed.joint_qd, posed)
+    moved.body_q.assign([0.0, 0.0, 0.0, 0.0, np.sin(0.1), 0.0, np.cos(0.1)])
+    with pytest.warns(UserWarning, match=r"body_q.*'body_0'.*eval_fk"):
+        xpbd(model).step(state, state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for each in (posed, moved):
+            xpbd(model).step(each, each)
+
+
+def test_unknown_choices_are_refused_when_a_solver_is_made():
+    model = pendulum(1).finalize("cpu")
+    with pytest.raises(ValueError, match=r"unsupported_contacts.*'error'.*'ignore'"):
+        SolverXPBD(model, unsupported_contacts="nonsense")
+    solver = SolverXPBD(model)
+    for bound in (np.nan, -1.0, 0.0):
+        with pytest.raises(ValueError, match="highest_speed"):
+            solver.check(model.state(), bound)
+    assert solver.check(model.state(), np.inf).all()

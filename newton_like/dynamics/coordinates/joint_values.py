@@ -74,7 +74,7 @@ def set_joint_positions(model, state, values, joints=None) -> None:
         joints: as for :func:`joint_positions`.
 
     Raises:
-        KeyError, IndexError, ValueError, TypeError: as :func:`joint_positions`; wrong shape, or numbers that are not finite; on a
+        KeyError, IndexError, ValueError, TypeError: as :func:`joint_positions`; wrong shape, numbers that are not finite, or a joint that is named twice; on a
             tape, values with gradients for a state without.
     """
     _write(model, state, "joint_q", values, joints)
@@ -123,6 +123,9 @@ def _write(model, holder, name: str, values, joints) -> None:
         # reading the properties updates both arrays, before one of them is written
         holder.joint_q, holder.joint_qd  # noqa: B018
     places = places_of(model, name, joints)
+    if isinstance(joints, list | tuple) and len(set(joints)) < len(joints):
+        twice = next(joint for i, joint in enumerate(joints) if joint in joints[:i])
+        raise ValueError(f"joints names {twice!r} twice; give each joint one value")
     what = "values"
     if not isinstance(values, wp.array):
         numbers = finite_numbers(model, as_numbers(values, what), what)

@@ -551,7 +551,7 @@ def _check_leader(robot: UrdfRobot, name: str, leader: str, chain: dict[str, Non
         raise element.error(f"joints follow each other in a circle: {' -> '.join([*chain, leader])}; break it")
     kind = robot.joints[leader].type
     if kind not in ("revolute", "continuous", "prismatic"):
-        raise element.error(f"joint {name!r} follows {leader!r}, which is {kind} and has no position")
+        raise element.error(f"joint {name!r} follows {leader!r}, which is {kind} and has no position; remove <mimic>")
 
 
 def _similar(name: str, names) -> str:

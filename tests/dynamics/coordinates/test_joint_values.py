@@ -114,6 +114,8 @@ def test_what_is_no_joint_or_does_not_fit_is_refused(rng):
         dynamics.set_joint_positions(model, state, np.zeros((4, 2)), "r3_joint_1")
     with pytest.raises(ValueError, match="values"):
         dynamics.set_joint_positions(model, state, np.nan, "r3_joint_1")
+    with pytest.raises(ValueError, match="'r3_joint_1' twice"):
+        dynamics.set_joint_positions(model, state, np.zeros(2), ["r3_joint_1", "r3_joint_1"])
     given = wp.zeros((4, 1), dtype=wp.float32, requires_grad=True)
     with wp.Tape(), pytest.raises(ValueError, match="gradient"):
         dynamics.set_joint_positions(model, state, given, "r3_joint_1")

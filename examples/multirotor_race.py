@@ -206,7 +206,9 @@ def plot(scene: Race, folder: Path) -> Path:
         there = misses[np.isfinite(misses[:, k]), k]
         axes["gates"].plot(np.full(len(there), k), 100 * there, ".", color="C0", alpha=0.4)
     axes["gates"].axhline(100 * TEST_DISTANCE, color="C3", lw=1.0, ls="--")
-    axes["gates"].set(title="Distance from the centres of the gates", xlabel="gate", ylabel="distance [cm]", ylim=(0.0, None))
+    axes["gates"].set(
+        title="Distance from the centres of the gates", xlabel="gate", ylabel="distance [cm]", ylim=(0.0, None)
+    )
     return common.save_figure(figure, folder, "multirotor_race.png")
 
 

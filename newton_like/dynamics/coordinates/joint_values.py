@@ -74,8 +74,8 @@ def set_joint_positions(model, state, values, joints=None) -> None:
         joints: as for :func:`joint_positions`.
 
     Raises:
-        KeyError, IndexError, ValueError, TypeError: as :func:`joint_positions`; wrong shape, numbers that are not finite, or a joint that is named twice; on a
-            tape, values with gradients for a state without.
+        KeyError, IndexError, ValueError, TypeError: as :func:`joint_positions`; wrong shape, numbers that are not finite, or a joint
+            that is named twice; on a tape, values with gradients for a state without.
     """
     _write(model, state, "joint_q", values, joints)
 

@@ -10,7 +10,7 @@ from newton_like.model.state import BODY_PARENT_F, BODY_QDD, QFRC_ACTUATOR, requ
 
 
 def begin_rates(model, state_in, state_out) -> wp.array | None:
-    """Keeps the velocities of bodies before a step. Returns the array where they are, as numbers; None: nobody asked for accelerations.
+    """Keeps the velocities of bodies before a step. Returns the array where they are, as numbers; None: accelerations were not requested.
 
     Raises:
         NotImplementedError: the state has an array on request that SolverXPBD does not write.

@@ -142,7 +142,7 @@ def plot(scene: Linkages, folder: Path) -> Path:
     axes["curves"].legend(loc="best", fontsize=7)
     common.band(axes["energy"], scene.seconds, 100.0 * scene.errors(), "C0")
     axes["energy"].set(
-        title="Error of the energy", xlabel="time [s]", ylabel="energy error [% of what lifts all bars by two cranks]",
+        title="Error of the energy", xlabel="time [s]", ylabel="energy error [% of m g h, h = 2 crank lengths]",
         xlim=(0.0, scene.seconds[-1]),
     )  # fmt: skip
     axes["energy"].legend(loc="best")

@@ -118,7 +118,7 @@ def plot(scene: Blocks, folder: Path) -> Path:
     common.band(axes["bricks"], scene.seconds, moved(scene).astype(float), "C0")
     axes["bricks"].set(title="Bricks that left their places", xlabel="time [s]", ylabel="bricks")
     common.band(axes["ball"], scene.seconds, np.array(scene.poses)[:, :, -1, 0], "C1")
-    axes["ball"].set(title="Way of the ball", xlabel="time [s]", ylabel="x [m]")
+    axes["ball"].set(title="Position of the ball", xlabel="time [s]", ylabel="x [m]")
     return common.save_figure(figure, folder, "wall.png")
 
 

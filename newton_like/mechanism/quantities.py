@@ -41,6 +41,15 @@ class Quantity:
         empty = Parameter.empty
         return {p.name: p.default for p in parameters if p.default is not empty and p.name not in ("out", "state")}
 
+    def options(self, given: dict) -> dict:
+        """All options, those that are given and defaults; two names of one representation become one."""
+        result = {**self.defaults, **given}
+        names = list(self.defaults)
+        if result.get("repr") is not None and "out_repr" in names and names.index("out_repr") < names.index("repr"):
+            result["out_repr"] = kinematics.chosen(result["out_repr"], result["repr"], self.defaults["out_repr"])
+            result["repr"] = None
+        return result
+
 
 _PLACED = {
     "joint_transforms": joint_motion.joint_transforms,

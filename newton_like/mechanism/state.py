@@ -67,7 +67,7 @@ class MechanismState(Variables):
     def _get(self, name: str, **options):
         """A quantity; computed if the cached one is stale."""
         quantity = QUANTITIES[name]
-        options = {**quantity.defaults, **options}
+        options = quantity.options(options)
         key = (name, tuple(sorted(options.items())))
         if not _constant(options.values()):
             return quantity.function(self.model, self, **options)

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import warp as wp
 
-from newton_like.arrays import active_tape, flat, unrecorded
+from newton_like.arrays import active_tape, check_passes_gradients, flat, unrecorded
 from newton_like.kernels.batched import gather_kernel, sum_kernel
 from newton_like.model import arguments
 from newton_like.model.columns import READ_WITHOUT_GRADIENT, WITH_GRADIENT
@@ -26,6 +26,8 @@ from newton_like.programs.workspace import Workspace
 from newton_like.threads import compiling, worker_count
 
 _RECORDED = 64
+_CONSTANTS = ("body_mass", "body_com", "body_inertia", "gravity")
+"""Constants of a model of which programs have gradients."""
 _WORK_A_THREAD = 500_000
 """Vector operations from which on waking a thread saves time: about 100 microseconds."""
 
@@ -130,12 +132,19 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
         program: what to run.
         arrays: its inputs, None for zeros, and its outputs; checked and contiguous, all of the model's scalar type.
         mask: bools of the selected articulations on the model's device, or None for all.
+
+    Raises:
+        ValueError: a tape records, an input or a constant that the program reads requires a gradient, and no output does.
     """
     numbers = _numbers_of(model)
     count = len(program.inputs)
     tape = active_tape()
     if tape is not None:
         check_gradients(model)
+        if not any(a is not None and a.requires_grad for a in arrays[count:]):
+            read = arrays_read(program.name, numbers.width, model.dtype)
+            constants = [getattr(model, name) for name in _CONSTANTS if name in read]
+            check_passes_gradients((*arrays[:count], *constants), (), f"the result of {program.name}", some=True)
 
     def record() -> Recording:
         with unrecorded(model.device, program.name):

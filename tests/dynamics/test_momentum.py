@@ -302,8 +302,9 @@ FUNCTIONS = [
 def options_of(function) -> dict:
     """Representations other than the default ones."""
     names = inspect.signature(function).parameters
-    # where both names have a default, they are names of one argument
-    both = "repr" in names and "out_repr" in names and names["repr"].default is not None
+    # where `out_repr` comes first, both are names of one argument
+    order = list(names)
+    both = "repr" in names and "out_repr" in names and order.index("out_repr") < order.index("repr")
     wanted = (("repr", VelRepr.INERTIAL), ("out_repr", VelRepr.BODY))[: 1 if both else 2]
     return {name: repr for name, repr in wanted if name in names}
 

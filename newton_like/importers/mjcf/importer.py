@@ -181,8 +181,8 @@ def add_mjcf(
         keyframe: name or number of the keyframe whose positions become the initial ones, and whose controls, within their ranges, the
             initial targets and forces of the drives. Controls are 0 where it has none, and without a keyframe.
         ignore_names: regular expressions; bodies whose names begin with a match are ignored with their descendants and with all that
-            refers to these (actuators, equalities, tendons, sensors, contacts; keyframes, if joints are ignored), and so are geoms
-            and sites.
+            refers to these (actuators, equalities, tendons, sensors, contacts; all keyframes, if joints, mocap bodies or actuators are
+            ignored), and so are geoms and sites.
         ignore_classes: regular expressions; bodies whose ``childclass`` begins with a match are ignored with their descendants, and so are
             geoms and sites with such a ``class``. Only attributes of the element itself count.
         package_dirs: other folders from which files may be read.

@@ -26,7 +26,7 @@ class LeftOut:
 
     Attributes:
         names: kinds and names of all that is left out.
-        joints: number of joints that are left out.
+        joints: number of joints and mocap bodies that are left out: keyframes have numbers of them.
     """
 
     def __init__(self):
@@ -39,7 +39,7 @@ class LeftOut:
         while waiting:
             each = waiting.pop()
             kind = _NAMED.get(each.tag)
-            self.joints += kind == "joint"
+            self.joints += kind == "joint" or each.get("mocap") == "true"
             if kind is not None and each.get("name"):
                 self.names.add((kind, each.get("name")))
             waiting += each.children

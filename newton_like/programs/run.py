@@ -26,8 +26,8 @@ from newton_like.programs.workspace import Workspace
 from newton_like.threads import compiling, worker_count
 
 _RECORDED = 64
-_CONSTANTS = ("body_mass", "body_com", "body_inertia", "gravity")
-"""Constants of a model of which programs have gradients."""
+_CONSTANTS = ("body_mass", "body_inertia", "gravity")
+"""Constants of a model that programs read if their results depend on them. Centres of mass are read by all kinematics."""
 _WORK_A_THREAD = 500_000
 """Vector operations from which on waking a thread saves time: about 100 microseconds."""
 
@@ -144,6 +144,7 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
         if not any(a is not None and a.requires_grad for a in arrays[count:]):
             read = arrays_read(program.name, numbers.width, model.dtype)
             constants = [getattr(model, name) for name in _CONSTANTS if name in read]
+            constants += [model.body_com] if "body_mass" in read else []
             check_passes_gradients((*arrays[:count], *constants), (), f"the result of {program.name}", some=True)
 
     def record() -> Recording:

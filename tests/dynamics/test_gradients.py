@@ -272,29 +272,3 @@ def test_every_function_against_central_differences(case, recorded, rng, name, o
     for key in programs.keys() - case.checked:
         check_adjoint(case.model, *programs[key], rng)
         case.checked.add(key)
-
-
-def test_results_without_gradients_are_refused_where_constants_have_some(rng):
-    """Of masses and of gravity; functions that read neither are served."""
-    model = random_tree(rng, joints=3).finalize("cpu", dtype=wp.float64)
-    state = model.state(requires_grad=False)
-    calls = {
-        "bias_forces": ("body_mass", "gravity"),
-        "mass_matrix": ("body_mass", "body_inertia"),
-        "total_momentum": ("body_mass", "body_com"),
-        "gravity_forces": ("gravity",),
-        "link_transforms": (),
-    }
-    for name, reads in calls.items():
-        function = getattr(dynamics, name)
-        out = function(model, state)
-        for constant in ("body_mass", "body_com", "body_inertia", "gravity"):
-            array = getattr(model, constant)
-            array.requires_grad = True
-            with wp.Tape():
-                if constant in reads:
-                    with pytest.raises(ValueError, match="requires_grad=True"):
-                        function(model, state, out=out)
-                elif name == "link_transforms":
-                    function(model, state, out=out)
-            array.requires_grad = False

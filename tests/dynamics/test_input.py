@@ -19,6 +19,7 @@ from newton_like.types import VelRepr
 from tests.conftest import SEED
 from tests.dynamics.test_gradients import Case
 from tests.support.kinematic_cases import forest
+from tests.support.random_trees import random_tree
 
 
 @pytest.fixture(scope="module")
@@ -340,3 +341,30 @@ def test_small_arrays_are_searched_and_all_on_request(rng):
     del array
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.slow
+def test_results_without_gradients_are_refused_where_constants_have_some(rng):
+    """Of masses and of gravity; functions that read neither are served."""
+    model = random_tree(rng, joints=3).finalize("cpu", dtype=wp.float64)
+    model.evaluator, state = "general", model.state(requires_grad=False)
+    calls = {
+        "bias_forces": ("body_mass", "gravity"),
+        "mass_matrix": ("body_mass", "body_inertia"),
+        "total_momentum": ("body_mass", "body_com"),
+        "gravity_forces": ("gravity",),
+        "link_transforms": (),
+    }
+    for name, reads in calls.items():
+        function = getattr(dynamics, name)
+        out = function(model, state)
+        for constant in ("body_mass", "body_com", "body_inertia", "gravity"):
+            array = getattr(model, constant)
+            array.requires_grad = True
+            with wp.Tape():
+                if constant in reads:
+                    with pytest.raises(ValueError, match="requires_grad=True"):
+                        function(model, state, out=out)
+                elif name == "link_transforms":
+                    function(model, state, out=out)
+            array.requires_grad = False

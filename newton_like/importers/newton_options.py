@@ -16,7 +16,7 @@ MJCF = {
     "collider_classes": (("collision",), "geoms collide by their contype and conaffinity, as in MuJoCo"),
     "convert_3d_hinge_to_ball_joints": (False, "three hinges of a body are one D6 joint"),
     "convert_mjc_equality_constraints": (True, "leave equalities out by skip_equality_constraints=True"),
-    "ctrl_direct": (False, "the actuators of the report say which entry of Control takes the control of each"),
+    "ctrl_direct": (False, "report.actuators has the array and the index of the control of each actuator"),
     "legacy_margin_gap": (False, _GAPS),
     "no_class_as_colliders": (True, "geoms collide by their contype and conaffinity, as in MuJoCo"),
     "visual_classes": (("visual",), "geoms are visuals by their contype and conaffinity, as in MuJoCo"),

@@ -49,7 +49,7 @@ def _kinematic_bodies(model, solver: str) -> str | None:
     bodies = np.flatnonzero(model.body_flags.numpy() & BodyFlags.KINEMATIC)
     if not len(bodies):
         return None
-    return f"body '{model.body_label[bodies[0]]}' (index {bodies[0]}) is kinematic, which {solver} does not do: fix it"
+    return f"body '{model.body_label[bodies[0]]}' (index {bodies[0]}) is kinematic, which {solver} does not support: fix it to the world"
 
 
 def _check_flags(model) -> None:
@@ -60,7 +60,7 @@ def _check_flags(model) -> None:
     if not wrong.any():
         tree = (model.joint_parent.numpy() >= 0) & (model.joint_articulation.numpy() >= 0)
         wrong[child[tree]] = flags[child[tree]] == BodyFlags.KINEMATIC
-        told = "is kinematic and hangs on another body; only bodies on the world may be"
+        told = "is kinematic and has another body as its parent; the parent must be the world"
     if wrong.any():
         i = int(np.argmax(wrong))
         raise ValueError(f"body '{model.body_label[i]}' (index {i}) {told.format(int(flags[i]))}")
@@ -69,14 +69,14 @@ def _check_flags(model) -> None:
 def _tendons(model, solver: str) -> str | None:
     if not model.tendons:
         return None
-    return f"tendon '{model.tendons[0].label}' (index 0): {solver} does not act on tendons; clear model.tendons to simulate without them"
+    return f"tendon '{model.tendons[0].label}' (index 0): {solver} does not support tendons; clear model.tendons to simulate without them"
 
 
 def _actuators(model, solver: str) -> str | None:
     if not model.actuators:
         return None
     label = model.actuators[0].label
-    return f"actuator '{label}' (index 0): {solver} does not act on actuators; clear model.actuators to simulate without them"
+    return f"actuator '{label}' (index 0): {solver} does not support actuators; clear model.actuators to simulate without them"
 
 
 def _resting_bodies(model, solver: str) -> str | None:
@@ -84,8 +84,8 @@ def _resting_bodies(model, solver: str) -> str | None:
     if told is None:
         return None
     return (
-        f"{told} has no joint in an articulation, and {solver} moves none without; use add_body for a free body, or hold it in the world"
-        " by add_joint_fixed"
+        f"{told} has no joint in an articulation, and {solver} does not move such bodies; use add_body for a free body, or hold it in the"
+        " world by add_joint_fixed"
     )
 
 

@@ -58,8 +58,8 @@ def warn_near_singular(model, user: str, stacklevel: int) -> None:
         f"joint '{model.joint_label[joint]}' {armature:.2g}{_given(model, joint)}" for joint, armature in found.items()
     ]
     warnings.warn(
-        f"{user}: the inertia of some joints nearly vanishes in configurations within their limits, because axes line up that links of"
-        " little or no inertia, or one joint, connect. Motion through these configurations is inaccurate."
+        f"{user}: the inertia of some joints nearly vanishes in configurations within their limits, where axes of joints line up. The links"
+        " between these axes have little or no inertia, or one joint has the axes. Motion through these configurations is inaccurate."
         f" These armatures [kg m^2 or kg] reduce the error: {some_of(shown, SHOWN)}"
         " (builder.joint_armature, or default_joint_cfg.armature before an import)",
         stacklevel=stacklevel,

@@ -156,7 +156,7 @@ class SceneBuilder:
         for geom in self.model.geoms:
             if geom.mesh in missing:
                 self.model.findings.remark(
-                    "meshes are missing; their geoms are ignored, with the mass that bodies without <inertial> would have of them",
+                    "meshes are missing; their geoms are ignored; bodies without <inertial> lack the masses of these geoms",
                     geom.mesh,
                 )
         self.model.geoms = [geom for geom in self.model.geoms if geom.mesh not in missing]
@@ -512,7 +512,7 @@ class SceneBuilder:
         for index, body in enumerate(bodies[1:], 1):
             host = self._hosts.body[index]
             if host and body.gravcomp != bodies[host].gravcomp and self._hosts.body[index] != index:
-                self.model.findings.remark("gravcomp of bodies that are merged into others is that of these", body.name)
+                self.model.findings.remark("bodies that are merged into others get the gravcomp of these", body.name)
             elif host == index and body.gravcomp:
                 shares[self._link_of[index]] = body.gravcomp
 

@@ -66,7 +66,9 @@ class LeftOut:
             dropped += [f"key {element.get('name', '')}".strip() for element in sections.get("keyframe", ())]
             sections["keyframe"] = []
         for name in dropped:
-            findings.remark("elements refer to what ignore_names or ignore_classes leaves out, and are left out", name)
+            findings.remark(
+                "elements refer to entities that ignore_names or ignore_classes ignores; they are ignored, too", name
+            )
 
     def _refers(self, element: XmlElement) -> bool:
         named = [(kind, element.get(attribute)) for attribute, kind in _KIND.items() if element.get(attribute)]

@@ -89,7 +89,7 @@ class ActuatorTable:
         if a is None:
             a = self._owner(tendon)
         if a < 0:
-            raise ValueError(f"{what} pulls nothing that is in an articulation; name a target of a robot")
+            raise ValueError(f"{what} acts on an entity that is in no articulation; name an entity of an articulation")
         if line is not None and not numbers[0][SCALE] and line[0][0] == WRENCH and self._has_length(actuator):
             raise ValueError(
                 f"{what}: the force of an actuator on a site without reference, or on a ball or free joint, cannot depend on a length;"

@@ -13,7 +13,7 @@ from newton_like.model.tendons import pieces_of
 from newton_like.solvers.featherstone.loop_rows import KIND, SOURCE, solver_rows
 from newton_like.types import warp_types
 
-_WITHOUT = "{}: not for models with {}, whose forces on bodies it does not know"
+_WITHOUT = "{} does not support models with {}: the forces of these on single bodies are not computed"
 
 
 class Pulls:

@@ -152,7 +152,7 @@ class ContactReport:
         homes = [stepper.hand_over.home for stepper in steppers]
         if any(home is None for home in homes):
             raise ValueError(
-                "there was no step since an edit that gave the solver other memory; call step with the list again"
+                "an edit replaced the memory of the solver, and there was no step since; call step with the list again"
             )
         for stepper, home in zip(steppers, homes, strict=True):
             work, width = stepper.work, stepper.solver.width

@@ -64,7 +64,7 @@ class Requested:
             unknown = "drives of loop joints"
         if unknown is not None:
             raise NotImplementedError(
-                f"state attribute {QFRC_ACTUATOR!r}: not for models with {unknown}; it has the drives of joints of trees only"
+                f"state attribute {QFRC_ACTUATOR!r} does not support models with {unknown}; it has the drives of joints of trees only"
             )
         types = model.joint_type.numpy()
         kinds = np.full(len(types), BY_AXES)

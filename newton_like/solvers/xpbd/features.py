@@ -74,7 +74,7 @@ def _check_free_joints(model) -> None:
             k = owner[i]
             raise ValueError(
                 f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name}, which {SOLVER} applies at the centre of"
-                f" mass only: place the anchor of the child there; {_ELSE} it elsewhere"
+                f" mass only: place the anchor of the child there; SolverFeatherstone applies it elsewhere, too"
             )
     numbers = {
         name: getattr(model, f"joint_{name}").numpy() > 0.0 for name in ("damping", "stiffness", "friction", "armature")
@@ -99,7 +99,7 @@ def _check_relations(model) -> None:
         k = int(rows["target"][i] if rows["target"][i] >= 0 else rows["joint1"][i])
         raise ValueError(
             f"an equality constraint of joint '{model.joint_label[k]}' (index {k}) states softness of MuJoCo (mujoco:eq_solref,"
-            f" mujoco:eq_solimp), which {SOLVER} does not do; {_ELSE}: set mujoco:eq_rules to 0 for a rigid one"
+            f" mujoco:eq_solimp), which {SOLVER} does not support; {_ELSE}: set mujoco:eq_rules to 0 for a rigid one"
         )
     if has_contact_settings(model):
         settings = settings_of(model)
@@ -108,17 +108,17 @@ def _check_relations(model) -> None:
             k = int(np.searchsorted(model.joint_qd_start.numpy(), i, side="right")) - 1
             raise ValueError(
                 f"joint '{model.joint_label[k]}' (index {k}): mujoco:limit_rules of degree of freedom {i} states softness of a limit"
-                f" (mujoco:solreflimit, mujoco:solimplimit), which {SOLVER} does not do; {_ELSE}"
+                f" (mujoco:solreflimit, mujoco:solimplimit), which {SOLVER} does not support; {_ELSE}"
             )
         i = _first((settings["pair_geom1"] >= 0) & (settings["pair_geom2"] >= 0))
         if i is not None:
             one, two = (model.shape_label[int(settings[f"pair_geom{k}"][i])] for k in (1, 2))
             raise ValueError(
-                f"the pair of shapes '{one}' and '{two}' has settings of its own (mujoco:pair), which {SOLVER} does not do; {_ELSE}: give"
-                " the settings to the shapes"
+                f"the pair of shapes '{one}' and '{two}' has settings of its own (mujoco:pair), which {SOLVER} does not support; {_ELSE}:"
+                " give the settings to the shapes"
             )
     if "mujoco:gravcomp" in model.custom_attributes and (model.mujoco.gravcomp.numpy() != 0.0).any():
-        raise ValueError(f"mujoco:gravcomp takes weight from bodies, which {SOLVER} does not do; {_ELSE}")
+        raise ValueError(f"mujoco:gravcomp compensates weight, which {SOLVER} does not support; {_ELSE}")
 
 
 def _check_tendons(model) -> None:
@@ -139,7 +139,9 @@ def _check_tendons(model) -> None:
         elif limited and tendon.margin > 0.0:
             told = "limits with a margin"
         if told is not None:
-            raise ValueError(f"tendon '{tendon.label}' (index {n}) has {told}, which {SOLVER} does not do; {_ELSE}")
+            raise ValueError(
+                f"tendon '{tendon.label}' (index {n}) has {told}, which {SOLVER} does not support; {_ELSE}"
+            )
 
 
 def check_features(model) -> None:
@@ -232,5 +234,5 @@ def check_axes(model, joint: int, axes: np.ndarray) -> None:
         kind = JOINT_TYPES[int(model.joint_type.numpy()[joint])].type.name
         raise ValueError(
             f"joint '{model.joint_label[joint]}' (index {joint}) is a {kind} joint with axes that are not perpendicular to"
-            f" each other, which {SOLVER} does not do; {_ELSE}"
+            f" each other, which {SOLVER} does not support; {_ELSE}"
         )

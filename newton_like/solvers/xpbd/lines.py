@@ -102,7 +102,7 @@ class LinesOf:
         if len(off):
             raise ValueError(
                 f"joint '{model.joint_label[off[0]]}' (index {off[0]}) is disabled, and a mimic joint, an equality constraint or a tendon"
-                " follows it, which SolverXPBD does not do: enable it"
+                " follows it, which SolverXPBD does not support: enable it"
             )
 
     def _of(self, bodies) -> int:

@@ -98,13 +98,16 @@ def read_layer(identifier: str, step=lambda: None) -> tuple[Sdf.Layer | None, st
                 try:
                     value = spec.GetInfo(key)
                     if key in KINDS and not _sound(key, value):
-                        return layer, f"is damaged: {key} of <{path}> holds what has no name, or is {value!r}; {CURE}"
+                        return (
+                            layer,
+                            f"is damaged: {key} of <{path}> has an entry without a name, or is {value!r}; {CURE}",
+                        )
                 except (Tf.ErrorException, MemoryError, RuntimeError) as error:
                     return layer, f"is damaged: {key} of <{path}>: {_words(error)}; {CURE}"
                 except Exception:  # a type without a Python binding
                     continue
         elif path.isEmpty or path.IsPrimPath() or path.IsPrimVariantSelectionPath() or path.IsPrimPropertyPath():
-            listed = f"<{path}> is listed but does not exist" if path else "what it lists has no name"
+            listed = f"<{path}> is listed but does not exist" if path else "a listed entry has no name"
             return layer, f"is damaged: {listed}; {CURE}"
     return layer, ""
 

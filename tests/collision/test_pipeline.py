@@ -186,3 +186,23 @@ def test_shapes_are_where_their_bodies_are_whatever_the_order_of_links(rng):
     for shape, point in expected.items():
         # rounding of places some metres away, in single precision
         np.testing.assert_allclose(found[shape], point, rtol=0.0, atol=1e-5)
+
+
+def test_boxes_with_parallel_edges_touch_at_four_corners(rng):
+    """Edges of one box that miss a face of the other one are parallel to its sides: they meet them at infinity, in single precision too."""
+    offsets = [(0.05, 0.03), (-0.05, 0.03), (0.05, -0.03), (0.02, 0.07), (0.05, 0.0), *rng.uniform(-0.15, 0.15, (9, 2))]
+    scene = ModelBuilder()
+    for x, y in offsets:
+        world = ModelBuilder()
+        for place in ((0.0, 0.0, 0.1), (x, y, 0.299)):
+            body = world.add_body(xform=(*place, 0.0, 0.0, 0.0, 1.0))
+            world.add_shape_box(body, hx=0.1, hy=0.1, hz=0.1)
+        scene.add_world(world)
+    model = scene.finalize("cpu")
+    contacts = model.collide(model.state())
+    count = int(contacts.rigid_contact_count.numpy()[0])
+    assert count == 4 * len(offsets)
+    corners = contacts.rigid_contact_point0.numpy()[:count, :2].reshape(-1, 4, 2)
+    for place, offset in zip(corners, np.abs(offsets), strict=True):
+        # the part that both faces share
+        np.testing.assert_allclose(np.ptp(place, axis=0), 0.2 - offset, atol=1e-6)

@@ -166,6 +166,9 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         low = m.larger(m.neg(half), m.larger(a.low, b.low))
         high = m.smaller(half, m.smaller(a.high, b.high))
         valid = m.sub(high, low)
+        # an edge that misses the face may meet its sides far away, beyond the squares of single precision
+        low = m.smaller(low, half)
+        high = m.larger(high, m.neg(half))
         first = valid
         last = valid
         if whole == 0:

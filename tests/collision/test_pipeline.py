@@ -204,5 +204,5 @@ def test_boxes_with_parallel_edges_touch_at_four_corners(rng):
     assert count == 4 * len(offsets)
     corners = contacts.rigid_contact_point0.numpy()[:count, :2].reshape(-1, 4, 2)
     for place, offset in zip(corners, np.abs(offsets), strict=True):
-        # the part that both faces share
-        np.testing.assert_allclose(np.ptp(place, axis=0), 0.2 - offset, atol=1e-6)
+        # the part that both faces share, which is cut with a slack of some roundings of the sizes
+        np.testing.assert_allclose(np.ptp(place, axis=0), 0.2 - offset, atol=2e-5)

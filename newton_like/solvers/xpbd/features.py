@@ -180,33 +180,38 @@ def warn_open_joints(model, body_q, stacklevel: int) -> None:
         )
 
 
-def warn_unposed(model, arrays, stacklevel: int) -> None:
-    """Warns if a state has the initial poses of bodies and the initial joint coordinates, and these are other poses.
+def warn_unposed(model, state, stacklevel: int) -> None:
+    """Warns if a state is as `Model.state` makes it, and its joint coordinates and velocities are not those of its bodies.
 
     Args:
         model: the model.
-        arrays: ``joint_q`` and ``body_q`` of the state, and others.
+        state: the state of the first step.
         stacklevel: that of the warning.
     """
-    first = model.joint_q, model.body_q
+    names = ("joint_q", "joint_qd", "body_q", "body_qd")
     if not model.articulation_count or any(
-        a.numpy().tobytes() != b.numpy().tobytes() for a, b in zip(arrays, first, strict=False)
+        getattr(state, name).numpy().tobytes() != getattr(model, name).numpy().tobytes() for name in names
     ):
         return
-    state = model.state(requires_grad=False)
-    eval_fk(model, state.joint_q, state.joint_qd, state)
-    given, posed = (x.numpy().reshape(-1, 7).astype(np.float64) for x in (model.body_q, state.body_q))
+    posed = model.state(requires_grad=False)
+    eval_fk(model, posed.joint_q, posed.joint_qd, posed)
+    (here, speed), (there, wanted) = (
+        (x.body_q.numpy().reshape(-1, 7).astype(np.float64), x.body_qd.numpy().reshape(-1, 6)) for x in (model, posed)
+    )
     # of unit quaternions, the sine of half the angle between them; a point 1 m away moves by about twice as much
-    sine = np.linalg.norm(quat_multiply(quat_inverse(given[:, 3:]), posed[:, 3:])[:, :3], axis=1)
-    off = np.linalg.norm(given[:, :3] - posed[:, :3], axis=1) + 2.0 * sine
-    i = int(np.argmax(off))
-    if off[i] > OPEN:
-        warnings.warn(
-            f"{SOLVER}.step: body_q of state_in are not the poses of its joint_q (body '{model.body_label[i]}', index {i}), and the step"
-            " starts from body_q; call newton_like.eval_fk(model, state.joint_q, state.joint_qd, state) before the first step",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
+    sine = np.linalg.norm(quat_multiply(quat_inverse(here[:, 3:]), there[:, 3:])[:, :3], axis=1)
+    off = np.linalg.norm(here[:, :3] - there[:, :3], axis=1) + 2.0 * sine
+    for name, given, apart in (("q", "poses", off), ("qd", "velocities", np.abs(speed - wanted).max(axis=1))):
+        i = int(np.argmax(apart))
+        if apart[i] > OPEN:
+            warnings.warn(
+                f"{SOLVER}.step: body_{name} of state_in are not the {given} of its joint_{name} (body '{model.body_label[i]}',"
+                f" index {i}), and the step starts from body_{name}; call"
+                " newton_like.eval_fk(model, state.joint_q, state.joint_qd, state) before the first step",
+                UserWarning,
+                stacklevel=stacklevel,
+            )
+            return
 
 
 def check_all_axes(model) -> None:

@@ -433,7 +433,7 @@ class SolverXPBD(SolverBase):
         if self._last_length is None and not self._warned:
             self._warned = True
             warn_open_joints(model, before[1].numpy(), stacklevel=3)
-            warn_unposed(model, before, stacklevel=3)
+            warn_unposed(model, state_in, stacklevel=3)
         handed = contacts is not None
         if self._sleepers is None:
             contacts = self._contacts(state_in, contacts)

@@ -142,6 +142,10 @@ def test_joint_coordinates_that_are_not_in_the_poses_are_told():
     moved.body_q.assign([0.0, 0.0, 0.0, 0.0, np.sin(0.1), 0.0, np.cos(0.1)])
     with pytest.warns(UserWarning, match=r"body_q.*'body_0'.*eval_fk"):
         xpbd(model).step(state, state)
+    builder.joint_q[0], builder.joint_qd[0] = 0.0, 1.0
+    turning = builder.finalize("cpu")
+    with pytest.warns(UserWarning, match=r"body_qd.*'body_0'.*eval_fk"):
+        xpbd(turning).step(turning.state(), turning.state())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for each in (posed, moved):

@@ -24,7 +24,7 @@ UNSIZED, LARGE = 0.3, 1.0e3
 
 @configuration(slots=True)
 class DebugVisCfg(Settings):
-    """What the debug drawing of an asset shows.
+    """Settings of the debug drawing of an asset.
 
     Attributes:
         frames: frames of links: x red, y green, z blue.

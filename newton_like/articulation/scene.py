@@ -152,7 +152,7 @@ class InteractiveScene:
             asset.update(dt)
 
     def reset(self, env_ids=None) -> None:
-        """Clears what all assets remember of worlds; see their ``reset``.
+        """Clears the data that all assets keep between steps for worlds; see their ``reset``.
 
         Args:
             env_ids: worlds: None (all), a slice, indices, or a mask of bools.

@@ -409,7 +409,7 @@ class Robot:
         core.given["tau"] = core.evaluate(tasks.INVERSE_DYNAMICS, (core.dofs,))
 
     def compute_reflective_inertia(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
-        """Inertia that is felt at the target link, in its frame: ``pinv(J pinv(M) J^T)`` with the body Jacobian J and the mass
+        """Inertia of the robot as seen at the target link, in its frame: ``pinv(J pinv(M) J^T)`` with the body Jacobian J and the mass
         matrix M in radians and metres, ``[6, 6]`` or ``[batch, 6, 6]`` [kg m^2, kg m, kg]. It is zero in directions in which the link
         cannot move relative to the reference link.
 

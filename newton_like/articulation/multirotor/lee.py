@@ -151,7 +151,7 @@ class LeeController:
         self._gains[:, at : at + 3] = gain
 
     def set_command(self, command, env_ids=None) -> None:
-        """Sets what the controller aims at, until it is set again.
+        """Sets the command of the controller, until it is set again.
 
         Args:
             command: ``[chosen worlds, n]``, with n numbers as the class says, or numbers that broadcast to it.

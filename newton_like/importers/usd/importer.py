@@ -138,7 +138,7 @@ def add_usd(
     * **Bodies** are prims with an enabled RigidBodyAPI; colliders and visuals belong to the nearest body above them,
       else to the world. Masses follow UsdPhysics: body over collider, mass over density over the material's density
       over that of ``builder.default_shape_cfg``. Velocities are in the axes of their body.
-    * **Colliders**: cube, sphere (an ellipsoid under an uneven scale), capsule, cylinder, cone, plane (endless), points
+    * **Colliders**: cube, sphere (an ellipsoid under an uneven scale), capsule, cylinder, cone, plane (infinite), points
       (balls) and mesh. A mesh is the surface itself, or by its approximation a hull, convex parts (``convexDecomposition``, by
       CoACD; a hull for each connected part, with a remark, where CoACD is not installed), a box along its axes or a sphere around
       the centre of that box. A collider whose collisionEnabled is false does not collide and has no mass.

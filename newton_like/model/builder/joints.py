@@ -284,7 +284,8 @@ class JointMethods:
             min_distance: smallest distance [m]; negative: no limit.
             max_distance: largest distance [m]; negative: no limit.
 
-        A limit is hard: it has no softness. In a joint that starts outside its limits, each step of ``SolverFeatherstone`` corrects a fifth of the error, but not faster than ``max_depenetration_speed`` (1 m/s), the largest speed at which shapes are separated.
+        A limit is hard: it has no softness. In a joint that starts outside its limits, each step of ``SolverFeatherstone`` corrects a
+        fifth of the error, but not faster than ``max_depenetration_speed`` (1 m/s), the largest speed at which shapes are separated.
 
         In the model, ``joint_limit_lower`` and ``joint_limit_upper`` of the first dof are copies of these distances for reading. To change
         the distances, edit ``joint_min_distance`` and ``joint_max_distance``.

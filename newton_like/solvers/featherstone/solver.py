@@ -388,7 +388,11 @@ class SolverFeatherstone(SolverBase):
             *[0 if a is None else a.ptr for a in arrays],
         )
         # which recording was used last does not matter enough to keep count of it in every step
-        recording = self._recorded.get(key) or self._recorded.add(key, self._record(steppers, arrays, dt))
+        recording = self._recorded.get(key)
+        if recording is None:
+            if state_out is model:
+                raise TypeError("state_out must be a State, as model.state() makes it, not the model, whose state reset restores")
+            recording = self._recorded.add(key, self._record(steppers, arrays, dt))
         if recording.dt != dt:
             recording.set_param_by_name("o", self._options(dt))
             recording.dt = dt

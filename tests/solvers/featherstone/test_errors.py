@@ -113,6 +113,8 @@ def test_missing_state_arrays_are_refused():
             solver.step(state, model.state(), None, None, 0.01)
     state = model.state()
     state.body_q = None
+    with pytest.raises(TypeError, match=r"state_out.*State.*model"):
+        solver.step(state, model)
     with pytest.raises(ValueError, match=r"state_out\.body_q .*None"):
         solver.step(model.state(), state, None, None, 0.01)
 

@@ -391,7 +391,9 @@ class SolverFeatherstone(SolverBase):
         recording = self._recorded.get(key)
         if recording is None:
             if state_out is model:
-                raise TypeError("state_out must be a State, as model.state() makes it, not the model, whose state reset restores")
+                raise TypeError(
+                    "state_out must be a State, as model.state() makes it, not the model, whose state reset restores"
+                )
             recording = self._recorded.add(key, self._record(steppers, arrays, dt))
         if recording.dt != dt:
             recording.set_param_by_name("o", self._options(dt))

@@ -8,6 +8,7 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.batched import batch_kernel
+from newton_like.kernels.collision.plane import FAR
 from newton_like.kernels.simd import GENERAL_FLAGS, module_options, simd_types, valid_code
 
 from newton_like.kernels.tree import (  # isort: skip
@@ -43,7 +44,14 @@ def detect_kernel(m, surfaces: bool = False):
             m.put6(mem, L.twist + 6 * k, t, m.spatial(m.cross_plus(com, w, m.get3(mem, velocity, t)), w))
         ahead = m.fill(real(LOOKAHEAD))
         for s in range(T.colliders):
-            m.detect(b, t, s, ahead, T, P, L, mem)
+            near = bool(True)
+            if s >= T.first_guarded:
+                near = m.any_lt(m.clearance(b, t, s, ahead, T, P, L, mem), m.fill(real(0.0)))
+            if near:
+                m.detect(b, t, s, ahead, T, P, L, mem)
+            else:
+                for c in range(T.collider_candidate[s], T.collider_candidate[s + 1]):
+                    m.put(mem, L.near + c, t, m.fill(real(FAR)))
         look(b, t, ahead, T, P, L, mem)
 
     return batch_kernel(types.SimpleNamespace(**vars(m), take_near=_take_near(m)), compute, result="take_near")

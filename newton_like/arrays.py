@@ -21,17 +21,6 @@ def active_tape() -> wp.Tape | None:
     return None if runtime is None else runtime.tape
 
 
-def check_passes_gradients(inputs, outputs, name: str, some: bool = False) -> None:
-    """Raises ValueError if a tape records, an input has gradients, and an output has none; with `some`: and no output has."""
-    if active_tape() is None or not any(a is not None and a.requires_grad for a in inputs):
-        return
-    if not (any if some else all)(a.requires_grad for a in outputs):
-        raise ValueError(
-            f"{name} has no gradient, but an input requires one: pass an array with requires_grad=True, omit {name}, or move the "
-            "call out of the tape"
-        )
-
-
 def flat(array: wp.array, dtype) -> wp.array:
     """The numbers of an array of scalars, vectors or transforms as one row, in place.
 

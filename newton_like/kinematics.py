@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.arrays import check_passes_gradients, check_recorded, host_array
+from newton_like.arrays import check_recorded, host_array
 from newton_like.kernels.branches import branch_kernels
 from newton_like.model.arguments import arrays_of_state, check_array, check_model, joint_selection
 from newton_like.programs.program import Field, Program
@@ -82,7 +82,6 @@ def eval_fk(
     joint_q, joint_qd = _on_device(model, joint_q, "joint_q"), _on_device(model, joint_qd, "joint_qd")
     joints = _joint_arrays(model, joint_q, joint_qd)
     body_q, body_qd = arrays_of_state(model, state, "body_q", "body_qd")
-    check_passes_gradients(joints, (body_q, body_qd), "state", some=True)
     chosen = selection(model, mask, indices)
     if joint_mask is None and body_flag_filter == BodyFlags.ALL:
         move_bodies(model, [*joints, body_q, body_qd], chosen)
@@ -144,7 +143,6 @@ def eval_ik(model, state, joint_q, joint_qd, mask=None, indices=None, body_flag_
         IndexError: an articulation in ``indices`` does not exist.
     """
     joints, bodies = _joint_arrays(model, joint_q, joint_qd), arrays_of_state(model, state, "body_q", "body_qd")
-    check_passes_gradients(bodies, joints, "the array joint_q or joint_qd", some=True)
     chosen = selection(model, mask, indices)
     if body_flag_filter == BodyFlags.ALL:
         run(model, _IK, [*bodies, *joints], chosen)
@@ -207,13 +205,12 @@ def eval_matrix(model, program: Program, state, out, name: str, shape: tuple[int
     (joint_q,) = arrays_of_state(model, state, "joint_q")
     chosen = selection(model, mask)
     shape = (model.articulation_count, *shape)
-    sources = (joint_q, model.body_mass, model.body_com, model.body_inertia)
     if out is not None:
         check_array(model, out, name, model.dtype, shape)
-        check_passes_gradients(sources, (out,), name)
     if model.articulation_count == 0:
         return None
     if out is None:
+        sources = (joint_q, model.body_mass, model.body_com, model.body_inertia)
         grad = any(a.requires_grad for a in sources)
         out = wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=grad)
     if out.size:

@@ -356,9 +356,9 @@ def test_results_without_gradients_are_refused_where_an_input_has_some(rng):
     plain, state = model.state(requires_grad=False), model.state(requires_grad=True)
     shape = (1, model.joint_dof_count, model.joint_dof_count)
     calls = {
-        "state": lambda: eval_fk(model, state.joint_q, state.joint_qd, plain),
-        "joint_q": lambda: eval_ik(model, state, plain.joint_q, plain.joint_qd),
-        "H": lambda: eval_mass_matrix(model, state, wp.zeros(shape, dtype=wp.float64, device="cpu")),
+        "eval_fk": lambda: eval_fk(model, state.joint_q, state.joint_qd, plain),
+        "eval_ik": lambda: eval_ik(model, state, plain.joint_q, plain.joint_qd),
+        "eval_mass_matrix": lambda: eval_mass_matrix(model, state, wp.zeros(shape, dtype=wp.float64, device="cpu")),
     }
     for name, call in calls.items():
         call()

@@ -9,7 +9,7 @@ import warp as wp
 @cache
 def scatter_kernels(real) -> types.SimpleNamespace:
     """Kernels for the scalar type `real`: `scatter` and `move` over chosen instances and items, `mark` over chosen instances,
-    `spread` over articulations, `difference` over numbers."""
+    `spread` over articulations."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def scatter(
@@ -58,14 +58,4 @@ def scatter_kernels(real) -> types.SimpleNamespace:
         a = wp.tid()
         chosen[a] = worlds[wp.max(articulation_world[a], 0)]
 
-    @wp.kernel(module="unique", enable_backward=False)
-    def difference(
-        after: wp.array[real],
-        rate: real,
-        # in: velocities before; out: accelerations
-        values: wp.array[real],
-    ):
-        i = wp.tid()
-        values[i] = (after[i] - values[i]) * rate
-
-    return types.SimpleNamespace(difference=difference, scatter=scatter, mark=mark, spread=spread)
+    return types.SimpleNamespace(scatter=scatter, mark=mark, spread=spread)

@@ -11,6 +11,7 @@ from newton_like.articulation.chosen import Chosen
 from newton_like.coercion import as_count, as_number
 from newton_like.dynamics.kinematics import accelerations_after
 from newton_like.kernels.articulation.scatter import scatter_kernels
+from newton_like.kernels.solvers.requested import requested_kernels
 from newton_like.kinematics import move_bodies
 from newton_like.model.arguments import check_model
 from newton_like.model.contacts import FORCE
@@ -132,7 +133,7 @@ class SimulationContext:
             for asset in reversed(sliding):
                 asset.slipped()
         if not gives:
-            kernel = scatter_kernels(self.model.dtype).difference
+            kernel = requested_kernels(self.model.dtype).change
             inputs = [state.joint_qd, self.model.dtype(1.0 / self.dt)]
             wp.launch(kernel, dim=state.joint_qd.size, inputs=inputs, outputs=[state.joint_qdd], device=self.device)
         self.time += self.dt

@@ -41,11 +41,16 @@ class Quantity:
         empty = Parameter.empty
         return {p.name: p.default for p in parameters if p.default is not empty and p.name not in ("out", "state")}
 
+    @cached_property
+    def _aliased(self) -> bool:
+        """Whether ``repr`` is another name of ``out_repr``, which then comes first."""
+        names = list(self.defaults)
+        return {"repr", "out_repr"} <= set(names) and names.index("out_repr") < names.index("repr")
+
     def options(self, given: dict) -> dict:
         """All options, those that are given and defaults; two names of one representation become one."""
         result = {**self.defaults, **given}
-        names = list(self.defaults)
-        if result.get("repr") is not None and "out_repr" in names and names.index("out_repr") < names.index("repr"):
+        if self._aliased and result["repr"] is not None:
             result["out_repr"] = kinematics.chosen(result["out_repr"], result["repr"], self.defaults["out_repr"])
             result["repr"] = None
         return result

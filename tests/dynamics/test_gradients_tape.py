@@ -270,7 +270,7 @@ def test_results_that_cannot_pass_gradients_on_are_refused(rng):
             call()
     dynamics.bias_forces(model, state, out=out)
     # of masses
-    with wp.Tape(), pytest.raises(ValueError, match=r"bias_forces has no gradient"):
+    with wp.Tape(), pytest.raises(ValueError, match=r"bias_forces.*gradient.*requires_grad=True"):
         dynamics.bias_forces(model, still, out=out)
     heights = wp.zeros((3, 3), requires_grad=True)
     with pytest.raises(ValueError, match=r"heights.*gradient"):

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import active_tape, check_passes_gradients, check_recorded, constant_array
+from newton_like.arrays import active_tape, check_recorded, constant_array
 from newton_like.dynamics.internal.buffers import buffers_of
 from newton_like.model.arguments import as_numbers, check_array, check_finite, check_made_by, check_model
 from newton_like.programs.program import Field, Program
@@ -212,6 +212,17 @@ def output_array(
             return wp.array(shape=shape, dtype=model.dtype, device=model.device, requires_grad=grad)
         return wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=grad)
     return check_array(model, out, name, model.dtype, shape)
+
+
+def check_passes_gradients(inputs, outputs, name: str) -> None:
+    """Raises ValueError if a tape records, an input has gradients, and an output has none."""
+    if active_tape() is None or not any(a is not None and a.requires_grad for a in inputs):
+        return
+    if not all(a.requires_grad for a in outputs):
+        raise ValueError(
+            f"{name} has no gradient, but an input requires one: pass an array with requires_grad=True, omit {name}, or move the "
+            "call out of the tape"
+        )
 
 
 def output_arrays(model, inputs, shapes, out=None, name: str = "out", zeros: bool = True) -> list[wp.array]:

@@ -191,13 +191,9 @@ class SceneBuilder:
                     raise ValueError(f"keyframe {wanted!r} has no qpos; name another")
                 return key
         shown = ", ".join(repr(key.name) for key in self.keyframes[:8]) or "none"
-        left_out = (
-            ""
-            if self.keyframes
-            else "; ignore_names and ignore_classes leave keyframes out, see the remarks of the report"
-        )
-        gone = left_out if any("ignore_names" in text for text in self.model.findings.remarks) else ""
-        raise KeyError(f"no keyframe is called {wanted!r}; there are: {shown}{gone}")
+        if not self.keyframes and any("ignore_names" in text for text in self.model.findings.remarks):
+            shown += "; ignore_names and ignore_classes leave keyframes out, see the remarks of the report"
+        raise KeyError(f"no keyframe is called {wanted!r}; there are: {shown}")
 
     def _massless_roots(self) -> set[int]:
         """The bodies without mass from free bodies in the world on that are welded to each other, if what these carry is to be merged."""

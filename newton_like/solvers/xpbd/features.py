@@ -152,8 +152,8 @@ def check_features(model) -> None:
     _check_tendons(model)
 
 
-def warn_open_joints(model, body_q, stacklevel: int) -> None:
-    """Warns of a joint whose anchors are far apart in the poses of bodies.
+def warn_open_joints(model, body_q, stacklevel: int) -> bool:
+    """Warns of a joint whose anchors are far apart in the poses of bodies. Returns whether there is one.
 
     Args:
         model: the model.
@@ -162,7 +162,7 @@ def warn_open_joints(model, body_q, stacklevel: int) -> None:
     """
     types, parent, child = (getattr(model, f"joint_{name}").numpy() for name in ("type", "parent", "child"))
     if not len(types):
-        return
+        return False
     poses = np.append(np.asarray(body_q, dtype=np.float64).reshape(-1, 7), [[0, 0, 0, 0, 0, 0, 1]], axis=0)
     frames = (model.joint_X_p.numpy(), parent), (model.joint_X_c.numpy(), child)
     one, two = (poses[k][:, :3] + quat_rotate(poses[k][:, 3:], X[:, :3].astype(np.float64)) for X, k in frames)
@@ -178,6 +178,7 @@ def warn_open_joints(model, body_q, stacklevel: int) -> None:
             UserWarning,
             stacklevel=stacklevel,
         )
+    return bool(gap[i] > OPEN)
 
 
 def warn_unposed(model, state, stacklevel: int) -> None:

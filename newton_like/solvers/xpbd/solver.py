@@ -432,8 +432,8 @@ class SolverXPBD(SolverBase):
         rates = begin_rates(model, state_in, state_out)
         if self._last_length is None and not self._warned:
             self._warned = True
-            warn_open_joints(model, before[1].numpy(), stacklevel=3)
-            warn_unposed(model, state_in, stacklevel=3)
+            if not warn_open_joints(model, before[1].numpy(), stacklevel=3):
+                warn_unposed(model, state_in, stacklevel=3)
         handed = contacts is not None
         if self._sleepers is None:
             contacts = self._contacts(state_in, contacts)

@@ -203,3 +203,33 @@ def launch_shared(kernel, size: int, pieces: int, inputs: list, outputs: list, d
         return wp.launch(kernel, dim=count, inputs=[first, *inputs], outputs=outputs, device=device, record_cmd=True)
 
     run_shared(shared_out(record, size, pieces, device))
+
+
+class KeptLaunch:
+    """Launches a kernel as :func:`launch_shared` does, and keeps the recorded launches: where only arrays differ from those of the launch
+    before, these are exchanged."""
+
+    def __init__(self):
+        self._what, self._values, self._workers = None, [], []
+
+    def __call__(self, kernel, size: int, pieces: int, inputs: list, outputs: list, device) -> None:
+        if device.is_cuda or device.is_capturing:
+            wp.launch(kernel, dim=size, inputs=[0, *inputs], outputs=outputs, device=device)
+            return
+        what, values = (kernel, size, worker_count()), [*inputs, *outputs]
+        if what != self._what:
+
+            def record(first: int, count: int) -> wp.Launch:
+                return wp.launch(
+                    kernel, dim=count, inputs=[first, *inputs], outputs=outputs, device=device, record_cmd=True
+                )
+
+            self._what, self._workers = what, shared_out(record, size, pieces, device)
+        else:
+            labels = kernel.adj.args[1:]
+            for label, value, before in zip(labels, values, self._values, strict=True):
+                if value is not before:
+                    for command in self._workers[0]:
+                        command.set_param_by_name(label.label, value)
+        self._values = values
+        run_shared(self._workers)

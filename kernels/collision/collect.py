@@ -58,61 +58,67 @@ def detect_kernel(m, surfaces: bool = False):
 
 
 def _take_near(m):
-    """The function that stores the candidates of a block: of all ``near``, the first result; and of those that are near the gap, the point
-    and, of pairs, the normal. Those of other candidates keep what they had."""
+    """The function that stores the contacts of a block, the candidates with negative ``near``, in their order. The four results are their
+    number, their gaps and candidates, their points, and the normals of those of pairs (without pairs there are three)."""
     real, width = m.real, m.width
     if width == 1:
 
         @wp.func
-        def put(piece: m.Piece, b: int, t: int, i: int, mem: wp.array2d[real]):
+        def put(piece: m.Piece, b: int, i: int, x: real):
             # adding zero turns -0 into +0, as at other widths
-            piece.numbers[piece.start + b * piece.stride + i] = mem[piece.row + i, t] + real(0.0)
+            piece.numbers[piece.start + b * piece.stride + i] = x + real(0.0)
 
         @wp.func
         def take_near(
-            b: int,
-            t: int,
-            B: m.Batch,
-            results: int,
-            pieces: wp.array[m.Piece],
-            mask: wp.array[bool],
-            mem: wp.array2d[real],
-        ):
-            count = pieces[0].size
-            for c in range(count):
-                put(pieces[0], b, t, c, mem)
+            b: int, t: int, B: m.Batch, results: int, pieces: wp.array[m.Piece], mask: wp.array[bool], mem: wp.array2d[real],
+        ):  # fmt: skip
+            candidates = pieces[2].size // 3
+            before = int(candidates)
+            if results > 3:
+                before -= pieces[3].size // 3
+            n = int(0)
+            paired = int(0)
+            for c in range(candidates):
                 if mem[pieces[0].row + c, t] < real(0.0):
-                    put(pieces[1], b, t, c, mem)
+                    put(pieces[1], b, 2 * n, mem[pieces[1].row + c, t])
+                    put(pieces[1], b, 2 * n + 1, real(c))
                     for j in range(3):
-                        put(pieces[2], b, t, 3 * c + j, mem)
-                    if results > 3:
-                        pair = c - count + pieces[3].size // 3
-                        if pair >= 0:
-                            for j in range(3):
-                                put(pieces[3], b, t, 3 * pair + j, mem)
+                        put(pieces[2], b, 3 * n + j, mem[pieces[2].row + 3 * c + j, t])
+                    if c >= before:
+                        for j in range(3):
+                            put(pieces[3], b, 3 * paired + j, mem[pieces[3].row + 3 * (c - before) + j, t])
+                        paired += 1
+                    n += 1
+            put(pieces[0], b, 0, real(n))
 
         return take_near
 
     put = f"""
-        auto put = [&](int q, int i, int k) {{
+        auto put = [&](int q, int i, int k, real_t x) {{
             const auto& piece = pieces.data[q];
-            const real_t* from = (const real_t*)(mem.data + piece.row + i);
-            piece.numbers.data[piece.start + (size_t)piece.stride * (b * {width} + k) + i] = from[k] + real_t(0);
+            piece.numbers.data[piece.start + (size_t)piece.stride * (b * {width} + k) + i] = x + real_t(0);
         }};
+        auto at = [&](int q, int i, int k) {{ return ((const real_t*)(mem.data + pieces.data[q].row + i))[k]; }};
     """
     near = f"""
-        const int count = B.count, valid = {valid_code(width)}, candidates = pieces.data[0].size;
+        const int count = B.count, valid = {valid_code(width)}, candidates = pieces.data[2].size / 3;
         const int before = results > 3 ? candidates - pieces.data[3].size / 3 : candidates;
+        int n[{width}] = {{}}, paired[{width}] = {{}};
         for (int c = 0; c < candidates; ++c) {{
             simd x; __builtin_memcpy(&x, mem.data + pieces.data[0].row + c, sizeof(simd));
             if (__builtin_reduce_or((simdi)(x < 0)) == 0) continue;
             for (int k = 0; k < valid; ++k) {{
                 if (!(x[k] < 0)) continue;
-                put(1, c, k);
-                for (int j = 0; j < 3; ++j) put(2, 3 * c + j, k);
-                if (c >= before) for (int j = 0; j < 3; ++j) put(3, 3 * (c - before) + j, k);
+                const int i = n[k]++;
+                put(1, 2 * i, k, at(1, c, k));
+                put(1, 2 * i + 1, k, c);
+                for (int j = 0; j < 3; ++j) put(2, 3 * i + j, k, at(2, 3 * c + j, k));
+                if (c < before) continue;
+                const int p = paired[k]++;
+                for (int j = 0; j < 3; ++j) put(3, 3 * p + j, k, at(3, 3 * (c - before) + j, k));
             }}
         }}
+        for (int k = 0; k < valid; ++k) put(0, 0, k, n[k]);
     """
 
     @wp.func_native(f"{simd_types(width, real)} {put} {near}")
@@ -122,7 +128,6 @@ def _take_near(m):
     def take_near(
         b: int, t: int, B: m.Batch, results: int, pieces: wp.array[m.Piece], mask: wp.array[bool], mem: m.memory
     ):
-        m.take(b, t, B, 1, pieces, mask, mem)
         take_contacts(b, B, results, pieces, mem)
 
     return take_near
@@ -130,40 +135,38 @@ def _take_near(m):
 
 @cache
 def collect_kernels(real):
-    """Kernels ``(count, write)`` over articulations: they count and write the contacts, the candidates with negative ``near``."""
+    """Kernels ``(count, write)`` over articulations: they count the contacts of :func:`detect_kernel`, and write them to a list."""
     vec3 = wp.types.vector(3, real)
     transform = wp.types.transformation(real)
     options = module_options(GENERAL_FLAGS, 8)
 
-    # the loops go over all candidates, of which few are near
-    @wp.func_native("int n = 0; for (int c = start; c < end; ++c) n += near.data[c] < 0; return n;")
-    def count_near(near: wp.array[real], start: int, end: int) -> int: ...
-
-    @wp.func_native("while (c < end && !(near.data[c] < 0)) ++c; return c;")
-    def next_near(near: wp.array[real], c: int, end: int) -> int:
-        """The first candidate from `c` on that is near, else `end`."""
+    @wp.func
+    def in_body(body_q: wp.array[transform], body: int, x: vec3) -> vec3:
+        pose = body_q[body]
+        return wp.quat_rotate_inv(wp.transform_get_rotation(pose), x - wp.transform_get_translation(pose))
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
-    def count(
-        first_thread: int, near: wp.array[real], first: wp.array[int], number: wp.array[int], counts: wp.array[int]
-    ):
-        a = first_thread + wp.tid()
-        counts[a] = count_near(near, first[a], first[a] + number[a])
+    def count(found: wp.array[real], counts: wp.array[int]):
+        a = wp.tid()
+        counts[a] = int(found[a])
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def write(
         first_thread: int,
-        near: wp.array[real],
+        # of each articulation: number of contacts, and place of the first one among gaps and points, and among normals of pairs
+        found: wp.array[real],
+        first: wp.array[int],
+        first_normal: wp.array[int],
+        # the gap and the candidate of each contact
         gap: wp.array[real],
         point: wp.array[vec3],
-        first: wp.array[int],
-        number: wp.array[int],
-        shape: wp.array[int],
-        plane: wp.array[int],
-        # the normals of candidates of pairs: of each articulation the first one, and how many candidates come before these
         normals: wp.array[vec3],
-        first_normal: wp.array[int],
+        # of each articulation: number of candidates before those of pairs, where its candidates are, and factor of the steps of shapes
         before_pairs: wp.array[int],
+        row: wp.array[int],
+        copy: wp.array[int],
+        shape: wp.array2d[int],
+        plane: wp.array2d[int],
         starts: wp.array[int],
         # Model:
         shape_body: wp.array[int],
@@ -180,37 +183,35 @@ def collect_kernels(real):
         margin1: wp.array[real],
     ):
         a = first_thread + wp.tid()
-        n = starts[a]
-        end = wp.min(starts[a + 1], shape0.shape[0])
-        start = first[a]
-        behind = start + number[a]
-        c = next_near(near, start, behind)
-        while c < behind and n < end:
-            s = shape[c]
-            p = plane[c]
-            x = point[c]
-            rank = c - start - before_pairs[a]
+        start = starts[a]
+        pair = first_normal[a]
+        for i in range(wp.min(int(found[a]), shape0.shape[0] - start)):
+            n = start + i
+            k = first[a] + i
+            c = int(gap[2 * k + 1])
+            s = shape[0, row[a] + c] + copy[a] * shape[1, row[a] + c]
+            p = plane[0, row[a] + c] + copy[a] * plane[1, row[a] + c]
+            x = point[k]
             up = vec3(real(0.0), real(0.0), real(1.0))
-            if rank >= 0:
-                up = normals[first_normal[a] + rank]
+            if c >= before_pairs[a]:
+                up = normals[pair]
+                pair += 1
             else:
                 up = wp.quat_rotate(wp.transform_get_rotation(shape_transform[p]), up)
-            half = real(0.5) * (gap[c] + shape_margin[s] + shape_margin[p])
+            half = real(0.5) * (gap[2 * k] + shape_margin[s] + shape_margin[p])
             shape0[n] = p
             shape1[n] = s
             one = x - up * half
             two = x + up * half
             if shape_body[p] >= 0:
-                one = wp.transform_point(wp.transform_inverse(body_q[shape_body[p]]), one)
+                one = in_body(body_q, shape_body[p], one)
             if shape_body[s] >= 0:
-                two = wp.transform_point(wp.transform_inverse(body_q[shape_body[s]]), two)
+                two = in_body(body_q, shape_body[s], two)
             point0[n] = one
             point1[n] = two
             normal[n] = up
             margin0[n] = shape_margin[p]
             margin1[n] = shape_margin[s]
-            n += 1
-            c = next_near(near, c + 1, behind)
 
     return count, write
 

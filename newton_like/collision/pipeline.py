@@ -37,7 +37,7 @@ from newton_like.programs.robot import Kernel, namespace
 from newton_like.programs.run import record_launches
 from newton_like.programs.template import find_batches
 from newton_like.programs.workspace import Workspace, row_sizes
-from newton_like.threads import launch_shared
+from newton_like.threads import KeptLaunch, launch_shared
 from newton_like.types import warp_types
 
 SLOTS = 8
@@ -68,7 +68,11 @@ class _Part:
         self.batch, self.tables, self.candidates = batch, tables, tables.numbers["candidates"]
         width = lane_width(model.device, model.dtype)
         count, self.before_pairs = self.candidates, tables.numbers["first_paired"]
-        results = [Field("near", "batch", count), Field("gap", "batch", count), Field("point", "batch", 3 * count)]
+        results = [
+            Field("near", "articulations", 1),
+            Field("gap", "batch", 2 * count),
+            Field("point", "batch", 3 * count),
+        ]
         if count > self.before_pairs:
             results.append(Field("normal", "batch", 3 * (count - self.before_pairs)))
         self.fields = ((Field("body_q", "bodies", 7), Field("body_qd", "bodies", 6)), tuple(results))
@@ -106,11 +110,13 @@ class _Finder:
     """What :func:`collide` needs for a model.
 
     Attributes:
-        first, count: first candidate of every articulation, and number of its candidates. Those of a batch follow each other.
-        near, gap, point: what is known of candidates.
-        normal: normals of the candidates of pairs; first_normal, before_pairs: of every articulation the first one, and the number of
-            candidates that come before those of pairs.
-        shape, plane: shape indices of candidates; of a pair the second and the first one.
+        found: number of contacts of every articulation, as a real number.
+        gap, point: of every contact, the gap and the number of its candidate, and its point. There is room for all candidates of an
+            articulation; first: of every articulation the place of its first contact.
+        normal: normals of the contacts of pairs; first_normal, before_pairs: of every articulation the place of the first one, and the
+            number of candidates that come before those of pairs.
+        shape, plane: shape indices of candidates and their steps, ``[2, ...]``; of a pair the second and the first one. row, copy: of every
+            articulation the first of its candidates there, and how often the steps are added.
         counts, starts: number of contacts of every articulation, then 0; and how many those before it have.
         unsupported: pairs of shapes that may touch and that are not looked at, ``[n, 2]``.
         crowds: what finds the contacts of worlds with many shapes, whose articulations have no candidates; None: there are none.
@@ -132,11 +138,11 @@ class _Finder:
         batches = find_batches(model, cluster_kinds(shape_kinds(model), clusters), clusters) if clusters else []
         tables = [(batch, add_pairs(model, batch, find_colliders(model, batch))) for batch in batches]
         self.parts = [_Part(model, batch, found) for batch, found in tables if found.numbers["candidates"]]
-        first, count, before, first_normal = np.zeros((4, model.articulation_count), dtype=np.int32)
-        shape, plane, total, ends, normals = [], [], 0, [], [0]
+        first, before, first_normal, row, copy = np.zeros((5, model.articulation_count), dtype=np.int32)
+        shape, plane, rows, total, ends, normals = [], [], 0, 0, [], [0]
         for part in self.parts:
             n, members = part.candidates, part.batch.articulations
-            first[members], count[members] = total + n * np.arange(len(members)), n
+            first[members] = total + n * np.arange(len(members))
             paired = n - part.before_pairs
             before[members] = part.before_pairs
             first_normal[members] = normals[-1] + paired * np.arange(len(members))
@@ -144,26 +150,41 @@ class _Finder:
             found, of = part.tables, part.tables.arrays["candidate_collider"]
             of, pair = of[: part.before_pairs], of[part.before_pairs :]
             one, two = (found.pair_shapes[:, found.arrays[name][pair]] for name in ("pair_one", "pair_two"))
-            shape.append(np.concatenate([found.shapes[:, of], two], axis=1).ravel())
-            plane.append(np.concatenate([found.planes[:, of], one], axis=1).ravel())
+            both = [
+                np.concatenate([found.shapes[:, of], two], axis=1),
+                np.concatenate([found.planes[:, of], one], axis=1),
+            ]
+            steps = [indices[-1:] - indices[-2:-1] if len(indices) > 1 else 0 * indices for indices in both]
+            copies = np.arange(len(members))
+            if all((x == x[:1] + copies[:, None] * step).all() for x, step in zip(both, steps, strict=True)):
+                # robots that are evenly spaced in the model share a row
+                row[members], copy[members], both = rows, copies, [x[:1] for x in both]
+            else:
+                row[members], steps = rows + n * copies, [np.zeros_like(x) for x in both]
+            rows += both[0].size
+            for indices, x, step in zip((shape, plane), both, steps, strict=True):
+                indices.append(np.stack([x.ravel(), step.ravel()]))
             ends.append((total, total := total + n * len(members)))
-        self.near, self.gap = (wp.zeros(total, dtype=model.dtype, device=model.device) for _ in range(2))
+        self.found = wp.zeros(model.articulation_count, dtype=model.dtype, device=model.device)
+        self.gap = wp.zeros(2 * total, dtype=model.dtype, device=model.device)
         vec3 = warp_types(model.dtype).vec3
         self.point = wp.zeros(total, dtype=vec3, device=model.device)
         self.normal = wp.zeros(normals[-1], dtype=vec3, device=model.device)
-        shape, plane = (np.concatenate([*x, np.zeros(0, int)]) for x in (shape, plane))
-        self.first, self.count, self.shape, self.plane, self.first_normal, self.before_pairs = (
-            wp.array(x, dtype=wp.int32, device=model.device) for x in (first, count, shape, plane, first_normal, before)
+        shape, plane = (np.concatenate([*x, np.zeros((2, 0), int)], axis=1) for x in (shape, plane))
+        self.first, self.shape, self.plane, self.first_normal, self.before_pairs, self.row, self.copy = (
+            wp.array(x, dtype=wp.int32, device=model.device)
+            for x in (first, shape, plane, first_normal, before, row, copy)
         )
         self.counts, self.starts = (
             wp.zeros(model.articulation_count + 1, dtype=wp.int32, device=model.device) for _ in range(2)
         )
         self.results = [
-            [flat(a[start:end], model.dtype) for a in (self.near, self.gap, self.point)] for start, end in ends
+            [self.found, self.gap[2 * start : 2 * end], flat(self.point[start:end], model.dtype)] for start, end in ends
         ]
         for results, start, end in zip(self.results, normals[:-1], normals[1:], strict=True):
             if end > start:
                 results.append(flat(self.normal[start:end], model.dtype))
+        self.writing = KeptLaunch()
 
     def refresh(self, model) -> bool:
         """Takes over what was edited. Returns whether that is possible; else other candidates are needed."""
@@ -274,17 +295,15 @@ def collide(model, state, contacts, unsupported_contacts: str = "error", moves: 
         keep_for_graph(model.device, model, finder, contacts)
     count, write = collect_kernels(model.dtype)
     if finder.parts:
-        inputs = [finder.near, finder.first, finder.count]
-        launch_shared(count, total, finder.near.size, inputs, [counts], model.device)
+        wp.launch(count, dim=total, inputs=[finder.found], outputs=[counts], device=model.device)
         wp.utils.array_scan(counts, starts, inclusive=False)
-    launch_shared(
+    finder.writing(
         write,
         total if finder.parts else 0,
-        finder.near.size,
+        finder.point.size,
         inputs=[
-            finder.near, finder.gap, finder.point, finder.first, finder.count, finder.shape, finder.plane, finder.normal,
-            finder.first_normal, finder.before_pairs, starts,
-            model.shape_body, model.shape_transform, model.shape_margin, body_q,
+            finder.found, finder.first, finder.first_normal, finder.gap, finder.point, finder.normal, finder.before_pairs, finder.row,
+            finder.copy, finder.shape, finder.plane, starts, model.shape_body, model.shape_transform, model.shape_margin, body_q,
         ],
         outputs=[
             contacts.rigid_contact_shape0, contacts.rigid_contact_shape1, contacts.rigid_contact_point0,

@@ -127,7 +127,7 @@ def test_candidates_take_as_much_memory_as_there_are():
     """For any largest number of candidates of an articulation."""
     model = on_ground(["s"] * 50 + ["b" * 20]).finalize("cpu")
     model.collide(model.state(), unsupported_contacts="ignore")
-    assert model._contact_finder.near.size == 50 + 20 * 8
+    assert model._contact_finder.point.size == 50 + 20 * 8
 
 
 def test_edited_shapes_and_models_without_contacts():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,6 +63,22 @@ class Row:
     targets: tuple[int, int] = (-1, -1)
     joint: int = -1
     dofs: tuple[int, ...] = ()
+
+
+class _Law(NamedTuple):
+    """A force along a dof of a loop joint.
+
+    Attributes:
+        name: of the force, in messages.
+        law, numbers, targets: see :class:`Row`.
+        acts: whether there is a force now. Other laws stand for numbers that will be edited.
+    """
+
+    name: str
+    law: int
+    numbers: tuple
+    targets: tuple[int, int] = (-1, -1)
+    acts: bool = True
 
 
 @dataclass
@@ -186,10 +203,11 @@ class _Finder:
             shortest, longest = float(self.min_distance[j]), float(self.max_distance[j])
             vectors = np.zeros(LOOP)
             vectors[:3], vectors[3:6] = self.X_p[j][:3], self.X_c[j][:3]
+            varies = self._may_vary("joint_min_distance", "joint_max_distance")
             if shortest == longest and shortest >= 0.0:
                 vectors[PARENT_DIRECTION] = shortest
                 found.append(Row(LENGTH, *law[:1], self._ends(j), vectors, law[1]))
-            elif max(shortest, longest) >= 0.0:
+            elif varies or max(shortest, longest) >= 0.0:
                 bounds = (shortest if shortest >= 0.0 else -NO_LIMIT, longest if longest >= 0.0 else NO_LIMIT)
                 found.append(Row(LENGTH, LIMIT, self._ends(j), vectors, bounds))
         return found
@@ -213,21 +231,31 @@ class _Finder:
             if not laws:
                 continue
             turns = n >= linear
+            acting = [law for law in laws if law.acts]
             if turns and (angular > 1 and not ball):
-                raise ValueError(
-                    f"{self._name(j)} turns about {angular} axes and has forces along them ({', '.join(name for name, *_ in laws)}),"
-                    " which are not solved; set them to 0, or close the loop at another joint"
-                )
-            if ball and (refused := [name for name, law, *_ in laws if law not in (DRY,) and name != "damping"]):
-                raise ValueError(
-                    f"{self._name(j)} is a ball joint with {', '.join(refused)}, which is not solved; set it to 0, or close the loop"
-                    " at another joint"
-                )
+                if acting:
+                    raise ValueError(
+                        f"{self._name(j)} turns about {angular} axes and has forces along them"
+                        f" ({', '.join(law.name for law in acting)}), which are not solved; set them to 0, or close the loop at another"
+                        " joint"
+                    )
+                continue
+            if ball:
+                laws = [law for law in laws if law.law == DRY or law.name == "damping"]
+                if refused := [law.name for law in acting if law not in laws]:
+                    raise ValueError(
+                        f"{self._name(j)} is a ball joint with {', '.join(refused)}, which is not solved; set it to 0, or close the loop"
+                        " at another joint"
+                    )
             vectors = self._vectors(j, frame, n, linear)
             kind = TURN if turns else LINEAR
-            for _name, law, numbers, targets in laws:
-                found.append(Row(kind, law, self._ends(j), vectors, numbers, -1, targets))
+            for law in laws:
+                found.append(Row(kind, law.law, self._ends(j), vectors, law.numbers, -1, law.targets))
         return found
+
+    def _may_vary(self, *names: str) -> bool:
+        """Whether numbers of any of these arrays will be edited. Rows of such numbers exist where they are zero, too."""
+        return not self.model.varying.isdisjoint(names)
 
     def _vectors(self, j: int, frame, n: int, linear: int) -> np.ndarray:
         x_p, x_c = (x[j].astype(np.float64) for x in (self.X_p, self.X_c))
@@ -242,31 +270,35 @@ class _Finder:
         vectors[CHILD_DIRECTION : CHILD_DIRECTION + 3] = quat_rotate(x_c[3:], across)
         return vectors
 
-    def _laws(self, i: int, coordinate: int) -> list[tuple]:
-        """Forces along dof i: a name, the law, its numbers, and where targets are."""
+    def _laws(self, i: int, coordinate: int) -> list[_Law]:
+        """The forces along dof i."""
         laws = []
         stiffness, damping = float(self.stiffness[i]), float(self.damping[i])
         rest = float(self.rest_q[coordinate]) if coordinate >= 0 else 0.0
-        if stiffness > 0.0 or damping > 0.0:
-            laws.append(
-                ("stiffness" if stiffness > 0.0 else "damping", SPRING, (stiffness, damping, rest, 0.0), (-1, -1))
-            )
+        acts = stiffness > 0.0 or damping > 0.0
+        if acts or self._may_vary("joint_stiffness", "joint_damping"):
+            name = "stiffness" if stiffness > 0.0 else "damping"
+            laws.append(_Law(name, SPRING, (stiffness, damping, rest, 0.0), acts=acts))
         mode = int(self.target_mode[i])
         ke = float(self.target_ke[i]) if mode & JointTargetMode.POSITION else 0.0
         kd = float(self.target_kd[i]) if mode & (JointTargetMode.POSITION | JointTargetMode.VELOCITY) else 0.0
-        if ke > 0.0 or kd > 0.0:
-            effort = float(self.effort_limit[i])
-            place = i if mode & JointTargetMode.VELOCITY else -1
-            numbers = (ke, kd, 0.0, 0.0)
-            if effort < WEAK:
-                laws.append(("a drive", DRIVE, (*numbers, effort), (coordinate, place)))
+        acts = ke > 0.0 or kd > 0.0
+        follows = mode & (JointTargetMode.POSITION | JointTargetMode.VELOCITY)
+        gains_vary = follows and self._may_vary("joint_target_ke", "joint_target_kd")
+        if acts or gains_vary or self._may_vary("joint_target_mode"):
+            targets = coordinate, (i if mode & JointTargetMode.VELOCITY else -1)
+            numbers, effort = (ke, kd, 0.0, 0.0), float(self.effort_limit[i])
+            if effort < WEAK or self._may_vary("joint_effort_limit"):
+                laws.append(_Law("a drive", DRIVE, (*numbers, effort), targets, acts))
             else:
-                laws.append(("a drive", SPRING, numbers, (coordinate, place)))
-        if self.friction[i] > 0.0:
-            laws.append(("friction", DRY, (float(self.friction[i]),), (-1, -1)))
+                laws.append(_Law("a drive", SPRING, numbers, targets, acts))
+        acts = self.friction[i] > 0.0
+        if acts or self._may_vary("joint_friction"):
+            laws.append(_Law("friction", DRY, (float(self.friction[i]),), acts=acts))
         lower, upper = float(self.limit_lower[i]), float(self.limit_upper[i])
-        if lower > -NO_LIMIT or upper < NO_LIMIT:
-            laws.append(("limits", LIMIT, (max(lower, -NO_LIMIT), min(upper, NO_LIMIT)), (-1, -1)))
+        acts = lower > -NO_LIMIT or upper < NO_LIMIT
+        if acts or self._may_vary("joint_limit_lower", "joint_limit_upper"):
+            laws.append(_Law("limits", LIMIT, (max(lower, -NO_LIMIT), min(upper, NO_LIMIT)), acts=acts))
         return laws
 
     def _add_equalities(self, found: list[list[Row]]) -> frozenset:

@@ -123,7 +123,8 @@ class SolverFeatherstone(SolverBase):
             added to ``Model.varying``. Specialised kernels read these arrays from memory, so :meth:`notify_model_changed` does
             not compile them again; the kernels of notices and of :meth:`reset` are loaded when the solver is made. Parameters of
             other arrays are constants of the kernel while they are equal in all worlds; the first edit of such a parameter compiles the
-            kernel again. So does the first damping or friction of a loop joint that had none.
+            kernel again. Loop joints have rows for the forces of all named arrays, also where these are zero. If the limits of the
+            distance of a loop joint become equal, or different, the kernel is always compiled again.
         width: worlds per kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.threads.worker_count`.
         newton_options: options of Newton 1.8 that choose how it computes: ``use_tile_gemm``, ``fuse_cholesky``, ``deterministic`` and

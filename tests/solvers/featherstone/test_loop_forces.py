@@ -75,6 +75,68 @@ def test_a_body_on_a_loop_joint_moves_as_on_a_joint_of_a_tree(rng, kind, name):
     assert apart < (5e-3 if name == "limits" else 2e-4) * max(moved, 0.05)
 
 
+@pytest.mark.parametrize("dtype", [wp.float64, wp.float32])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_forces_of_loop_joints_that_will_vary_have_rows_where_they_are_zero(rng, name, dtype):
+    """Before the edit, the body moves as without these rows; after it, as if it had the force from the start. No table is made again."""
+    key, start_v = int(rng.integers(2**31)), rng.uniform(-1.0, 1.0, 6)
+    setting = SETTINGS[name]
+    mode = setting.get("actuator_mode", JointTargetMode.POSITION if "target_ke" in setting else JointTargetMode.NONE)
+    numbers = {f"joint_{x}": y for x, y in setting.items() if x != "actuator_mode"}
+    models = [
+        held_body(key, "hinge", True, dict(settings, actuator_mode=mode)).finalize("cpu", dtype=dtype)
+        for settings in ({}, {}, setting)
+    ]
+    solvers = [
+        SolverFeatherstone(model, evaluator="general", varying=tuple(numbers) if i else ())
+        for i, model in enumerate(models)
+    ]
+    states = [model.state() for model in models]
+    states[0].joint_qd.assign([*start_v, 0.0])
+    # rows without force give way like springs of 1e-30 N s/m
+    close = dict(rtol=0.0, atol=1e-12 if dtype is wp.float64 else 2e-5)
+
+    def walk(one: int, two: int, expected: bool = True) -> float:
+        for array in ("joint_q", "joint_qd"):
+            getattr(states[two], array).assign(getattr(states[one], array).numpy())
+        for solver in solvers:
+            solver.forget()
+        for _ in range(120):
+            for i in (one, two):
+                solvers[i].step(states[i], states[i], None, None, DT)
+            if expected:
+                np.testing.assert_allclose(states[two].joint_q.numpy(), states[one].joint_q.numpy(), **close)
+        return np.abs(states[two].joint_q.numpy() - states[one].joint_q.numpy()).max()
+
+    walk(0, 1)
+    steppers = solvers[1]._steppers
+    for array, number in numbers.items():
+        rows = getattr(models[1], array).numpy()
+        rows[-1] = number
+        getattr(models[1], array).assign(rows)
+    solvers[1].notify_model_changed(ModelFlags.JOINT_DOF_PROPERTIES | ModelFlags.JOINT_REFERENCE_POSE_PROPERTIES)
+    assert solvers[1]._steppers is steppers
+    walk(1, 2)
+    # the force is felt
+    assert walk(0, 1, expected=False) > 1e-3
+
+
+@pytest.mark.parametrize(("settings", "told"), [(dict(stiffness=5.0), "stiffness"), (dict(target_ke=5.0), "a drive")])
+def test_forces_of_ball_joints_that_are_not_solved_are_refused_when_they_come(settings, told):
+    """Named as numbers that vary, they are refused where they are not zero."""
+    builder = ModelBuilder()
+    link = builder.add_link(mass=1.0, inertia=0.1 * np.eye(3))
+    builder.add_articulation([builder.add_joint_free(link)])
+    builder.add_joint_ball(-1, link, label="closing", actuator_mode=JointTargetMode.POSITION)
+    model = builder.finalize("cpu")
+    names = [f"joint_{name}" for name in settings]
+    solver = SolverFeatherstone(model, varying=(*names, "joint_friction"), evaluator="general")
+    for name, number in zip(names, settings.values(), strict=True):
+        getattr(model, name).fill_(number)
+    with pytest.raises(ValueError, match=f"'closing'.*{told}"):
+        solver.notify_model_changed(ModelFlags.JOINT_DOF_PROPERTIES)
+
+
 def test_a_distance_of_a_loop_joint_stays_between_its_limits(rng):
     """A ball on a thread: it falls freely until the thread is tight, and swings then as a pendulum of that length."""
     for shortest, longest in ((-1.0, 0.5), (0.5, 0.5), (0.3, 0.6)):

@@ -175,17 +175,23 @@ from tests.support.mechanisms import quadruped
 
 scene = nl.ModelBuilder()
 scene.add_ground_plane()
-scene.replicate(quadruped(), 9)
+robot = quadruped()
+body = robot.add_link(mass=1.0, inertia=0.1 * np.eye(3))
+robot.add_articulation([robot.add_joint_free(body)])
+robot.add_joint_revolute(-1, body, axis=(0.0, 1.0, 0.0))
+scene.replicate(robot, 9)
 model = scene.finalize("cpu")
-solver = SolverFeatherstone(model, evaluator=sys.argv[1], varying=("body_mass", "shape_material_mu", "joint_friction"))
+names = ("body_mass", "shape_material_mu", "joint_friction", "joint_damping")
+solver = SolverFeatherstone(model, evaluator=sys.argv[1], varying=names)
 state = model.state()
 solver.step(state, state)
 
 mask = np.arange(9) == 4
-kinds = (nl.ModelFlags.BODY_INERTIAL_PROPERTIES, nl.ModelFlags.SHAPE_PROPERTIES, nl.ModelFlags.JOINT_DOF_PROPERTIES)
+gains = nl.ModelFlags.JOINT_DOF_PROPERTIES
+kinds = (nl.ModelFlags.BODY_INERTIAL_PROPERTIES, nl.ModelFlags.SHAPE_PROPERTIES, gains, gains)
 rows = model.joint_q.numpy().reshape(9, -1)
 print("AFTER", flush=True)
-for name, kind in zip(("body_mass", "shape_material_mu", "joint_friction"), kinds):
+for name, kind in zip(names, kinds):
     for chosen in (mask, None):
         array = getattr(model, name)
         array.assign(0.1 + 1.1 * array.numpy())

@@ -176,11 +176,12 @@ STEP = (
     Row("tendon_f", "forces of their drives", lambda n: n.tendons),
     Row("tendon_target_q", "lengths that drives aim at", lambda n: n.tendons),
     Row("tendon_target_qd", "and their rates", lambda n: n.tendons),
-    Row("tendon_length", "their lengths", lambda n: n.tendons, shared=True),
-    Row("tendon_j", "derivatives of these, over all dofs", lambda n: n.dofs * n.tendons, shared=True),
+    Row("tendon_record", "numbers of tendons for specialised code", lambda n: n.tendon_records),
+    Row("tendon_length", "their lengths", lambda n: n.tendons, "actuators", shared=True),
+    Row("tendon_j", "derivatives of these, over all dofs", lambda n: n.dofs * n.tendons, "actuators", shared=True),
     Row("tendon_y", "these whitened", lambda n: n.dofs * n.tendons, "carriers"),
-    Row("tendon_tau", "joint forces of springs, dampers and drives", lambda n: n.dofs if n.tendons else 0),
-    Row("tendon_row", "coefficients of tendons", lambda n: n.tendon_numbers * n.tendons),
+    Row("tendon_tau", "joint forces of springs, dampers and drives", lambda n: n.dofs if n.tendons else 0, "actuators"),
+    Row("tendon_row", "coefficients of tendons", lambda n: n.tendon_numbers * n.tendons, "kernel"),
     Row("tendon_force", "their forces in the last step", lambda n: n.tendons, "kernel", lambda n: n.tendons),
     # actuators
     Row("actuator_ctrl", "controls of actuators", lambda n: n.actuators),
@@ -296,8 +297,8 @@ def sizes(rows: Iterable[Row], counts) -> dict[str, int]:
         rows: rows with a `size`.
         counts: a namespace with coords, dofs, bodies, trees, entries (of `h`) and reach (the longest chain); for a step also candidates,
             colliders, contact_rows, couplings, loop_rows, tendons, bonds, limit_rows and given, and the sizes of records: contact_numbers,
-            dof_numbers, coupling_numbers, loop_numbers, tendon_numbers, ledger_numbers, those of `kernels.collision.pairs.records`; pairs,
-            shapes, first_paired, polished, packed and newton_numbers.
+            dof_numbers, coupling_numbers, loop_numbers, tendon_numbers, tendon_records, ledger_numbers, those of
+            `kernels.collision.pairs.records`; pairs, shapes, first_paired, polished, packed and newton_numbers.
     """
     return {row.name: row.size(counts) for row in rows}
 

@@ -228,6 +228,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         tendon_span: wp.array[int]
         # in a step, their numbers: one copy, or one lane a world where they differ; and where the laws of their limits begin
         tendons_vary: int
+        # how many of these numbers specialised code reads in memory
+        tendon_loads: int
         tendon_uniform: wp.array[m.real]
         tendon_varying: m.memory
         first_tendon_law: int

@@ -118,6 +118,10 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False, tensed: bool 
         m.friction_sweep(b, t, m.fill(o.dt), T, P, L, mem)
 
     @m.func
+    def tendon_sweep(b, t, n: int, o, T, P, L, mem):
+        m.tendon_sweep(t, n, T, L, mem)
+
+    @m.func
     def recheck(b, t, o, T, P, L, mem):
         """The constrained velocity, and which limits it breaks: those that no row enforced (fresh), and speeds that sweeps left. over is
         positive where there are any that a further solution has to mend."""
@@ -154,8 +158,8 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False, tensed: bool 
     find_pairs, pair_build = m.find_pairs, m.pair_build
     closure_rows, closure_build, closure_sweep = m.closure_rows, m.closure_build, m.closure_sweep
     closure_correct, closure_load = m.closure_correct_tied if tensed else m.closure_correct, m.closure_load
-    tendon_forces, tendon_builds, tendon_report = m.tendon_forces, m.tendon_builds, m.tendon_report
-    tendon_sweeps, tendon_sweeps_back = m.tendon_sweeps, m.tendon_sweeps_back
+    tendon_load, tendon_forces, tendon_build = m.tendon_load, m.tendon_forces, m.tendon_build
+    tendon_report = m.tendon_report
     actuate, actuator_forces, adhere, relieve = m.actuate, m.actuator_forces, m.adhere, m.relieve
     recall_feature, keep_feature, forget_feature = m.recall_feature, m.keep_feature, m.forget_feature
     own = (
@@ -236,21 +240,24 @@ def stages_without_tendons(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The stages of a step that concern tendons, for clusters without any: they do nothing."""
 
     @wp.func_native("")
+    def tendon_load(b: int, t: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
+
+    @wp.func_native("")
     def tendon_forces(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
     @wp.func_native("")
     def tendon_builds(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
     @wp.func_native("")
-    def tendon_sweeps(t: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
+    def tendon_sweeps(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
     @wp.func_native("")
-    def tendon_sweeps_back(t: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
+    def tendon_sweeps_back(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
     @wp.func_native("")
     def tendon_report(t: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
 
     return types.SimpleNamespace(
         tendon_forces=tendon_forces, tendon_builds=tendon_builds, tendon_sweeps=tendon_sweeps, tendon_sweeps_back=tendon_sweeps_back,
-        tendon_report=tendon_report,
+        tendon_load=tendon_load, tendon_report=tendon_report,
     )  # fmt: skip

@@ -19,6 +19,7 @@ from newton_like.kernels.solvers.stages import (
     stages_without_tendons,
 )
 from newton_like.kernels.solvers.sweeps import sweep_function
+from newton_like.kernels.solvers.tendons import tendon_loops
 from newton_like.kernels.tree import FRICTION, GIVEN, GIVEN_ON, POSITION, VELOCITY
 
 # Largest number of further solutions of a step. Each starts from the impulses of the previous one: the first where any limit is broken,
@@ -47,8 +48,8 @@ def step_kernel(
     """
     if not closed:
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_loops(m))})
-    if not tensed:
-        stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_tendons(m))})
+    of_tendons = tendon_loops(m, stages) if tensed else stages_without_tendons(m)
+    stages = types.SimpleNamespace(**{**vars(stages), **vars(of_tendons)})
     if not actuated:
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_actuators(m))})
     if surfaces:
@@ -66,6 +67,7 @@ def step_kernel(
     closure_rows, closure_build, closure_sweep = stages.closure_rows, stages.closure_build, stages.closure_sweep
     closure_correct, closure_load = stages.closure_correct, stages.closure_load
     tendon_forces, tendon_builds, tendon_report = stages.tendon_forces, stages.tendon_builds, stages.tendon_report
+    tendon_load = stages.tendon_load
     actuate, actuator_forces = stages.actuate, stages.actuator_forces
     adhere, relieve = stages.adhere, stages.relieve
 
@@ -364,6 +366,7 @@ def step_kernel(
             m.bring(b, t, B, 0, 1, pieces_in, mem)
             relieve(b, t, T, P, L, mem)
             wrenches(b, t, o, T, P, L, mem)
+        tendon_load(b, t, T, L, mem)
         tendon_forces(b, t, o, T, P, L, mem)
         actuator_forces(b, t, o, T, P, L, mem)
         for i in range(trees(T)):

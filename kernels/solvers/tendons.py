@@ -41,23 +41,29 @@ TENDON_IMPULSES = 4
 OF_SPRING, OF_DRIVE, OF_FRICTION, OF_LIMIT = range(TENDON_IMPULSES)
 
 # The record of a tendon: k dt^2 and d dt + m of its spring; s and q of the impulses p = q - s u of spring and drive, the bounds of the
-# drive's impulse, J M^-1 J^T, both factors of the form 1 / (1 + s a), the limit (mass, softness, target, side, gap), the impulse of
-# friction at most, the force f of spring and drive, u_0, positive where some row can have an impulse, and the second derivative of the
-# length where no joint accelerates.
-TENDON_ROW = 21
+# drive's impulse, a = J M^-1 J^T and 1 / a, both factors of the form 1 / (1 + s a), the limit (mass, softness, target, side, gap), the
+# impulse of friction at most, the force f of spring and drive, u_0, positive where some row can have an impulse, and the second derivative
+# of the length where no joint accelerates.
+TENDON_ROW = 22
 (
-    TENSE, DRAG, SPRING, SPRING_PUSH, DRIVE, DRIVE_PUSH, DRIVE_LOWER, DRIVE_UPPER, RESPONSE, SPRING_MASS, DRIVE_MASS, LIMIT_MASS,
-    LIMIT_SOFTNESS, LIMIT_TARGET, LIMIT_SIDE, LIMIT_GAP, MOST_FRICTION, FORCE, SPEED, NEED, BEND,
+    TENSE, DRAG, SPRING, SPRING_PUSH, DRIVE, DRIVE_PUSH, DRIVE_LOWER, DRIVE_UPPER, RESPONSE, INVERSE_RESPONSE, SPRING_MASS, DRIVE_MASS,
+    LIMIT_MASS, LIMIT_SOFTNESS, LIMIT_TARGET, LIMIT_SIDE, LIMIT_GAP, MOST_FRICTION, FORCE, SPEED, NEED, BEND,
 ) = range(TENDON_ROW)  # fmt: skip
 
 
 def tendon_row_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``tendon_forces``, ``tendon_builds``, ``tendon_sweeps``, ``tendon_sweeps_back`` and ``tendon_report``."""
+    """For the namespace `m`: ``tendon_load``, ``tendon_forces``, ``tendon_build``, ``tendon_sweep`` and ``tendon_report``."""
     real = m.real
 
     @m.func
     def tendon_param(b, t, n: int, i: int, T, L, mem) -> m.lane:
         return m.tendon_number(b, t, TENDON * n + i, T, L, mem)
+
+    @m.func
+    def tendon_load(b, t, T, L, mem):
+        """Brings the numbers into memory that specialised code reads there."""
+        for i in range(T.tendon_loads):
+            m.put(mem, L.tendon_record + i, t, m.param(T.tendon_uniform, T.tendon_varying, T.tendons_vary, b, i))
 
     @m.func
     def limit_acts(b, t, n: int, gap: m.lane, T, P, L, mem) -> m.lane:
@@ -214,6 +220,7 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         spring = spring_row(t, at, a, mem)
         drive = m.get(mem, at + DRIVE, t)
         m.put(mem, at + RESPONSE, t, a)
+        m.put(mem, at + INVERSE_RESPONSE, t, m.rcp(a))
         m.put(mem, at + SPRING_MASS, t, m.rcp(m.fma(spring, a, one)))
         m.put(mem, at + DRIVE_MASS, t, m.rcp(m.fma(drive, a, one)))
         acts = tendon_limit(b, t, n, a, o, T, P, L, mem)
@@ -262,7 +269,7 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
 
         most = m.get(mem, at + MOST_FRICTION, t)
         old = m.get(mem, p + OF_FRICTION, t)
-        new = m.larger(m.neg(most), m.smaller(m.sub(old, m.div(u, a)), most))
+        new = m.larger(m.neg(most), m.smaller(m.fnma(u, m.get(mem, at + INVERSE_RESPONSE, t), old), most))
         m.put(mem, p + OF_FRICTION, t, new)
         change = m.sub(new, old)
         total = m.add(total, change)
@@ -277,30 +284,6 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         tendon_add(t, n, total, T, L, mem)
 
     @m.func
-    def tendon_builds(b, t, o, T, P, L, mem):
-        """The rows of all tendons."""
-        for n in range(T.tendons):
-            if m.any_lt(m.fill(real(0.0)), m.get(mem, L.tendon_row + TENDON_ROW * n + NEED, t)):
-                tendon_build(b, t, n, o, T, P, L, mem)
-            else:
-                m.clear(t, L.coupling_impulse + T.first_tendon + TENDON_IMPULSES * n, TENDON_IMPULSES, mem)
-
-    @m.func
-    def tendon_sweeps(t, T, L, mem):
-        """One visit of each tendon."""
-        for n in range(T.tendons):
-            if m.any_lt(m.fill(real(0.0)), m.get(mem, L.tendon_row + TENDON_ROW * n + NEED, t)):
-                tendon_sweep(t, n, T, L, mem)
-
-    @m.func
-    def tendon_sweeps_back(t, T, L, mem):
-        """The same in the opposite order."""
-        for i in range(T.tendons):
-            n = T.tendons - 1 - i
-            if m.any_lt(m.fill(real(0.0)), m.get(mem, L.tendon_row + TENDON_ROW * n + NEED, t)):
-                tendon_sweep(t, n, T, L, mem)
-
-    @m.func
     def tendon_report(t, T, L, mem):
         """tendon_force <- the forces of springs, drives, friction and limits together. Needs forces in the place of impulses."""
         for n in range(T.tendons):
@@ -311,6 +294,44 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, L.tendon_force + n, t, force)
 
     return locals()
+
+
+def tendon_loops(m: types.SimpleNamespace, stages: types.SimpleNamespace) -> types.SimpleNamespace:
+    """``tendon_builds``, ``tendon_sweeps`` and ``tendon_sweeps_back``: the stages of single tendons for all that some world needs."""
+    real = m.real
+    tendon_build, tendon_sweep = stages.tendon_build, stages.tendon_sweep
+
+    @m.func
+    def tendon_needed(t, n: int, L, mem) -> bool:
+        return m.any_lt(m.fill(real(0.0)), m.get(mem, L.tendon_row + TENDON_ROW * n + NEED, t))
+
+    @m.func
+    def tendon_builds(b, t, o, T, P, L, mem):
+        """The rows of all tendons."""
+        for n in range(T.tendons):
+            if tendon_needed(t, n, L, mem):
+                tendon_build(b, t, n, o, T, P, L, mem)
+            else:
+                m.clear(t, L.coupling_impulse + T.first_tendon + TENDON_IMPULSES * n, TENDON_IMPULSES, mem)
+
+    @m.func
+    def tendon_sweeps(b, t, o, T, P, L, mem):
+        """One visit of each tendon."""
+        for n in range(T.tendons):
+            if tendon_needed(t, n, L, mem):
+                tendon_sweep(b, t, n, o, T, P, L, mem)
+
+    @m.func
+    def tendon_sweeps_back(b, t, o, T, P, L, mem):
+        """The same in the opposite order."""
+        for i in range(T.tendons):
+            n = T.tendons - 1 - i
+            if tendon_needed(t, n, L, mem):
+                tendon_sweep(b, t, n, o, T, P, L, mem)
+
+    return types.SimpleNamespace(
+        tendon_builds=tendon_builds, tendon_sweeps=tendon_sweeps, tendon_sweeps_back=tendon_sweeps_back
+    )
 
 
 @cache

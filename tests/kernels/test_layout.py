@@ -11,7 +11,7 @@ import pytest
 from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
 from newton_like.kernels.layout import KEPT, KINEMATICS, LIBRARY, LIBRARY_ROWS, ROWS, STEP, STEP_ROWS, sizes, stack
 
-from newton_like.solvers.featherstone.specialise import SHARED, STAGES
+from newton_like.solvers.featherstone.specialise import OF_TENDONS, SHARED, STAGES
 from tests.support.paths import ROOT
 
 KERNELS = ROOT / "kernels"
@@ -20,7 +20,7 @@ COUNTS = dict(
     given=0, contact_numbers=12, dof_numbers=7, coupling_numbers=4, ledger_numbers=6, trees=1, pairs=0, shapes=0, first_paired=3,
     surface_pairs=0, surface_numbers=0, loop_rows=2, loop_block=1, loop_soft=1, loop_numbers=12, law_numbers=8, bounded_numbers=3, packed=1,
     polished=1, newton_numbers=0,
-    tendons=2, tendon_numbers=9, bonds=7, actuators=2,
+    tendons=2, tendon_numbers=9, tendon_records=50, bonds=7, actuators=2,
     **PAIR_COUNTS,
 )  # fmt: skip
 
@@ -102,24 +102,24 @@ def test_general_functions_of_specialised_steps_read_what_the_table_says(reader,
 
 
 LOOP_ROWS = {"loop_gram", "loop_row", "loop_step", "loop_want", "loop_compliance", "loop_bounded"}
-TENDON_ROWS = {"tendon_row", "tendon_length", "tendon_j"}
-TENDONS = ("tendon_forces", "tendon_builds", "tendon_sweeps", "tendon_sweeps_back", "tendon_report")
+TENDONS = (*OF_TENDONS, "tendon_report")
 
 
 @pytest.mark.parametrize(
-    ("reader", "entries", "own"),
+    ("reader", "entries", "own", "general"),
     [
         # robots beyond the budget, with loop joints
-        ("loops couplings pairs", SHARED, LOOP_ROWS | {"turn", "dof_row", "dof_y"}),
-        ("tendons massive", TENDONS, TENDON_ROWS),
-        # `adhere` copies z into `trial`; the other rows are inputs of a step, and rows of the code of tendons
-        ("adhesion", ("adhere", "relieve"), {"trial", "wrench"}),
-        ("actuators", ("actuate", "actuator_forces"), TENDON_ROWS | {"force", "target_v"}),
+        ("loops couplings pairs", SHARED, LOOP_ROWS | {"turn", "dof_row", "dof_y"}, (*SHARED, *OF_TENDONS)),
+        ("tendons massive", TENDONS, {"tendon_row", "tendon_length", "tendon_j"}, OF_TENDONS),
+        # `adhere` copies z into `trial`; the other rows are inputs of a step
+        ("adhesion", ("adhere", "relieve"), {"trial", "wrench"}, ()),
+        ("actuators", ("actuate", "actuator_forces"), {"force", "target_v"}, ()),
     ],
 )
-def test_general_functions_read_from_traced_stages_what_the_table_says(reader, entries, own):
-    """A row that traced stages name, and that this code reads, is in the table; `own`: rows that the code sets before it reads them."""
-    traced = set().union(*(rows_of(name) for name in STAGES if name not in (SHARED if entries is SHARED else ())))
+def test_general_functions_read_from_traced_stages_what_the_table_says(reader, entries, own, general):
+    """A row that traced stages name, and that this code reads, is in the table; `own`: rows that the code sets before it reads them;
+    `general`: stages that are not traced where it runs."""
+    traced = set().union(*(rows_of(name) for name in STAGES if name not in general))
     named = traced & set().union(*(rows_of(name) for name in entries))
     needed = named - read_by("kernel") - own
     assert needed and needed <= read_by(reader)

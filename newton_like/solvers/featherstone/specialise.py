@@ -14,7 +14,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.compiler.trace import Index, Trace
-from newton_like.kernels.dynamics.tendons import ITEM
+from newton_like.kernels.dynamics.tendons import ITEM, ITEM_NUMBERS, TENDON
 from newton_like.kernels.layout import KINEMATICS, STEP
 from newton_like.kernels.solvers.stages import general_stages
 from newton_like.kernels.tree import FRICTION, MASSIVE, POSITION, PRESCRIBED, VELOCITY
@@ -48,6 +48,14 @@ def _closed(T) -> dict:
 def _untied(T) -> dict:
     """Rows of tendons are general code."""
     return _once(T) if T.loop_rows and not T.loop_tied else {}
+
+
+def _pulled(T) -> dict:
+    return _once(T) if T.tendons else {}
+
+
+def _each_tendon(T) -> dict:
+    return {n: (n,) for n in range(T.tendons)}
 
 
 def _dof_rows(T) -> dict:
@@ -96,6 +104,9 @@ STAGES = {
     "detect": Stage(("s",), "s", lambda T: {s: (s,) for s in range(T.first_guarded, T.first_hull)}),
     "dof_build": Stage(("i", "full"), "2 * i + full", _dof_rows),
     "dof_sweep": Stage(("i", "full"), "2 * i + full", _dof_rows),
+    "tendon_forces": Stage(cases=_pulled),
+    "tendon_build": Stage(("n",), "n", _each_tendon),
+    "tendon_sweep": Stage(("n",), "n", _each_tendon),
 }
 """The stages that are traced."""
 
@@ -106,6 +117,9 @@ LARGE_CUT = 2000
 SHARED = ("contact_build", "dof_build", "closure_rows", "closure_build", "closure_correct")
 """Stages that are general code for robots beyond the budget with them. They run once a step for each active row."""
 
+OF_TENDONS = ("tendon_forces", "tendon_build", "tendon_sweep")
+"""The same, of tendons: they are the first to become general code."""
+
 
 OPTIONS = ("dt", "inverse_dt", "restitution_speed", "push_speed", "spin_share")
 """The settings of a step that code reads by name."""
@@ -114,8 +128,14 @@ OPTIONS = ("dt", "inverse_dt", "restitution_speed", "push_speed", "spin_share")
 class Specialiser:
     """Traces and emits the stages of one workspace.
 
+    Args:
+        workspace: the :class:`newton_like.programs.workspace.Workspace` of a step.
+        accelerations: whether the step writes accelerations.
+        items: numbers of the items of tendons that are constants of the code; None: the code reads them.
+
     Attributes:
         operations: number of operations of all stages.
+        tendon_loads: how many numbers of tendons the code reads in memory, from the first one on.
         level: of optimisation of plain numbers. CUDA's compiler needs a quarter of the time at 2 that it needs at its own 3.
     """
 
@@ -125,27 +145,37 @@ class Specialiser:
         self,
         workspace,
         accelerations: bool = False,
+        items: np.ndarray | None = None,
     ):
-        self.work, self._accelerations = workspace, accelerations
+        self.work, self._accelerations, self._items = workspace, accelerations, items
         self.m = workspace.m
         self.emitter = workspace.emitter(cut=BUDGET)
         self._name = self.emitter.name
         self.T, self.P = known_tree(workspace), known_parameters(workspace)
         self.planes = _planes(self.T)
         self.L = types.SimpleNamespace(**workspace.layout)
+        # programs of tendons read their numbers as in the dynamics library
+        self.L.tendon = self.L.tendon_record
         self.o = types.SimpleNamespace(**{name: name for name in OPTIONS}, iterations=None)
         self._traces = {
             name: {case: self._trace(name, *integers) for case, integers in stage.cases(self.T).items()}
             for name, stage in STAGES.items()
         }
         self.operations = self._count()
-        # the general code builds rows of any body and dof
-        self.shared_build = self.operations > BUDGET or bool(self.T.loop_tied)
+        # the general code serves any body, dof and tendon; that of ties reads rows of tendons
+        self.shared_tendons = bool(self.T.loop_tied or (self.T.tendons and self.operations > BUDGET))
+        self._leave_out(OF_TENDONS if self.shared_tendons else ())
+        self.shared_build = bool(self.T.loop_tied) or self.operations > BUDGET
+        self._leave_out(SHARED if self.shared_build else ())
+        loaded = TENDON * self.T.tendons + (0 if items is not None else ITEM_NUMBERS * len(self.T.tendon_item) // ITEM)
+        self.tendon_loads = 0 if self.shared_tendons else loaded
         if self.shared_build:
-            for name in SHARED:
-                self._traces[name] = {}
-            self.operations = self._count()
             self.emitter.cut = LARGE_CUT
+
+    def _leave_out(self, names: tuple) -> None:
+        for name in names:
+            self._traces[name] = {}
+        self.operations = self._count()
 
     def _count(self) -> int:
         return sum(len(t) for cases in self._traces.values() for t in cases.values())
@@ -155,6 +185,9 @@ class Specialiser:
         real = np.float32 if self.m.real is wp.float32 else np.float64
         programs = traced_programs(trace, self.emitter.parameter, real)
         stages = general_stages(programs, closed=self.T.loop_rows > 0, tensed=self.T.tendons > 0)
+        first = self.L.tendon + TENDON * self.T.tendons
+        for i, x in enumerate(() if self._items is None else self._items):
+            trace.memory[first + i] = programs.fill(x)
         getattr(stages, name)("b", "t", *args, self.o, self.T, self.P, self.L, None)
         return trace
 
@@ -168,9 +201,9 @@ class Specialiser:
         readers |= {"carriers"} if (np.array(T.dof_limits) & PRESCRIBED).any() else set()
         readers |= {"couplings"} if T.couplings or (T.loop_rows and self.shared_build) else set()
         readers |= {"loops"} if T.loop_rows and self.shared_build else set()
-        readers |= {"tendons"} if T.tendons else set()
+        readers |= {"tendons"} if self.shared_tendons else set()
         readers |= {"accelerations"} if self._accelerations else set()
-        readers |= {"massive"} if MASSIVE in list(T.tendon_item)[::ITEM] else set()
+        readers |= {"massive"} if self.shared_tendons and MASSIVE in list(T.tendon_item)[::ITEM] else set()
         readers |= {"actuators"} if T.actuators else set()
         readers |= {"adhesion"} if T.adhesive else set()
         readers |= {"pairs"} if T.pairs or self.shared_build else set()
@@ -219,10 +252,7 @@ class Specialiser:
         no_sweep = native("no_sweep", "", dict(t=int, e=int, T=m.Tree, L=m.Layout, mem=m.memory))
         for name in (
             "closure_load",
-            "tendon_forces",
-            "tendon_builds",
-            "tendon_sweeps",
-            "tendon_sweeps_back",
+            "tendon_load",
             "tendon_report",
             "actuate",
             "actuator_forces",
@@ -235,9 +265,9 @@ class Specialiser:
             "forget_feature",
         ):
             stages[name] = getattr(m, name)
-        if self.shared_build:
-            general = general_stages(m, tensed=T.tendons > 0)
-            stages.update((name, getattr(general, name)) for name in SHARED)
+        general = general_stages(m, tensed=T.tendons > 0)
+        shared = (SHARED if self.shared_build else ()) + (OF_TENDONS if self.shared_tendons else ())
+        stages.update((name, getattr(general, name)) for name in shared)
         stages["detect_hull"] = m.detect if T.first_hull < T.colliders else no_hull
         stages["coupling_build"] = m.coupling_build if T.couplings else no_build
         stages["coupling_sweep"] = m.coupling_sweep if T.couplings else no_sweep

@@ -19,6 +19,7 @@ from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
 from newton_like.kernels.collision.report import REPORT, force_kernel
 from newton_like.kernels.collision.surfaces.records import SURFACE_WORK
 from newton_like.kernels.dynamics.loops import LOOP
+from newton_like.kernels.dynamics.tendons import ITEM, ITEM_NUMBERS, TENDON
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
 from newton_like.kernels.registration import collection_paused
 from newton_like.kernels.solvers.balance import LEDGER
@@ -90,10 +91,12 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
     numbers["first_tendon"] = numbers["couplings"] + numbers["loop_rows"]
     numbers["bonds"] = numbers["first_tendon"] + TENDON_IMPULSES * numbers["tendons"]
     of_pairs = PAIR_COUNTS if numbers["pairs"] else dict.fromkeys(PAIR_COUNTS, 0)
+    items = len(tables.arrays.get("tendon_item", ())) // ITEM
     records = dict(
         packed=numbers["polished"] * several, newton_numbers=0 if several else numbers["polished"] * ONE_WORLD,
         contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, ledger_numbers=LEDGER, **of_pairs,
         surface_numbers=SURFACE_WORK, loop_numbers=LOOP, law_numbers=ROW_LAW, bounded_numbers=BOUNDED_ROW, tendon_numbers=TENDON_ROW,
+        tendon_records=TENDON * numbers["tendons"] + ITEM_NUMBERS * items,
     )  # fmt: skip
     sizes = row_sizes(template, (*KINEMATICS, *STEP), **{"given": 0, **numbers}, **records)
     fields = {**tables.fields, **numbers}
@@ -195,7 +198,7 @@ class Stepper:
     def _choose_kernel(self) -> None:
         self.kernel = self._find_kernel()
         # the numbers that it holds; after an error the old ones, so that the error comes back
-        self._known = self.work.parameters.known
+        self._known = self.work.parameters.known, self.tendons.items
 
     def _find_kernel(self):
         solver = self.solver
@@ -207,14 +210,16 @@ class Stepper:
         general = general_step(solver.width, solver.model.dtype, self.given, paired, surfaces, closed, tensed, actuated)
         if self.given or solver.evaluator == "general" or not self.batch.template.dofs:
             return general
-        special = Specialiser(self.work, accelerations=self.accelerated)
+        special = Specialiser(self.work, self.accelerated, self.tendons.items)
         self.operations = special.operations
+        self.work.T.tendon_loads = 0
         if solver.evaluator == "auto" and special.operations > BUDGET:
             log.info("a robot of %d operations is not specialised", special.operations)
             return general
         log.info(
             "specialised a robot: %d operations; the first step compiles it unless it is cached", special.operations
         )
+        self.work.T.tendon_loads = special.tendon_loads
         level = special.level if solver.width == 1 else None
         return step_kernel(
             solver.m,
@@ -241,8 +246,11 @@ class Stepper:
         except TablesChanged:
             self._lay_out()
             return True
-        if parameters.known is not self._known or self.accelerated is not (
-            "joint_qdd" in self.solver.model.state_attributes
+        known = self._known
+        if (
+            parameters.known is not known[0]
+            or self.tendons.items is not known[1]
+            or self.accelerated is not ("joint_qdd" in self.solver.model.state_attributes)
         ):
             before = self.kernel
             self._choose_kernel()

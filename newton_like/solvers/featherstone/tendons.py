@@ -111,10 +111,11 @@ class TendonRows:
     Attributes:
         numbers, arrays: fields of the kernels' ``Tree``.
         index: the tendons of each cluster in the model, ``[count, tendons]``.
+        items: numbers of the items that specialised code holds as constants: those of all clusters, until one is edited; else None.
     """
 
     def __init__(self, batch, tendons: Tendons | None):
-        self.batch, self._known, self._index = batch, None, None
+        self.batch, self._known, self._index, self.items = batch, None, None, None
         self.index = np.zeros((batch.count, 0), dtype=int)
         self.numbers, self.arrays = {"tendons": 0}, {}
         if tendons is None:
@@ -158,6 +159,12 @@ class TendonRows:
         vectors = self.vectors(model, tendons)
         if self._known is not None and np.array_equal(self._known, vectors):
             return False
+        items = vectors[:, TENDON * self.numbers["tendons"] :]
+        if self._known is None:
+            shared = (items == items[:1]).all() and model.varying.isdisjoint(("shape_transform", "shape_scale"))
+            self.items = items[0] if shared else None
+        elif self.items is not None and not (items == self.items).all():
+            self.items = None
         self._known = vectors
         T = work.T
         T.tendons_vary, T.tendon_uniform, T.tendon_varying = work.spread(vectors)

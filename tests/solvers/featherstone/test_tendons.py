@@ -206,6 +206,48 @@ def test_both_evaluators_and_all_batches_give_the_same_bits(rng):
         np.testing.assert_array_equal(results[0], other)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("varying", [(), ("shape_transform",)])
+def test_specialised_code_follows_edits_of_tendons(rng, varying):
+    """Numbers of tendons are read; places of sites are constants of the code, unless they vary, until they are edited."""
+    model = model_of(chain(rng), wp.float32, 9)
+    solvers = [solver_of(model, evaluator=evaluator, varying=varying) for evaluator in ("general", "specialised")]
+    q = rng.normal(size=54) * 0.3
+
+    def compare():
+        found = []
+        for solver in solvers:
+            state = model.state()
+            state.joint_q = q
+            solver.reset(state, None, q)
+            for _ in range(10):
+                solver.step(state, state, dt=0.002)
+            found.append(
+                np.concatenate([state.joint_q.numpy(), state.joint_qd.numpy(), solver.tendon_forces().numpy()])
+            )
+        np.testing.assert_array_equal(*found)
+        return found[0]
+
+    before = compare()
+    kernel = solvers[1]._steppers[0].kernel
+    model.tendon_stiffness = rng.uniform(10.0, 50.0, model.tendon_count)
+    for solver in solvers:
+        solver.notify_model_changed(ModelFlags.TENDON_PROPERTIES)
+    after = compare()
+    assert np.abs(after - before).max() > 1e-4
+    assert solvers[1]._steppers[0].kernel is kernel
+    for spread in (1.0, rng.uniform(0.9, 1.1, (model.shape_count, 1))):
+        transform = model.shape_transform.numpy()
+        transform[:, :3] *= 1.01 * spread
+        model.shape_transform.assign(transform)
+        for solver in solvers:
+            solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)
+        before, after = after, compare()
+        assert np.abs(after - before).max() > 1e-4
+        # the code holds places no more after the first edit of one
+        assert (solvers[1]._steppers[0].kernel is kernel) is bool(varying)
+
+
 def test_numbers_may_differ_between_worlds_and_be_edited(rng):
     """Worlds with other stiffness move as models with that stiffness do."""
     xml = two_bars(SPRINGS.format(k=10.0, d=0.1, f=1.0))

@@ -17,8 +17,8 @@ from newton_like.model.singular import NOTHING, ModelArrays, Trees, trees_with
 
 NEAR = 1.0e-3
 """A measure below which a degree of freedom is named. For comparison: rods on hinges about z, y and z of a floating body, that start at
-random, are off by more than 0.01 m after 120 steps of 1/240 s in 29 % of the worlds at a measure of 0, in 24 % at 4e-5, in 14 % at 4e-4, in
-7 % at 1e-3, in 2 % at 4e-3 and in none at 1e-2."""
+random, are off by more than 0.01 m after 120 steps of 1/240 s in 28 % of the worlds at a measure of 0, in 25 % at 4e-5, in 17 % at 4e-4, in
+11 % at 1e-3, in 3 % at 4e-3 and in none at 1e-2 (`tests/benchmarks/light_links.py`)."""
 CURED = 1.0e-2
 """The suggested armature as a share of the size of the inertia that the joint carries."""
 LIGHT = 1.0e-3

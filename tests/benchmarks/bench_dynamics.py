@@ -6,6 +6,8 @@ medians of the turns are printed. Pinocchio computes in double, this engine in s
 the loop; its ``crba`` is called from a Python loop on one thread. Newton's mass matrices are made by Warp kernels, which run on one
 thread of a CPU whatever the number that this engine may use. Pinocchio's robots have one joint for each
 axis, of the aligned types, which are its fastest.
+
+With ``--gradients`` the program prints the time of gradients of some functions instead, over that of the function, of this engine alone.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import importlib.util
 import os
 import time
+from functools import partial
 
 import numpy as np
 import warp as wp
@@ -26,6 +29,26 @@ from .peers import silence
 
 ROBOTS = {"quadruped": design_quadruped, "humanoid": humanoid}
 FUNCTIONS = ("inverse", "forward", "mass")
+GRADIENTS = {
+    "inverse_dynamics": ("accelerations",),
+    "forward_dynamics": ("forces",),
+    "mass_matrix": (),
+    "bias_forces": (),
+    "gravity_forces": (),
+    "com_position": (),
+    "com_jacobian": (),
+    "total_momentum": (),
+    "kinetic_energy": (),
+    "mechanical_energy": (),
+}
+"""Functions whose gradients are measured, with their arguments."""
+ASKED = {
+    "coordinates, velocities, forces": (True, False, False),
+    "masses, centres of mass and inertias, which differ between worlds": (False, True, True),
+    "all of these, masses differ between worlds": (True, True, True),
+    "all of these, constant masses": (True, True, False),
+}
+"""What gradients are with respect to: the state and arguments; the masses; whether masses differ between worlds."""
 TURN = 0.04
 """Seconds of a turn: a core needs a millisecond to find its pace after other code."""
 
@@ -33,11 +56,11 @@ TURN = 0.04
 class Ours:
     """This engine on many worlds."""
 
-    def __init__(self, robot, worlds: int, dtype, threads: int):
+    def __init__(self, robot, worlds: int, dtype, threads: int, of_masses: bool = False):
         os.environ["NEWTON_LIKE_THREADS"] = str(threads)
         scene = newton_like.ModelBuilder()
         scene.replicate(robot(newton_like), worlds)
-        self.model = model = scene.finalize("cpu", dtype=dtype)
+        self.model = model = scene.finalize("cpu", dtype=dtype, requires_grad=of_masses)
         self.worlds, self.state = worlds, model.state()
         rng = np.random.default_rng(5)
         q = model.joint_q.numpy().reshape(worlds, -1).astype(np.float64)
@@ -112,8 +135,8 @@ def _close(actual, expected, tolerance: float) -> None:
     np.testing.assert_allclose(actual, expected, rtol=0.0, atol=tolerance * np.abs(expected).max())
 
 
-def turns(sides: dict, seconds: float) -> dict:
-    """Median seconds a call of each side, taking turns."""
+def turns(sides: dict, seconds: float, mean=np.median) -> dict:
+    """Median seconds a call of each side, taking turns; or another mean of them."""
     inner = dict.fromkeys(sides, 0)
     for name, call in sides.items():
         call()
@@ -129,7 +152,33 @@ def turns(sides: dict, seconds: float) -> dict:
             for _ in range(inner[name]):
                 call()
             taken[name].append((time.perf_counter() - begin) / inner[name])
-    return {name: float(np.median(x)) for name, x in taken.items()}
+    return {name: float(mean(x)) for name, x in taken.items()}
+
+
+def gradients(robot, worlds: int, dtype, threads: int, seconds: float) -> None:
+    """Prints the least time of gradients over that of functions."""
+    for asked, (of_state, of_masses, differ) in ASKED.items():
+        ours, ratios = Ours(robot, worlds, dtype, threads, of_masses), {}
+        model, state = ours.model, ours.state
+        for array in (state.joint_q, state.joint_qd, ours.accelerations, ours.forces):
+            array.requires_grad = of_state
+        if differ:
+            model.body_mass.assign(model.body_mass.numpy() * np.linspace(0.9, 1.1, model.body_count))
+            model.notify_changed(newton_like.ModelFlags.BODY_INERTIAL_PROPERTIES)
+        for name, arguments in GRADIENTS.items():
+            function = partial(getattr(dynamics, name), model, state, *(getattr(ours, x) for x in arguments))
+            with wp.Tape() as tape:
+                result = function()
+            seed = wp.zeros_like(result)
+            seed.fill_(1.0)
+            sides = {
+                "function": partial(function, out=wp.zeros_like(result)),
+                "gradient": partial(tape.backward, grads={result: seed}),
+            }
+            taken = turns(sides, seconds, np.min)
+            ratios[name] = taken["gradient"] / taken["function"]
+        row = ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items())
+        print(f"{asked}: {min(ratios.values()):.1f} to {max(ratios.values()):.1f}\n    {row}", flush=True)
 
 
 def main() -> None:
@@ -141,15 +190,24 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="time for each row")
     parser.add_argument("--no-newton", action="store_true", help="leave newton's mass matrix out")
     parser.add_argument("--double", action="store_true", help="float64 here too")
+    parser.add_argument("--gradients", action="store_true", help="times of gradients, in place of the comparison")
     args = parser.parse_args()
     wp.config.quiet = True
+    dtype = wp.float64 if args.double else wp.float32
+    if args.gradients:
+        for name in args.robots:
+            for threads in args.threads:
+                print(
+                    f"{name}, {args.worlds} worlds, {threads} threads, {dtype.__name__}, load {os.getloadavg()[0]:.1f}"
+                )
+                gradients(ROBOTS[name], args.worlds, dtype, threads, args.seconds)
+        return
     if importlib.util.find_spec("pinocchio") is None:
         parser.exit(2, "pinocchio is not installed: pip install 'newton-like[peers]'\n")
     from tests.support.pinocchio_bridge import PinocchioBridge
 
     from .pinocchio_peer import Peer
 
-    dtype = wp.float64 if args.double else wp.float32
     print(f"nanoseconds a world (median), {args.worlds} worlds, {dtype.__name__}, load {os.getloadavg()[0]:.1f}")
     print(
         f"{'robot':>10} {'function':>9} {'threads':>8} {'other':>10} {'it takes':>8} {'newton_like':>12} {'ratio':>7} {'N = 1, us':>10}"

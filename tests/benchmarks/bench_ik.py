@@ -11,6 +11,9 @@ Pinocchio's loop and newton use one thread; ``NEWTON_LIKE_THREADS=1`` gives this
   limits after each step, and random starts follow where it fails.
 * newton: ``newton.ik.IKSolver`` in single precision with a penalty on limits. It does the same number of iterations for all poses and
   all random starts.
+
+With ``--near`` the program prints times of single calls instead: `solve_qp_step` with a safe distance of 0.02 m, and `solve_ik`, for the
+right hand of the wheeled humanoid and a goal 0.07 m away.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from xml.etree import ElementTree
 import numpy as np
 import warp as wp
 
+from examples import wheeled
 from newton_like import robot as rd
 from newton_like.threads import worker_count
 
@@ -173,6 +177,33 @@ def solved(poses, goals, q, lower, upper, tolerance: float) -> np.ndarray:
     return (move < 1.01 * tolerance) & (turn < 1.01 * tolerance) & within
 
 
+def near(rounds: int, calls: int = 200) -> None:
+    """Prints medians and extremes of the means of rounds of calls [us]."""
+    robot = wheeled.load()
+    state = robot.make_state(["base", "right_tool", "left_tool"])
+    wheeled.set_joints(state, wheeled.READY)
+    goal = robot.compute_transformation(state, 0, 1)
+    goal[:3, 3] += 0.05, 0.02, 0.05
+    jobs = {
+        "solve_qp_step": lambda: rd.solve_qp_step(robot, state, rd.PoseTask(1, goal), dt=0.01, safe_distance=0.02),
+        "solve_ik": lambda: rd.solve_ik(robot, state, 1, goal),
+    }
+    taken: dict = {name: [] for name in jobs}
+    for turn in range(rounds + 1):
+        for name, job in jobs.items():
+            begin = time.perf_counter()
+            for _ in range(calls):
+                found = job()
+            if not found.success:
+                raise RuntimeError(f"{name} has no success")
+            if turn:
+                taken[name].append((time.perf_counter() - begin) / calls * 1e6)
+    pairs = len(robot.compute_distances(state).links)
+    print(f"wheeled humanoid, {robot.dof} joints, {pairs} pairs of capsules, load {os.getloadavg()[0]:.1f}")
+    for name, times in taken.items():
+        print(f"{name:>14}: {np.median(times):.0f} us, {min(times):.0f} to {max(times):.0f} us")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
@@ -184,8 +215,14 @@ def main() -> None:
     parser.add_argument("--tolerance", type=float, default=1e-4, help="[rad] and [m]")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--near", action="store_true", help="single calls for the wheeled humanoid, in place of the Panda"
+    )
     args = parser.parse_args()
     wp.config.quiet = True
+    if args.near:
+        near(args.rounds)
+        return
     path = args.data / FILE
     if not path.exists():
         raise SystemExit(f"{path} does not exist; name the folder with --data")

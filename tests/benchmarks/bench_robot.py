@@ -34,9 +34,29 @@ RATED = ("pose", "space Jacobian", "body Jacobian", "body velocity", "mass matri
 """Quantities for which there is a target for batches."""
 
 
-def random_robot(sdk, joints: int, rng: np.random.Generator, chain: bool = False, oblique: bool = False):
+ROBOTS = {"Random tree, 24 joints": {}, "Random chain, 24 joints": {"chain": True}}
+MORE = {
+    "Random chain, rotations about oblique axes": {"chain": True, "oblique": True},
+    "Random chain, half of the joints translations": {"chain": True, "translations": 2},
+    "Random chain, screws of length 1.7": {"chain": True, "oblique": True, "length": 1.7},
+    "Random chain, screws of length 2": {"chain": True, "oblique": True, "length": 2.0},
+    "Random tree, screws of length 2": {"oblique": True, "length": 2.0},
+}
+"""Other robots of 24 joints, for ``--more``."""
+
+
+def random_robot(
+    sdk,
+    joints: int,
+    rng: np.random.Generator,
+    chain: bool = False,
+    oblique: bool = False,
+    translations: int = 5,
+    length: float = 1.0,
+):
     """A tree with rotations and translations about random axes, or a chain of them, and a capsule on each link. Axes are z axes of joint
-    frames in random directions; with `oblique` all joints are rotations, about oblique unit vectors in these frames."""
+    frames in random directions, and one joint of `translations` is a translation; with `oblique` all joints are rotations, about oblique
+    vectors of a `length` in these frames."""
 
     def inertia() -> np.ndarray:
         mass, com, A = rng.uniform(0.5, 2.0), 0.1 * rng.normal(size=3), rng.normal(size=(3, 3))
@@ -53,9 +73,13 @@ def random_robot(sdk, joints: int, rng: np.random.Generator, chain: bool = False
 
     links = [sdk.Link("base", inertia())]
     for i in range(joints):
-        make = sdk.Joint.make_revolute if i % 5 or oblique else sdk.Joint.make_prismatic
+        make = sdk.Joint.make_revolute if i % translations or oblique else sdk.Joint.make_prismatic
         axis = rng.normal(size=3) if oblique else np.array([0.0, 0.0, 1.0])
-        joint = make(f"j{i}", np.eye(4), axis / np.linalg.norm(axis))
+        axis /= np.linalg.norm(axis)
+        if length == 1.0:
+            joint = make(f"j{i}", np.eye(4), axis)
+        else:
+            joint = sdk.Joint.make(f"j{i}", length * np.concatenate([axis, np.zeros(3)]))
         link = sdk.Link(f"l{i}", inertia())
         parent = len(links) - 1 - (0 if chain else int(rng.integers(0, 3)))
         joint.connect_links(links[max(0, parent)], link, pose())
@@ -302,17 +326,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--urdf", nargs=2, action="append", metavar=("FILE", "BASE"), default=[], help="a file, and its base link"
     )
+    parser.add_argument("--more", action="store_true", help="other random robots, in place of the usual ones")
     options = parser.parse_args(arguments)
     try:
         import rby1_sdk.dynamics as vendor
     except ImportError:
         sys.exit("rby1_sdk is not installed; install the extra 'peers'")
-    robots = {
-        "Random tree, 24 joints": {},
-        "Random chain, 24 joints": {"chain": True},
-        "Random chain, 24 rotations about oblique axes": {"chain": True, "oblique": True},
-    }
-    for label, shape in robots.items():
+    for label, shape in (MORE if options.more else ROBOTS).items():
         sides = []
         for sdk in (vendor, ours):
             links, configuration = random_robot(sdk, 24, np.random.default_rng(7), **shape)

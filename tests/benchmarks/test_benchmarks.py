@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from tests.benchmarks import bench_contact, run
+from tests.benchmarks import bench_contact, light_links, run
 from tests.benchmarks.cases import CASES
 from tests.benchmarks.contact_scenes import SCENES
 from tests.benchmarks.engines import Settled
@@ -145,3 +145,13 @@ def test_wrong_options_of_contact_scenes_are_named(arguments, cure, capsys):
     with pytest.raises(SystemExit):
         bench_contact.main(arguments)
     assert cure in capsys.readouterr().err
+
+
+def test_slides_in_line_exceed_their_limits_less_with_the_named_armature(capsys, monkeypatch):
+    monkeypatch.setattr(wp.config, "log_level", wp.config.log_level)
+    light_links.main(["--parts", "slides", "--worlds", "2"])
+    lines = [line[2:-2].split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    rows = [[float(cell.removesuffix(" %")) for cell in line] for line in lines[2:]]
+    assert [row[:2] for row in rows] == [[g, speed] for g in (0.0, -9.81) for speed in light_links.DEVIATIONS]
+    for _, _, without, named, *_ in rows:
+        assert 0.0 < named < without < 2.0

@@ -200,6 +200,7 @@ STEP = (
     Row("settled_impulse", "its impulses", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
     # steps of Newton between sweeps
     Row("friction_bound", "bounds of the friction of dofs in the list", lambda n: n.polished * n.dofs, "kernel"),
+    Row("velocity_bound", "velocity limits of dofs in the list; zero without one", lambda n: n.polished * n.dofs, "kernel"),
     Row("sweep_z", "z before the last sweep", lambda n: n.polished * n.dofs, "kernel"),
     Row("aside_impulse", "impulses before the last step", lambda n: n.polished * _impulses(n), "kernel"),
     Row("sweep_change", "change of z by the last sweep, squared", lambda n: n.polished, "kernel"),

@@ -68,6 +68,7 @@ from newton_like.kernels.rows import row_program
 from newton_like.kernels.solvers.actuators import actuator_program
 from newton_like.kernels.solvers.balance import balance_program
 from newton_like.kernels.solvers.drives import drive_program
+from newton_like.kernels.solvers.finish import finish_program
 from newton_like.kernels.solvers.impulses import impulse_program
 from newton_like.kernels.solvers.integrate import integrate_program
 from newton_like.kernels.solvers.packed import packed_program
@@ -153,6 +154,7 @@ LAYERS = (
     contact_row_program,
     packed_program,
     polish_program,
+    finish_program,
     coupling_program,
     tendon_row_program,
     actuator_program,

@@ -34,6 +34,9 @@ from newton_like.kernels.solvers.rows.dof_rows import (
 MOST_ROWS = 32
 """Worlds with more rows that act are left to the sweeps: a step takes a time that grows with the cube of this number."""
 
+STILL = 0.2
+"""A world for which steps of Newton are made is done after a sweep that changed its velocities by less than this part of `tolerance`."""
+
 PROXIMAL = 1.0e-5
 """Part of the response of a row by which a change of its impulse is resisted."""
 
@@ -100,8 +103,9 @@ def _choose_code(contacts: str, stride: str, contact: str) -> str:
         }}"""
 
 
-def _equations_code(count: str, number: str, row: str) -> str:
-    """Statements: G x = the rest of the equations of all rows, from G = Y YT and the velocities u = Y z.
+def equations_code(count: str, number: str, row: str) -> str:
+    """Statements: G x = the rest of the equations of all rows, from G = Y YT, the velocities u = Y z, the impulses ``I(i)`` and
+    the velocities ``aim(i)`` of rows that stick.
 
     Args:
         count: of the entries of a row of G.
@@ -112,15 +116,15 @@ def _equations_code(count: str, number: str, row: str) -> str:
         for (int i = 0; i < m; ++i) {{
             const auto one = g + i * wide;
             const int at = record[i];
-            const real_t own = one[i] * real_t({PROXIMAL}), p = A(place[i]);
-            if (kind[i] == STICK) {{ one[i] = one[i] + own; x[i] = -u[i]; }}
+            const real_t own = one[i] * real_t({PROXIMAL}), p = I(i);
+            if (kind[i] == STICK) {{ one[i] = one[i] + own; x[i] = aim(i) - u[i]; }}
             else if (kind[i] != SLIDE) {{
                 const real_t give = A(at + {SOFTNESS}) / A(at + {MASS}), side = kind[i] == LIMIT ? A(at + {SIDE}) : real_t(1);
                 one[i] = one[i] + (own + give);
                 x[i] = (side * A(at + {TARGET}) - u[i]) - give * p;
             }} else {{
                 const auto two = one + wide;
-                const real_t step = A(at + {SLIDE_STEP}), mu = A(at + {MU_SLIDE}), push = A(place[i] - 1), p2 = A(place[i] + 1);
+                const real_t step = A(at + {SLIDE_STEP}), mu = A(at + {MU_SLIDE}), push = I(i - 1), p2 = I(i + 1);
                 const real_t w1 = p - step * u[i], w2 = p2 - step * u[i + 1];
                 const real_t inverse = real_t(1) / wp::sqrt(w1 * w1 + (w2 * w2 + real_t(1e-30))), h1 = w1 * inverse, h2 = w2 * inverse;
                 const real_t part = mu * push * inverse, share = part < 1 ? part : real_t(1);
@@ -138,6 +142,30 @@ def _equations_code(count: str, number: str, row: str) -> str:
                 ++i;
             }}
         }}"""
+
+
+def elimination_code() -> str:
+    """Statements: x <- the solution of G x = x, by elimination in G; `largest` <- the largest number of the solution. The inverse pivots go
+    to u."""
+    return """
+        for (int k = 0; k < m; ++k) {
+            const real_t inverse = real_t(1) / g[k * wide + k];
+            u[k] = inverse;
+            for (int i = k + 1; i < m; ++i) {
+                const real_t f = g[i * wide + k] * inverse;
+                if (f == 0) continue;
+                x[i] = x[i] - f * x[k];
+                for (int j = k / 8; j < n; ++j) G[i * n + j] = G[i * n + j] - G[k * n + j] * f;
+            }
+        }
+        real_t largest = 0;
+        for (int k = m - 1; k >= 0; --k) {
+            real_t rest = x[k];
+            for (int j = k + 1; j < m; ++j) rest = rest - g[k * wide + j] * x[j];
+            x[k] = rest * u[k];
+            const real_t size = x[k] < 0 ? -x[k] : x[k];
+            if (!(size <= largest)) largest = size;
+        }"""
 
 
 def _newton_code(width: int, real) -> str:
@@ -185,25 +213,10 @@ def _newton_code(width: int, real) -> str:
             }}
             G[i * n + j] = a; G[(i + 1) * n + j] = b; G[(i + 2) * n + j] = c; G[(i + 3) * n + j] = d;
         }}
-        {_equations_code("n", "v8", "(G + {} * n)")}
-        for (int k = 0; k < m; ++k) {{
-            const real_t inverse = real_t(1) / g[k * wide + k];
-            u[k] = inverse;
-            for (int i = k + 1; i < m; ++i) {{
-                const real_t f = g[i * wide + k] * inverse;
-                if (f == 0) continue;
-                x[i] = x[i] - f * x[k];
-                for (int j = k / 8; j < n; ++j) G[i * n + j] = G[i * n + j] - G[k * n + j] * f;
-            }}
-        }}
-        real_t largest = 0;
-        for (int k = m - 1; k >= 0; --k) {{
-            real_t rest = x[k];
-            for (int j = k + 1; j < m; ++j) rest = rest - g[k * wide + j] * x[j];
-            x[k] = rest * u[k];
-            const real_t size = x[k] < 0 ? -x[k] : x[k];
-            if (!(size <= largest)) largest = size;
-        }}
+        auto I = [&](int i) -> real_t& {{ return A(place[i]); }};
+        auto aim = [](int) {{ return real_t(0); }};
+        {equations_code("n", "v8", "(G + {} * n)")}
+        {elimination_code()}
         if (!(largest < real_t(1e10))) return false;
         for (int i = 0; i < m; ++i) A(place[i]) = A(place[i]) + x[i];
         for (int i = m; i < wide; ++i) x[i] = 0;
@@ -288,7 +301,9 @@ def _one_world_code(real) -> str:
             }}
             for (int k = 0; k < size; ++k) for (int r = 0; r < n; ++r) w[3 * c[k] + r] = 0;
         }}
-        {_equations_code("m", "real_t", "(g + {} * wide)")}
+        auto I = [&](int i) -> real_t& {{ return A(place[i]); }};
+        auto aim = [](int) {{ return real_t(0); }};
+        {equations_code("m", "real_t", "(g + {} * wide)")}
         for (int i = 0; i < m; ++i) for (int j = m + 1; j < m + 4; ++j) g[i * wide + j] = 0;
         for (int i = m; i < m + 3; ++i) for (int j = 0; j < m + 4; ++j) g[i * wide + j] = 0;
         // row k of the upper factor and of the right side, then column k of the lower factor: sums are in registers

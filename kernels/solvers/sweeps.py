@@ -12,8 +12,9 @@ Newton alternate with sweeps (`kernels.solvers.polish`).
 import types
 
 import warp as wp
+from newton_like.kernels.solvers.polish import STILL
 from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES
-from newton_like.kernels.tree import FRICTION, FRICTION_LOSS
+from newton_like.kernels.tree import FRICTION, FRICTION_LOSS, VELOCITY, VELOCITY_LIMIT
 
 FORWARDS = 64
 """Sweeps in one direction before pairs of sweeps."""
@@ -30,8 +31,8 @@ EARLY = 0.01
 FOLLOWING = 3
 """Sweeps after a step of Newton."""
 
-STILL = 0.2
-"""A world for which steps of Newton are made is done after a sweep that changed its velocities by less than this part of `tolerance`."""
+FINISHED = 18
+"""After so many sweeps, worlds that have not settled are solved one at a time."""
 
 
 def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, paired: bool):
@@ -242,7 +243,12 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     def no_impulses(t, contacts: int, T, L, mem, active: wp.array2d[int]):
         pass
 
+    @m.func
+    def finish_none(t, limits: int, tolerance: m.lane, T, L, mem, active: wp.array2d[int]):
+        pass
+
     pack = m.pack_contacts if can_pack else no_slots
+    finish = m.finish_worlds if can_pack else finish_none
     drop = m.drop_settled if can_pack else no_slots
     unpack = m.unpack_impulses if can_pack else no_impulses
 
@@ -434,12 +440,17 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             if T.dof_limits[i] & FRICTION:
                 bound = m.mul(m.fill(o.dt), m.gain(P, b, i, FRICTION_LOSS))
             m.put(mem, L.friction_bound + n, t, bound)
+            fastest = zero
+            if T.dof_limits[i] & VELOCITY:
+                fastest = m.gain(P, b, i, VELOCITY_LIMIT)
+            m.put(mem, L.velocity_bound + n, t, fastest)
         begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
         slots = pack(t, contacts, T, L, mem, active)
         done = wp.max(3 * o.iterations // 4, 1)
         change = sweep_packed(b, t, done, contacts, slots, limits, plain, o, T, P, L, mem, active)
         m.put(mem, L.sweep_change, t, change)
         all_done = bool(False)
+        finished = bool(False)
         while done < o.iterations * LONGEST and not all_done:
             moving = still_moving(t, o, T, L, mem)
             old = m.get(mem, L.settled, t)
@@ -451,20 +462,24 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                     old = m.add(old, now)
                     m.put(mem, L.settled, t, old)
                 slots = drop(t, contacts, T, L, mem, active)
-                note_impulses(t, contacts, slots, limits, T, L, mem, active)
-                m.put(mem, L.tried, t, m.mul(m.sub(one, old), m.sub(one, m.get(mem, L.resting, t))))
-                m.newton_steps(t, contacts, limits, T, L, mem, active)
-                tried = m.get(mem, L.tried, t)
-                slow_pace(t, tried, L, mem)
-                before = m.get(mem, L.sweep_change, t)
-                after = sweep_packed(b, t, FOLLOWING, contacts, slots, limits, plain, o, T, P, L, mem, active)
-                worse = m.mul(tried, m.sub(one, m.where_lt(after, before, one, zero)))
-                if m.any_lt(zero, worse):
-                    take_back(t, worse, contacts, slots, limits, T, L, mem, active)
-                    slow_pace(t, worse, L, mem)
-                m.put(mem, L.resting, t, worse)
-                m.put(mem, L.sweep_change, t, m.where_lt(zero, worse, before, after))
-                done = done + FOLLOWING
+                if done >= FINISHED and not finished:
+                    finish(t, limits, m.fill(o.tolerance), T, L, mem, active)
+                    finished = bool(True)
+                else:
+                    note_impulses(t, contacts, slots, limits, T, L, mem, active)
+                    m.put(mem, L.tried, t, m.mul(m.sub(one, old), m.sub(one, m.get(mem, L.resting, t))))
+                    m.newton_steps(t, contacts, limits, T, L, mem, active)
+                    tried = m.get(mem, L.tried, t)
+                    slow_pace(t, tried, L, mem)
+                    before = m.get(mem, L.sweep_change, t)
+                    after = sweep_packed(b, t, FOLLOWING, contacts, slots, limits, plain, o, T, P, L, mem, active)
+                    worse = m.mul(tried, m.sub(one, m.where_lt(after, before, one, zero)))
+                    if m.any_lt(zero, worse):
+                        take_back(t, worse, contacts, slots, limits, T, L, mem, active)
+                        slow_pace(t, worse, L, mem)
+                    m.put(mem, L.resting, t, worse)
+                    m.put(mem, L.sweep_change, t, m.where_lt(zero, worse, before, after))
+                    done = done + FOLLOWING
             else:
                 all_done = bool(True)
         unpack(t, contacts, T, L, mem, active)

@@ -11,12 +11,17 @@ from newton_like.solvers import SolverFeatherstone
 WORLDS = 12
 
 
-def fallen_quadrupeds(rng):
-    """A model of limp quadrupeds that touch themselves and the ground, and states of them while they fall."""
+def fallen_quadrupeds(rng, turning: float = 0.0, joints: bool = False):
+    """A model of limp quadrupeds that touch themselves and the ground, and states of them while they fall. With `turning`, contacts have
+    torsional and rolling friction; with `joints`, joints have dry friction and low velocity limits."""
     robot = nl.ModelBuilder()
+    robot.default_shape_cfg.mu_torsional = robot.default_shape_cfg.mu_rolling = turning
     robot.add_urdf(
         assets.path("quadruped.urdf"), xform=(0, 0, 0.3, 0, 0, 0, 1), floating=True, enable_self_collisions=True
     )
+    if joints:
+        robot.joint_friction[6:] = [0.4] * (len(robot.joint_friction) - 6)
+        robot.joint_velocity_limit[6:] = [2.0] * (len(robot.joint_velocity_limit) - 6)
     scene = nl.ModelBuilder()
     scene.add_ground_plane()
     scene.replicate(robot, WORLDS)
@@ -80,6 +85,35 @@ def test_steps_of_newton_find_the_velocities_of_sweeps_alone(rng, width, monkeyp
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("turning", [0.0, 0.01])
+def test_worlds_that_are_solved_one_at_a_time_reach_the_tolerance(rng, turning, monkeypatch):
+    """With a tolerance that sweeps of a block do not reach, the velocities are those of many sweeps of single worlds."""
+    model, q = fallen_quadrupeds(rng, turning, joints=True)
+    state = model.state()
+    solver = SolverFeatherstone(model, width=8, evaluator="general")
+    with monkeypatch.context() as patch:
+        patch.setattr("newton_like.solvers.featherstone.stepper.MOST_DOFS", 0)
+        swept = SolverFeatherstone(model, width=1, evaluator="general", iterations=64, tolerance=0.0)
+    solver.reset(state, None, q.ravel(), np.zeros(model.joint_dof_count))
+    error = []
+    for _ in range(6):
+        for _ in range(20):
+            solver.step(state, state, None, None, 1.0 / 240.0)
+        solver.tolerance = 1.0e-7
+        exact = solved(solver, model, state, 2)
+        solver.tolerance = 1.0e-3
+        swept.reset(state, None, state.joint_q.numpy(), state.joint_qd.numpy())
+        before, reference = (solved(swept, model, state, times) for times in (6, 4))
+        scale = 1.0 + np.abs(reference).max(axis=1)
+        settled = np.abs(reference - before).max(axis=1) / scale < 1e-8
+        error.append((np.abs(exact - reference).max(axis=1) / scale)[settled])
+    error = np.concatenate(error)
+    assert len(error) > 12
+    # a few worlds have several solutions, because of friction
+    assert np.quantile(error, 0.75) < 1e-5
+
+
+@pytest.mark.slow
 def test_threads_with_one_world_make_the_same_steps_of_newton(rng, monkeypatch):
     """Threads with one world, which read the list of contacts, find the velocities of blocks with packed contacts, up to rounding where the
     same steps of Newton are made; the memory layout of a GPU gives the same bits."""
@@ -102,9 +136,10 @@ def test_threads_with_one_world_make_the_same_steps_of_newton(rng, monkeypatch):
             found.append(solved(solver, model, state, 2))
         np.testing.assert_array_equal(found[2], found[1])
         apart.append(np.abs(found[1] - found[0]).max(axis=1) / (1.0 + np.abs(found[0]).max(axis=1)))
-    # where a step of Newton is taken back or a world is done by a hair's breadth, rounding decides
-    assert np.quantile(apart, 0.75) < 1e-9
-    assert np.max(apart) < 1e-2
+    # worlds that do not settle soon are solved in another way; and where a step of Newton is taken back or a world is done by a hair's
+    # breadth, rounding decides
+    assert np.quantile(apart, 0.25) < 1e-9
+    assert np.quantile(apart, 0.5) < 1e-3
 
 
 @pytest.mark.slow

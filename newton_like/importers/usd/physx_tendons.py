@@ -114,11 +114,15 @@ class PhysxTendons:
     # ------------------------------------------------------------------------------------------------- fixed
 
     def _add_fixed(self) -> None:
-        roots = [axis for axis in self._axes if axis.is_root]
-        groups = {root: [root] for root in roots}
+        groups = {axis: [axis] for axis in self._axes if axis.is_root}
+        roots: dict[tuple, list[_Axis]] = {}
+        for root in groups:
+            roots.setdefault((root.name, root.articulation), []).append(root)
+            roots.setdefault((root.name, None), []).append(root)
         for axis in self._axes:
             if not axis.is_root:
-                root = self._root_of(axis, [root for root in roots if root.name == axis.name])
+                owner = None if axis.joint < 0 else axis.articulation
+                root = self._root_of(axis, roots.get((axis.name, owner), []))
                 if root is None:
                     self.scene.remark(NO_ROOT, axis.path)
                 else:
@@ -133,11 +137,11 @@ class PhysxTendons:
                 self._add_one_fixed(root, axes)
 
     def _root_of(self, axis: _Axis, roots: list[_Axis]) -> _Axis | None:
-        """The root of an axis, of those of its name: that of its articulation, or the nearest one above its joint."""
+        """The root of an axis, of those of its name in its articulation: the only one, or the nearest above its joint. For a joint in no
+        articulation: of all of its name."""
         if axis.joint < 0:
             # the tendon that this joint is missing in, by its path
             return max(roots, key=lambda root: _shared(root.path, axis.path), default=None)
-        roots = [root for root in roots if root.articulation == axis.articulation]
         if len(roots) < 2:
             return roots[0] if roots else None
         builder, joint = self.builder, axis.joint

@@ -113,7 +113,7 @@ def forces(model, state, dt: float = 1.0e-6):
 
 
 def test_the_length_of_a_fixed_tendon_is_the_sum_of_gearings_times_degrees_and_lengths(rng):
-    g, q, offset = rng.normal(size=3), rng.normal(size=3), rng.normal()
+    g, q, offset = rng.normal(size=3).astype(np.float32), rng.normal(size=3), np.float32(rng.normal())
     lines = [f"float[] @t:gearing = [{x}, 77]" for x in g]
     builder, report = imported(
         robot(
@@ -123,8 +123,8 @@ def test_the_length_of_a_fixed_tendon_is_the_sum_of_gearings_times_degrees_and_l
         )
     )
     model, state = at(builder, q)
-    expected = offset + g[0] * q[0] / DEGREE + g[1] * q[1] / DEGREE + g[2] * q[2]
-    np.testing.assert_allclose(lengths(model, state), [expected], rtol=1e-6)
+    expected = float(offset) + g.astype(float) @ (q / [DEGREE, DEGREE, 1.0])
+    np.testing.assert_allclose(lengths(model, state), [expected], rtol=1e-9, atol=1e-9)
     assert report.remarks == {} and report.not_understood == {}
     assert [record.path for record in report.tendons] == ["/R/hinge", "/R/knuckle", "/R/slide"]
 
@@ -192,6 +192,13 @@ def test_robots_with_tendons_of_the_same_name_have_their_own():
         joints = [builder.joint_label[index] for index, _, _ in tendon.joints]
         assert joints == [f"/{root}/hinge", f"/{root}/knuckle"]
         assert tendon.label == f"/{root}/hinge/t"
+
+
+def test_a_robot_whose_axis_is_not_in_its_articulation_leaves_those_of_others():
+    broken = FINGER | {"knuckle": (FINGER["knuckle"][0], FINGER["knuckle"][1] + "; bool physics:jointEnabled = 0")}
+    builder, report = imported(robot("R", **FINGER), robot("S", **broken), robot("T", **FINGER))
+    assert [tendon.label for tendon in builder.tendons] == ["/R/hinge/t", "/T/hinge/t"]
+    assert [paths for told, paths in report.remarks.items() if "in no articulation" in told] == [["/S/hinge"]]
 
 
 def test_of_two_roots_of_one_name_the_nearest_above_an_axis_counts():
@@ -280,6 +287,16 @@ def test_a_spring_between_two_links_pulls_along_their_distance():
     found, along = forces(*at(imported(robot(**parts))[0]))
     np.testing.assert_allclose(found, [-6.0 * (2.0 * 4.0 - 7.0)], rtol=1e-4)
     np.testing.assert_allclose(along, [0.0, 0.0, -12.0], rtol=1e-4, atol=1e-3)
+
+
+def test_attachments_of_merged_links_keep_their_places():
+    parts = dict(base=("AttachmentRoot:r", ""), lower=("AttachmentLeaf:l", attached("l", (0.5, 0.25, 0), "r", "base")))
+    source = robot(**parts).replace('PhysicsRevoluteJoint "knuckle"', 'PhysicsFixedJoint "knuckle"')
+    for merged in (False, True):
+        builder, _ = imported(source, collapse_fixed_joints=merged)
+        assert builder.body_count == 4 - merged
+        model = builder.finalize("cpu")
+        np.testing.assert_allclose(lengths(model, model.state()), [math.hypot(2.5, 0.25)], rtol=1e-6)
 
 
 @pytest.mark.parametrize("meters", [1.0, 0.01])

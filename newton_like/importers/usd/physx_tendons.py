@@ -31,7 +31,9 @@ NO_ROOT = (
     "axes of PhysX's tendons without a PhysxTendonAxisRootAPI of the same name in their articulation have no effect"
 )
 NO_GEARING = "tendons of PhysX whose gearings are all 0 have no effect"
-FOLLOWS = "forces of PhysX's fixed tendons follow the gearing; forceCoefficient, which differs, is not used"
+FOLLOWS = (
+    "forces of PhysX's fixed tendons follow the gearing; forceCoefficient, which is not proportional to it, is not used"
+)
 NO_LEAF = "attachments of PhysX's tendons that lie between no root and leaf have no effect"
 NO_PULLEY = "tendons of PhysX with a gearing of 0 or less at an attachment are kept in the report and have no effect"
 ALONG = "tendons of PhysX pull at all attachments of a path, as its length changes, and not only at root and leaf as in PhysX"
@@ -161,21 +163,30 @@ class PhysxTendons:
 
     def _add_one_fixed(self, root: _Axis, axes: list[_Axis]) -> None:
         reader, units, prim = self.reader, self.scene.units, self.scene.prim_at(root.path)
-        joints = []
+        joints, ratios = [], {}
         for axis in axes:
             dof, unit = self._dof(axis)
             coefficient = units.meters * self._first(axis, "gearing") / unit.position
             own = self.scene.prim_at(axis.path).GetAttribute(f"{NAMESPACE}{axis.name}:forceCoefficient")
-            if own and own.HasAuthoredValue():
-                # a length per radian, or a number without unit
-                same = coefficient / (units.meters if unit is units.angular else 1.0)
-                if not math.isclose(self._first(axis, "forceCoefficient"), same, rel_tol=1.0e-3):
-                    self.scene.remark(FOLLOWS, axis.path)
+            # a length per radian, or a number without unit
+            arm = coefficient / (units.meters if unit is units.angular else 1.0)
+            stated = self._first(axis, "forceCoefficient") if own and own.HasAuthoredValue() else arm
+            if coefficient or stated:
+                ratios[axis.path] = stated / arm if arm else math.inf
             if coefficient:
                 joints.append((axis.joint, dof, coefficient))
         if not joints:
             self.scene.remark(NO_GEARING, root.path)
             return
+        # PhysX multiplies the force of the tendon by forceCoefficient, which here is a factor on the gains if it is the same for all axes
+        factor = next(iter(ratios.values()))
+        if not (
+            0.0 < factor < math.inf and all(math.isclose(ratio, factor, rel_tol=1.0e-3) for ratio in ratios.values())
+        ):
+            factor = 1.0
+            for path, ratio in ratios.items():
+                if not math.isclose(ratio, 1.0, rel_tol=1.0e-3):
+                    self.scene.remark(FOLLOWS, path)
         name = f"{NAMESPACE}{root.name}:"
         rest = units.meters * reader.number(prim, f"{name}restLength", 0.0)
         self.builder.add_tendon(
@@ -184,7 +195,7 @@ class PhysxTendons:
                 joints=tuple(joints),
                 rest_length=(rest, rest),
                 limits=self._limits(prim, name),
-                **self._gains(prim, name),
+                **self._gains(prim, name, factor),
             )
         )
 
@@ -312,10 +323,10 @@ class PhysxTendons:
 
     # ---------------------------------------------------------------------------------------------- settings
 
-    def _gains(self, prim, name: str) -> dict:
-        """Offset, spring, damper and springs of the limits that a root states."""
+    def _gains(self, prim, name: str, factor: float = 1.0) -> dict:
+        """Offset, and spring, damper and springs of the limits that a root states, times a factor."""
         reader, units = self.reader, self.scene.units
-        gain = units.linear.gain
+        gain = factor * units.linear.gain
         return {
             "stiffness": gain * reader.number(prim, f"{name}stiffness", 0.0, low=0.0),
             "damping": gain * reader.number(prim, f"{name}damping", 0.0, low=0.0),

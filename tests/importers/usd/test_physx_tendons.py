@@ -377,16 +377,32 @@ def test_joints_that_are_ignored_are_no_axes():
     assert [len(tendon.joints) for tendon in builder.tendons] == [1] and report.remarks == {}
 
 
-def test_force_coefficients_that_differ_from_the_gearing_are_remarked_once():
-    def told(**coefficients):
-        lines = {name: f"float[] @t:forceCoefficient = [{x}]" for name, x in coefficients.items()}
-        kinds = {name: ("AxisRoot:t" if name == "hinge" else "Axis:t") for name in ("hinge", "knuckle", "slide")}
-        _, report = imported(robot(**{name: (kind, lines.get(name, "")) for name, kind in kinds.items()}))
-        return report.remarks
+def with_coefficients(spring: str = "", **coefficients):
+    """A tendon with gearings of 1 along hinge, knuckle and slide, and coefficients of some of them."""
+    lines = {name: f"float[] @t:forceCoefficient = [{x}]; " for name, x in coefficients.items()}
+    kinds = {name: ("AxisRoot:t" if name == "hinge" else "Axis:t") for name in ("hinge", "knuckle", "slide")}
+    source = {name: (kind, lines.get(name, "") + (spring if name == "hinge" else "")) for name, kind in kinds.items()}
+    return imported(robot(**source))
 
-    assert told() == told(hinge=1.0 / DEGREE, slide=1.0) == {}
-    (paths,) = told(hinge=1.0, knuckle=0.0, slide=1.0).values()
+
+def test_force_coefficients_that_are_not_proportional_to_the_gearing_are_remarked_once():
+    assert with_coefficients()[1].remarks == with_coefficients(hinge=1.0 / DEGREE, slide=1.0)[1].remarks == {}
+    (paths,) = with_coefficients(hinge=1.0, knuckle=0.0, slide=1.0)[1].remarks.values()
     assert paths == ["/R/hinge", "/R/knuckle"]
+    (paths,) = with_coefficients(hinge=0.0, knuckle=0.0, slide=0.0)[1].remarks.values()
+    assert paths == ["/R/hinge", "/R/knuckle", "/R/slide"]
+
+
+def test_force_coefficients_that_are_proportional_to_the_gearing_give_forces_as_in_physx():
+    """The force of a joint is the spring's times the coefficient; here both have a gearing of 1 per degree, and the slide has 1."""
+    q, coefficient = (0.1, 0.2, 0.3), 2.5
+    spring = "float @t:stiffness = 7; float @t:damping = 3; float @t:limitStiffness = 5; float @t:upperLimit = 4"
+    builder, report = with_coefficients(spring, hinge=coefficient, knuckle=coefficient, slide=coefficient * DEGREE)
+    assert report.remarks == {}
+    _, along = forces(*at(builder, q))
+    length = (q[0] + q[1]) / DEGREE + q[2]
+    force = -7.0 * length - 5.0 * (length - 4.0)
+    np.testing.assert_allclose(along, force * coefficient * np.array([1.0, 1.0, DEGREE]), rtol=1e-3)
 
 
 def test_attributes_with_other_names_are_counted():

@@ -13,7 +13,7 @@ from newton_like.importers.usd.values.units import Reader
 
 _RELATIONS = re.compile(
     r"physics:(body0|body1|filteredPairs|filteredGroups|simulationOwner)|newton:mimicJoint|proxyPrim|mjc:(target|path|sideSites)"
-    r"|physxMimicJoint:\w+:referenceJoint|collection:\w+:(includes|excludes)|material:binding(:.*)?"
+    r"|physxMimicJoint:\w+:referenceJoint|physxTendon:[\w:]+:parentLink|collection:\w+:(includes|excludes)|material:binding(:.*)?"
 )
 _TARGETED = re.compile(
     r"physics:(filteredPairs|filteredGroups)|collection:colliders:(includes|excludes)|material:binding.*"

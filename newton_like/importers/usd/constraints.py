@@ -1,6 +1,7 @@
 """Adds the tendons and equality constraints of a USD stage to a builder: MjcTendon prims, and MjcEquality attributes of joints.
 
-Numbers have MuJoCo's units, with angles in radians and lengths in units of the stage.
+Numbers have MuJoCo's units, with angles in radians and lengths in units of the stage. `newton_like.importers.usd.physx_tendons` adds the
+tendons of PhysX.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from newton_like.importers.shared import bounded
+from newton_like.importers.usd.physx_tendons import PhysxTendons
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.mujoco.contact_settings import NAMESPACE, SOLIMP, SOLREF
 from newton_like.model.mujoco.equality_settings import EQUALITY_DEFAULTS, declare_equality_settings
@@ -31,7 +33,7 @@ class Constraints:
 
     Attributes:
         shapes: indices of shapes by path.
-        made_tendons: indices of added tendons by path.
+        made_tendons: indices of added MjcTendon prims by path.
     """
 
     def __init__(self, builder, scene, made, others=(), prefix: str = ""):
@@ -46,13 +48,14 @@ class Constraints:
         Raises:
             ImportFileError: an attribute is invalid, or names a prim that does not exist.
         """
-        records = [(record, self.scene.prim_at(record.path)) for record in self.scene.tendons]
+        records = [(record, self.scene.prim_at(record.path)) for record in self.scene.tendons if record.kind == "mjc"]
         for record, prim in sorted(records, key=lambda pair: self.reader.get(pair[1], "newtonLike:index", math.inf)):
-            tendon = self._tendon(prim, record.path) if record.kind == "mjc" else None
+            tendon = self._tendon(prim, record.path)
             if tendon is None:
                 self.scene.remark(_KEPT, record.path)
             else:
                 self.made_tendons[record.path] = self.builder.add_tendon(tendon)
+        PhysxTendons(self.builder, self.scene, self.made).add()
         for path, index in self.made_tendons.items():
             self._tie(self.scene.prim_at(path), index)
         for path in self.made.joints:

@@ -150,9 +150,8 @@ def add_usd(
     * **Drives** are in POSITION, VELOCITY, POSITION_VELOCITY (where a target velocity is given) or EFFORT mode (without
       gains). Joints without a drive have that of ``builder.default_joint_cfg``.
     * **Vendors**: ``newton:*``, ``physx*`` and ``mjc:*`` attributes for armature, friction, damping, velocity and effort
-      limits, limit gains, margins and gaps, shells, hull sizes, self collisions, mimics, tendons (MjcTendon), actuators (MjcActuator) and
-      equalities of joints.
-      Tendons of PhysX are kept in the report.
+      limits, limit gains, margins and gaps, shells, hull sizes, self collisions, mimics, tendons (MjcTendon; PhysxTendonAxis and
+      PhysxTendonAttachment schemas), actuators (MjcActuator) and equalities of joints.
     * **Gravity** of the first physics scene becomes that of the builder, or of the world that is open.
 
     The returned report and one :class:`UsdWarning` list the parts that are ignored.

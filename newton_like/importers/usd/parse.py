@@ -14,6 +14,7 @@ from pxr import Tf, Usd, UsdGeom, UsdPhysics, UsdShade
 from newton_like.importers.shared import Options
 from newton_like.importers.usd.checks import Checks
 from newton_like.importers.usd.joints import KINDS, JointReader
+from newton_like.importers.usd.physx_tendons import NAMESPACE, SCHEMA
 from newton_like.importers.usd.records import Body, Mass, Material, Scene, Shape, Tendon
 from newton_like.importers.usd.shapes import GPRIMS, ShapeReader
 from newton_like.importers.usd.values.pose import quat_rotate, transform, transform_inverse, transform_multiply
@@ -51,6 +52,7 @@ class StageParser:
         self._checks = Checks(stage, self.reader, self.scene.remark)
         self._owner: dict[str, str | None] = {}
         self._places: dict[str, Placement] = {}
+        self.scene.stretch_of = lambda prim: self._place(prim, str(prim.GetPath())).stretch
         self._joint_prims: list = []
         self._group_prims: list = []
         self._colliders: list = []
@@ -124,8 +126,8 @@ class StageParser:
             self._read_site(prim, path, owner)
         else:
             known = kind != "Material" and any(name.startswith("Physics") for name in applied)
-        if any(name.startswith("PhysxTendon") for name in applied) or _authored_schemas(prim, "PhysxTendon"):
-            self._read_tendon(prim, path, "physx", "physxTendon:", [path])
+        if _authored_schemas(prim, SCHEMA) or any(name.startswith(NAMESPACE) for name in names):
+            self._read_tendon(prim, path, "physx", NAMESPACE, [path])
         if "PhysicsMassAPI" in applied and not {"PhysicsRigidBodyAPI", "PhysicsCollisionAPI"} & set(applied):
             self.scene.remark("MassAPI has no effect on prims that are neither bodies nor colliders", prim)
         if kind not in ("Shader", "NodeGraph", "MjcTendon", "MjcActuator"):

@@ -86,7 +86,8 @@ class Tendon:
 
     Attributes:
         path: path of its prim.
-        kind: ``mjc`` for a prim of type MjcTendon, ``physx`` for the tendon schemas of PhysX on a joint.
+        kind: ``mjc`` for a prim of type MjcTendon, ``physx`` for the tendon schemas and attributes of PhysX on a joint or body; a tendon of
+            PhysX has several such prims.
         targets: paths of the joints, sites or bodies of the tendon.
         settings: attributes by name.
     """
@@ -118,6 +119,7 @@ class Scene:
         order: indices in the model that the stage was written from, see ``own``.
         reader: reader of attributes.
         prim_at: function from a path to the prim.
+        stretch_of: function from a prim to the scale of its frame, see ``Placement.stretch``.
     """
 
     source: str
@@ -138,6 +140,7 @@ class Scene:
     order: dict[str, float] = field(default_factory=dict)
     reader: Reader | None = None
     prim_at: Callable | None = None
+    stretch_of: Callable | None = None
 
     def remark(self, statement: str, prim) -> None:
         """Adds a remark about a prim (or a path)."""

@@ -40,7 +40,12 @@ _READ = {
     "PhysicsMassAPI": (r"newton:inertia",),
     "PhysicsArticulationRootAPI": (r"newton:selfCollisionEnabled", r"physxArticulation:enabledSelfCollisions"),
     "PhysicsScene": (r"newton:gravityEnabled",),
-    "": (r"newtonLike:\w+", r"newton:massModel", r"physxTendon:\w+:\w+"),
+    "": (
+        r"newtonLike:\w+",
+        r"newton:massModel",
+        r"physxTendon:[\w:]+:(stiffness|damping|limitStiffness|offset|restLength|lowerLimit|upperLimit|tendonEnabled)",
+        r"physxTendon:[\w:]+:(gearing|forceCoefficient|jointAxis|localPos|parentLink|parentAttachment)",
+    ),
 }
 """Attributes of vendors that are read, by the type or API schema of their prim; "" is any prim."""
 

@@ -118,8 +118,8 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False, tensed: bool 
         m.friction_sweep(b, t, m.fill(o.dt), T, P, L, mem)
 
     @m.func
-    def tendon_sweep(b, t, n: int, o, T, P, L, mem):
-        m.tendon_sweep(t, n, T, L, mem)
+    def tendon_sweep(b, t, n: int, parts: int, o, T, P, L, mem):
+        m.tendon_sweep(t, n, parts, T, L, mem)
 
     @m.func
     def recheck(b, t, o, T, P, L, mem):

@@ -40,6 +40,10 @@ from newton_like.kernels.dynamics.tendons import (
 TENDON_IMPULSES = 4
 OF_SPRING, OF_DRIVE, OF_FRICTION, OF_LIMIT = range(TENDON_IMPULSES)
 
+PARTS = 4
+DRIVEN, HELD = 1, 2
+"""Parts of a tendon that a visit includes, as bits of a number below PARTS. Others have no impulse in any world of a block."""
+
 # The record of a tendon: k dt^2 and d dt + m of its spring; s and q of the impulses p = q - s u of spring and drive, the bounds of the
 # drive's impulse, a = J M^-1 J^T and 1 / a, both factors of the form 1 / (1 + s a), the limit (mass, softness, target, side, gap), the
 # impulse of friction at most, the force f of spring and drive, u_0, positive where some row can have an impulse, and the second derivative
@@ -246,8 +250,8 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         tendon_add(t, n, m.add(m.add(first, second), m.add(third, fourth)), T, L, mem)
 
     @m.func
-    def tendon_sweep(t, n: int, T, L, mem):
-        """One Gauss-Seidel visit of tendon n."""
+    def tendon_sweep(t, n: int, parts: int, T, L, mem):
+        """One Gauss-Seidel visit of tendon n: of its spring; of its drive if `parts` has DRIVEN; of friction and limit if it has HELD."""
         at = L.tendon_row + TENDON_ROW * n
         p = L.coupling_impulse + T.first_tendon + TENDON_IMPULSES * n
         a = m.get(mem, at + RESPONSE, t)
@@ -258,29 +262,31 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, p + OF_SPRING, t, m.add(old, total))
         u = m.fma(a, total, u)
 
-        old = m.get(mem, p + OF_DRIVE, t)
-        error = m.sub(m.fnma(m.get(mem, at + DRIVE, t), u, m.get(mem, at + DRIVE_PUSH, t)), old)
-        new = m.fma(error, m.get(mem, at + DRIVE_MASS, t), old)
-        new = m.larger(m.get(mem, at + DRIVE_LOWER, t), m.smaller(new, m.get(mem, at + DRIVE_UPPER, t)))
-        m.put(mem, p + OF_DRIVE, t, new)
-        change = m.sub(new, old)
-        total = m.add(total, change)
-        u = m.fma(a, change, u)
+        if parts & DRIVEN:
+            old = m.get(mem, p + OF_DRIVE, t)
+            error = m.sub(m.fnma(m.get(mem, at + DRIVE, t), u, m.get(mem, at + DRIVE_PUSH, t)), old)
+            new = m.fma(error, m.get(mem, at + DRIVE_MASS, t), old)
+            new = m.larger(m.get(mem, at + DRIVE_LOWER, t), m.smaller(new, m.get(mem, at + DRIVE_UPPER, t)))
+            m.put(mem, p + OF_DRIVE, t, new)
+            change = m.sub(new, old)
+            total = m.add(total, change)
+            u = m.fma(a, change, u)
 
-        most = m.get(mem, at + MOST_FRICTION, t)
-        old = m.get(mem, p + OF_FRICTION, t)
-        new = m.larger(m.neg(most), m.smaller(m.fnma(u, m.get(mem, at + INVERSE_RESPONSE, t), old), most))
-        m.put(mem, p + OF_FRICTION, t, new)
-        change = m.sub(new, old)
-        total = m.add(total, change)
-        u = m.fma(a, change, u)
+        if parts & HELD:
+            most = m.get(mem, at + MOST_FRICTION, t)
+            old = m.get(mem, p + OF_FRICTION, t)
+            new = m.larger(m.neg(most), m.smaller(m.fnma(u, m.get(mem, at + INVERSE_RESPONSE, t), old), most))
+            m.put(mem, p + OF_FRICTION, t, new)
+            change = m.sub(new, old)
+            total = m.add(total, change)
+            u = m.fma(a, change, u)
 
-        side = m.get(mem, at + LIMIT_SIDE, t)
-        old = m.mul(side, m.get(mem, p + OF_LIMIT, t))
-        new = m.unilateral(t, at + LIMIT_MASS, m.mul(side, u), old, mem)
-        change = m.mul(side, m.sub(new, old))
-        m.put(mem, p + OF_LIMIT, t, m.mul(side, new))
-        total = m.add(total, change)
+            side = m.get(mem, at + LIMIT_SIDE, t)
+            old = m.mul(side, m.get(mem, p + OF_LIMIT, t))
+            new = m.unilateral(t, at + LIMIT_MASS, m.mul(side, u), old, mem)
+            change = m.mul(side, m.sub(new, old))
+            m.put(mem, p + OF_LIMIT, t, m.mul(side, new))
+            total = m.add(total, change)
         tendon_add(t, n, total, T, L, mem)
 
     @m.func
@@ -306,6 +312,19 @@ def tendon_loops(m: types.SimpleNamespace, stages: types.SimpleNamespace) -> typ
         return m.any_lt(m.fill(real(0.0)), m.get(mem, L.tendon_row + TENDON_ROW * n + NEED, t))
 
     @m.func
+    def tendon_visit(b, t, n: int, o, T, P, L, mem):
+        """Visits tendon n, with the parts that some world needs."""
+        zero = m.fill(real(0.0))
+        at = L.tendon_row + TENDON_ROW * n
+        parts = int(0)
+        if m.any_lt(zero, m.get(mem, at + DRIVE, t)):
+            parts = DRIVEN
+        held = m.larger(m.get(mem, at + MOST_FRICTION, t), m.get(mem, at + LIMIT_MASS, t))
+        if m.any_lt(zero, held):
+            parts = parts + HELD
+        tendon_sweep(b, t, n, parts, o, T, P, L, mem)
+
+    @m.func
     def tendon_builds(b, t, o, T, P, L, mem):
         """The rows of all tendons."""
         for n in range(T.tendons):
@@ -319,7 +338,7 @@ def tendon_loops(m: types.SimpleNamespace, stages: types.SimpleNamespace) -> typ
         """One visit of each tendon."""
         for n in range(T.tendons):
             if tendon_needed(t, n, L, mem):
-                tendon_sweep(b, t, n, o, T, P, L, mem)
+                tendon_visit(b, t, n, o, T, P, L, mem)
 
     @m.func
     def tendon_sweeps_back(b, t, o, T, P, L, mem):
@@ -327,7 +346,7 @@ def tendon_loops(m: types.SimpleNamespace, stages: types.SimpleNamespace) -> typ
         for i in range(T.tendons):
             n = T.tendons - 1 - i
             if tendon_needed(t, n, L, mem):
-                tendon_sweep(b, t, n, o, T, P, L, mem)
+                tendon_visit(b, t, n, o, T, P, L, mem)
 
     return types.SimpleNamespace(
         tendon_builds=tendon_builds, tendon_sweeps=tendon_sweeps, tendon_sweeps_back=tendon_sweeps_back

@@ -1,6 +1,6 @@
 """Speed of robots with loops and tendons against MuJoCo, in processor time.
 
-    python -m tests.benchmarks.bench_mechanisms [--worlds 4096] [--steps 20] [--rounds 5] [--evaluator general] [--file hand.xml]
+    python -m tests.benchmarks.bench_mechanisms [--worlds 4096] [--steps 20] [--rounds 5] [--evaluator auto] [--file hand.xml]
 
 * legs: a quadruped with a four-bar loop in each leg, on a plane
 * hand: 22 hinges, moved by 20 tendons over sites and around cylinders, with five more that couple the last two hinges of each finger
@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument("--worlds", type=int, default=4096)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--evaluator", default="general", choices=("general", "specialised", "auto"))
+    parser.add_argument("--evaluator", default="auto", choices=("general", "specialised", "auto"))
     parser.add_argument("--file", type=Path, help="an MJCF file instead of the hand and the legs")
     args = parser.parse_args()
     wp.config.quiet = True

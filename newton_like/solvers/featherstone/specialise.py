@@ -17,6 +17,7 @@ from newton_like.compiler.trace import Index, Trace
 from newton_like.kernels.dynamics.tendons import ITEM, ITEM_NUMBERS, TENDON
 from newton_like.kernels.layout import KINEMATICS, STEP
 from newton_like.kernels.solvers.stages import general_stages
+from newton_like.kernels.solvers.tendons import PARTS
 from newton_like.kernels.tree import FRICTION, MASSIVE, POSITION, PRESCRIBED, VELOCITY
 from newton_like.programs.tracing import known_parameters, known_tree, traced_programs
 
@@ -56,6 +57,11 @@ def _pulled(T) -> dict:
 
 def _each_tendon(T) -> dict:
     return {n: (n,) for n in range(T.tendons)}
+
+
+def _visits_of_tendons(T) -> dict:
+    """Visits of tendons by ``PARTS * n + parts``."""
+    return {PARTS * n + parts: (n, parts) for n in range(T.tendons) for parts in range(PARTS)}
 
 
 def _dof_rows(T) -> dict:
@@ -106,7 +112,7 @@ STAGES = {
     "dof_sweep": Stage(("i", "full"), "2 * i + full", _dof_rows),
     "tendon_forces": Stage(cases=_pulled),
     "tendon_build": Stage(("n",), "n", _each_tendon),
-    "tendon_sweep": Stage(("n",), "n", _each_tendon),
+    "tendon_sweep": Stage(("n", "parts"), f"{PARTS} * n + parts", _visits_of_tendons),
 }
 """The stages that are traced."""
 

@@ -169,6 +169,7 @@ STEP = (
     Row("loop_impedance", "their impedances", lambda n: n.loop_rows * n.loop_soft),
     Row("loop_bounded", "bounds and masses of bounded rows", lambda n: n.bounded_numbers * (n.loop_rows - n.loop_block)),
     Row("loop_want", "what they ask for", lambda n: n.loop_rows, shared=True),
+    Row("loop_left", "the errors that a step leaves", lambda n: n.loop_rows),
     Row("loop_step", "a correction of their forces", lambda n: n.loop_rows, shared=True),
     Row("loop_q", "coordinates that are set aside", lambda n: n.coords if n.loop_rows else 0),
     Row("loop_v", "velocities that are set aside", lambda n: n.dofs if n.loop_rows else 0),

@@ -44,6 +44,8 @@ def gain_kernels(real, module) -> types.SimpleNamespace:
 
     @wp.struct
     class GainTables:
+        # of each dof: its place in the arrays of the model, from the first one of the articulation on
+        dof_slot: wp.array[int]
         # of each dof: the coordinates that its rest position and w of a rest orientation are, the joint whose mimic coefficients go with it
         # (-1: none), and whether there is a coordinate to limit
         rest_of: wp.array[int]
@@ -89,7 +91,7 @@ def gain_kernels(real, module) -> types.SimpleNamespace:
         if i < 0:
             return
         for d in range(share, G.items, G.sharing):
-            j = B.qd_start + B.qd_stride * i + d
+            j = B.qd_start + B.qd_stride * i + whole(T.dof_slot, d)
             at = gain_at + GAIN * d
             none = wp.float64(0.0)
             mode = whole(M.joint_target_mode, j)

@@ -38,6 +38,9 @@ def tree_kernels(real, module) -> types.SimpleNamespace:
 
     @wp.struct
     class JointTables:
+        # of each joint and of each dof: its place in the arrays of the model, from the first one of the articulation on
+        slot: wp.array[int]
+        dof_slot: wp.array[int]
         # of each joint: its first dof, then the end; and whether it limits the distance of its anchors
         dof_at: wp.array[int]
         distant: wp.array[int]
@@ -81,7 +84,7 @@ def tree_kernels(real, module) -> types.SimpleNamespace:
         if i < 0:
             return
         for k in range(share, G.items, G.sharing):
-            j = B.joint_start + B.joint_stride * i + k
+            j = B.joint_start + B.joint_stride * i + whole(T.slot, k)
             x_p = fetch3(M.joint_X_p, 7 * j)
             x_c = fetch3(M.joint_X_c, 7 * j)
             p = fetch3(M.joint_X_p, 7 * j + 3)
@@ -124,7 +127,7 @@ def tree_kernels(real, module) -> types.SimpleNamespace:
             if longest == longest:
                 give(G, lane, at + DISTANCE_MAX, longest)
             for d in range(whole(T.dof_at, k), whole(T.dof_at, k + 1)):
-                axis = fetch3(M.joint_axis, 3 * (B.qd_start + B.qd_stride * i + d))
+                axis = fetch3(M.joint_axis, 3 * (B.qd_start + B.qd_stride * i + whole(T.dof_slot, d)))
                 if whole(T.has_coordinate, d) != 0:
                     watch_axis(G, axis)
                 else:

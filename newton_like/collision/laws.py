@@ -131,7 +131,7 @@ def add_limit_laws(model, batch, tables: ContactTables) -> ContactTables:
     if not settings["limit_rules"].any():
         return tables
     _check(model, settings)
-    index = batch.qd_start[:, None] + np.arange(batch.template.dofs)
+    index = batch.qd_start[:, None] + batch.template.dof_slot
     soft = settings["limit_rules"][index] != 0
     if not soft.any():
         return tables

@@ -319,14 +319,15 @@ class Parameters:
         K, B = self._kernels, self._batch
         if group == JOINTS:
             T = filled(
-                K.JointTables, dof_at=t["dof_at"], distant=t["distant"], driver=t["driver_of_joint"], has_coordinate=t["has_coordinate"]
+                K.JointTables, dof_at=t["dof_at"], distant=t["distant"], driver=t["driver_of_joint"], has_coordinate=t["has_coordinate"],
+                slot=t["joint_slot"], dof_slot=t["dof_slot"],
             )  # fmt: skip
             launch("joints", counts["joint"], [B, T, arrays(K.JointArrays), at["joint"], at["dof"]])
         elif group == BODIES:
             T = filled(K.BodyTables, slot=t["slot"], driver=t["driver_of_body"])
             launch("bodies", counts["body"], [B, T, arrays(K.BodyArrays), at["body"]])
         elif group == GAINS:
-            of_dofs = {name: t[name] for name in ("rest_of", "rest_w_of", "mimic_of", "has_coordinate")}
+            of_dofs = {name: t[name] for name in ("rest_of", "rest_w_of", "mimic_of", "has_coordinate", "dof_slot")}
             driven = int(not DRIVES.isdisjoint(model.varying))
             T = filled(K.GainTables, **of_dofs, driver=t["driver_of_gain"], limits=self._limits, driven=driven)
             launch("gains", counts["gain"], [B, T, arrays(K.GainArrays), at["gain"]], (self._binds,))
@@ -396,13 +397,14 @@ class Parameters:
             q = int(template.q_at[k])
             if JOINT_TYPES[template.joint_type[k]].turns_only:
                 # a rest orientation has four numbers: x, y, z with the three dofs, w where a mimic offset would be
-                rest[i : i + 3], rest_w[i] = q + np.arange(3), q + 3
+                rest[i : i + 3], rest_w[i] = template.q_slot[q : q + 3], template.q_slot[q + 3]
             elif template.dof_q[i : i + n].min(initial=0) >= 0:
-                rest[i : i + n] = q + np.arange(n)
+                rest[i : i + n] = template.q_slot[q : q + n]
                 if template.mimic[k] >= 0 and n:
-                    mimic[i] = k
+                    mimic[i] = template.joint_slot[k]
         tables = dict(
             world=world, gravity_world=np.maximum(batch.world, 0), slot=template.body_slot, dof_at=template.dof_at, rest_of=rest,
+            joint_slot=template.joint_slot, dof_slot=template.dof_slot,
             rest_w_of=rest_w, mimic_of=mimic, has_coordinate=template.dof_q >= 0,
             distant=look_up(np.asarray(template.joint_type, int), "limits_distance"),
         )  # fmt: skip

@@ -83,9 +83,11 @@ def piece_of(model, work, field: Field):
     }[field.kind]  # fmt: skip
     piece.start, piece.stride = int(starts[0]), batch.stride(starts)
     part = [0]
-    if field.kind == "bodies" and not template.dense:
-        part = size * template.body_slot
-        piece.parts, piece.size = template.bodies, size
+    slots = {"bodies": template.body_slot, "coords": template.q_slot, "dofs": template.dof_slot}.get(field.kind)
+    if slots is not None and len(slots) and slots[-1] + 1 > len(slots):
+        # those of other articulations, or of loop joints, lie between
+        part = size * slots
+        piece.parts, piece.size = len(slots), size
     piece.part = work.ints(part)
     return piece
 

@@ -28,6 +28,8 @@ class Template:
         kind: joint kind of ``newton_like.kernels.tree``, ``[bodies]``.
         parent: parent body, ``bodies + i`` for the world as tree i has it, ``[bodies]``.
         body_slot: place of body k among the articulation's entries of body arrays, ``[bodies]``.
+        joint_slot, q_slot, dof_slot: places of joints, coordinates and dofs among the entries of their arrays. Loop joints may lie between
+            the joints of two trees.
         q_at, dof_at: first coordinate and dof of each joint and, last, their number, ``[bodies + 1]``.
         linear, angular: numbers of linear and angular dofs of each joint, ``[bodies]``.
         mimic: joint that each joint follows, -1 for none, ``[bodies]``.
@@ -49,6 +51,9 @@ class Template:
     angular: np.ndarray
     mimic: np.ndarray
     tree_at: np.ndarray
+    joint_slot: np.ndarray
+    q_slot: np.ndarray
+    dof_slot: np.ndarray
     tree: np.ndarray = field(init=False)
     floats: np.ndarray = field(init=False)
     forest: np.ndarray = field(init=False)
@@ -197,14 +202,34 @@ def find_batches(model, kinds: list[bytes] | None = None, clusters: list[range] 
         s, e = int(start[a]), int(end[members[-1]])
         if e <= s:
             continue
-        first = int(child[s:e].min())
-        local_parent = np.where(parent[s:e] < 0, _WORLD, parent[s:e] - first)
-        local_mimic = np.where(mimic[s:e] < 0, -1, mimic[s:e] - s)
-        tree_at = np.append(start[members.start : members.stop], e) - s
+        own, firsts = slice(s, e), start[members.start : members.stop]
+        sizes = end[members.start : members.stop] - firsts
+        if sizes.sum() == e - s:
+            first = int(child[own].min())
+            local_mimic = np.where(mimic[own] < 0, -1, mimic[own] - s)
+            tree_at = np.append(firsts, e) - s
+            q_at, dof_at = (starts[s : e + 1] - starts[s] for starts in (q_start, qd_start))
+            slots = np.arange(e - s), np.arange(q_at[-1]), np.arange(dof_at[-1])
+        else:
+            # loop joints lie between articulations
+            own = np.concatenate([np.arange(x, x + n) for x, n in zip(firsts, sizes, strict=True)])
+            first = int(child[own].min())
+            local_mimic = np.where(np.isin(mimic[own], own), np.searchsorted(own, mimic[own]), -1)
+            tree_at = np.concatenate([[0], np.cumsum(sizes)])
+            (q_at, q_slot), (dof_at, dof_slot) = (_places(starts, own) for starts in (q_start, qd_start))
+            slots = own - s, q_slot, dof_slot
+        local_parent = np.where(parent[own] < 0, _WORLD, parent[own] - first)
         parts = (
-            joint_type[s:e], local_parent, child[s:e] - first, dims[s:e], q_start[s : e + 1] - q_start[s],
-            qd_start[s : e + 1] - qd_start[s], local_mimic, tree_at,
-        )  # fmt: skip
+            joint_type[own],
+            local_parent,
+            child[own] - first,
+            dims[own],
+            q_at,
+            dof_at,
+            local_mimic,
+            tree_at,
+            *slots,
+        )
         key = b"|".join(np.ascontiguousarray(p, dtype=np.int32).tobytes() for p in parts)
         if key not in templates:
             templates[key] = _template(model, s, *parts)
@@ -220,7 +245,15 @@ def find_batches(model, kinds: list[bytes] | None = None, clusters: list[range] 
     return sorted(batches, key=lambda batch: int(batch.articulations[0]))
 
 
-def _template(model, first_joint, joint_type, parent, slot, dims, q_at, dof_at, mimic, tree_at) -> Template:
+def _places(starts: np.ndarray, joints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of the numbers of joints in an array: the first one of each joint and, last, how many there are; and their places from the first."""
+    counts = starts[joints + 1] - starts[joints]
+    at = np.concatenate([[0], np.cumsum(counts)])
+    slots = np.repeat(starts[joints] - starts[joints[0]] - at[:-1], counts) + np.arange(at[-1])
+    return at, slots
+
+
+def _template(model, first_joint, joint_type, parent, slot, dims, q_at, dof_at, mimic, tree_at, *slots) -> Template:
     order = {int(b): k for k, b in enumerate(slot)}
     n = len(parent)
     tree = np.repeat(np.arange(len(tree_at) - 1), np.diff(tree_at))
@@ -228,22 +261,22 @@ def _template(model, first_joint, joint_type, parent, slot, dims, q_at, dof_at, 
     for k, p in enumerate(parent):
         if p == _WORLD:
             continue
-        label = model.joint_label[first_joint + k]
+        label = model.joint_label[first_joint + slots[0][k]]
         if int(p) not in order or tree[order[int(p)]] != tree[k]:
             raise ValueError(
-                f"joint '{label}' (index {first_joint + k}): its parent body belongs to another articulation; "
+                f"joint '{label}' (index {first_joint + slots[0][k]}): its parent body belongs to another articulation; "
                 "list the joints of both in one articulation"
             )
         if order[int(p)] >= k:
             raise ValueError(
-                f"joint '{label}' (index {first_joint + k}) comes before the joint of its parent body in its articulation; "
+                f"joint '{label}' (index {first_joint + slots[0][k]}) comes before the joint of its parent body in its articulation; "
                 "list an articulation's joints from the root to the leaves"
             )
         parents[k] = order[int(p)]
     dims = np.asarray(dims, dtype=np.int32).reshape(n, 2)
     kinds = [JOINT_TYPES[t].device_kind(*axes) for t, axes in zip(joint_type, dims.tolist(), strict=True)]
     kind = np.array(kinds, dtype=np.int32)
-    return Template(joint_type, kind, parents, slot, q_at, dof_at, dims[:, 0], dims[:, 1], mimic, tree_at)
+    return Template(joint_type, kind, parents, slot, q_at, dof_at, dims[:, 0], dims[:, 1], mimic, tree_at, *slots)
 
 
 def _runs(places: np.ndarray, worlds: np.ndarray) -> list[np.ndarray]:

@@ -61,7 +61,7 @@ CLOSE = 1.0e-3
 """Errors up to here [m, rad] are corrected within a step."""
 
 SLOW = 0.2
-"""The share of larger errors that a step corrects."""
+"""The share of larger errors that a step corrects, at a limited speed."""
 
 
 def closure_row_program(m: types.SimpleNamespace) -> dict:
@@ -312,9 +312,13 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         return m.fill(real(0.0))
 
     @m.func
-    def hard_target(t, r: int, g: m.lane, dt: m.lane, T, L, mem) -> m.lane:
+    def hard_target(t, r: int, g: m.lane, dt: m.lane, fastest: m.lane, T, L, mem) -> m.lane:
+        """loop_left <- the error that the step leaves."""
         near = m.smaller(m.fill(real(CLOSE)), m.larger(m.fill(real(-CLOSE)), g))
+        most = m.larger(m.fill(real(CLOSE)), m.mul(dt, fastest))
         gap = m.fma(m.fill(real(SLOW)), m.sub(g, near), near)
+        gap = m.larger(m.neg(most), m.smaller(gap, most))
+        m.put(mem, L.loop_left + r, t, m.sub(g, gap))
         bend = m.mul(m.mul(m.fill(real(0.5)), dt), closure_acceleration(t, r, dt, T, L, mem))
         return m.neg(m.add(m.div(gap, dt), bend))
 
@@ -361,7 +365,7 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         law = T.loop_rule[r]
         g = closure_error(t, r, T, L, mem)
         if law == HARD:
-            return hard_target(t, r, g, dt, T, L, mem)
+            return hard_target(t, r, g, dt, fastest, T, L, mem)
         if law == SOFT:
             return soft_target(t, r, g, dt, T, L, mem)
         if law == LIMIT:

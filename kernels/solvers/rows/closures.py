@@ -6,8 +6,9 @@ the rows K at the middle of this step, and g is to vanish at the middle of the n
     g + dt K u + dt^2 / 2 k = 0
 
 as in SHAKE (Ryckaert, Ciccotti and Berendsen 1977), which is symplectic. What of g is beyond CLOSE is corrected by a share SLOW of it a
-step. All rows of a cluster are one block of the sweeps: with the whitened rows Y, the impulses change by (Y^T Y)^-1 (target - Y^T z). Rows
-that depend on rows before them, such as all but two of the hinge of a planar four-bar, are left out, and have no forces.
+step, and at most at the speed at which overlapping shapes are separated. All rows of a cluster are one block of the sweeps: with the
+whitened rows Y, the impulses change by (Y^T Y)^-1 (target - Y^T z). Rows that depend on rows before them, such as all but two of the hinge
+of a planar four-bar, are left out, and have no forces.
 """
 
 import types
@@ -22,11 +23,15 @@ from newton_like.kernels.solvers.rows.closure_rows import (
     HARD,
     LARGEST_IMPULSE,
     LEAST_IMPULSE,
+    LIMIT,
     ROW_LAW,
     ROW_REST,
     ROW_SPEED,
     TENDONS,
 )
+
+OPEN_DAMPING = 1.0e-1
+"""Part of the square of a row that is added to it while its joint is open."""
 
 SINGLE_DEPENDENT, DOUBLE_DEPENDENT = 3.0e-5, 1.0e-10
 """A row is left out if less than this part of its square is at right angles to the rows before it; in single and in double precision."""
@@ -85,6 +90,21 @@ def closure_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, L.loop_compliance + r, t, m.closure_compliance(t, r, dt, T, L, mem))
 
     @m.func
+    def open_damping(t, r: int, T, L, mem) -> m.lane:
+        """What is added to the square of row r: OPEN_DAMPING of the largest square of the rows of its joint, where the step leaves one of
+        them open. Near configurations from which no motion closes a row further, the rest is large, and velocities would be as well."""
+        zero = m.fill(real(0.0))
+        left = zero
+        most = zero
+        if T.loop_rule[r] == HARD:
+            for i in range(T.loop_group[T.loop_rows + r]):
+                s = T.loop_group[r] + i
+                x = m.get(mem, L.loop_left + s, t)
+                left = m.fma(x, x, left)
+                most = m.larger(most, m.get(mem, L.loop_gram + s * (s + 1) // 2 + s, t))
+        return m.where_lt(zero, left, m.mul(m.fill(real(OPEN_DAMPING)), most), zero)
+
+    @m.func
     def closure_factor(t, dt: m.lane, T, L, mem):
         """loop_gram <- the lower Cholesky factor of Y^T Y + R, with its diagonal inverted; zero for rows that are left out."""
         n = T.loop_block
@@ -92,6 +112,8 @@ def closure_program(m: types.SimpleNamespace) -> dict:
         closure_products(t, T, L, mem)
         if T.loop_soft != 0:
             closure_compliances(t, dt, T, L, mem)
+        for j in range(n):
+            m.put(mem, L.loop_step + j, t, open_damping(t, j, T, L, mem))
         nothing = m.fill(real(1.0e-30))
         for j in range(n):
             nothing = m.larger(
@@ -103,6 +125,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
             least = m.larger(m.mul(m.fill(real(loop_dependent)), d), nothing)
             if T.loop_soft != 0:
                 d = m.add(d, compliance(t, j, T, L, mem))
+            d = m.add(d, m.get(mem, L.loop_step + j, t))
             for i in range(j):
                 d = m.fnma(m.get(mem, row + i, t), m.get(mem, row + i, t), d)
             d = m.where_lt(least, d, m.rcp(m.sqrt(m.larger(d, least))), zero)
@@ -135,9 +158,12 @@ def closure_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at, t, m.where_lt(least, left, inverse, m.fill(real(0.0))))
 
     @m.func
-    def closure_targets(t, o, T, L, mem):
+    def closure_targets(t, o, first: int, last: int, T, L, mem):
+        """Targets of rows whose laws are from `first` to `last`."""
         for r in range(T.loop_rows):
-            m.put(mem, L.loop_want + r, t, m.closure_target(t, r, m.fill(o.dt), m.fill(o.push_speed), T, L, mem))
+            if first <= T.loop_rule[r] and T.loop_rule[r] <= last:
+                want = m.closure_target(t, r, m.fill(o.dt), m.fill(o.push_speed), T, L, mem)
+                m.put(mem, L.loop_want + r, t, want)
 
     @m.func
     def closure_load(b, t, T, L, mem):
@@ -152,8 +178,10 @@ def closure_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def closure_rows(b, t, o, T, P, L, mem):
         """The rows of all loop joints, the factor of their block, and targets at the velocities v."""
+        # the factor of hard rows depends on the errors that they leave; targets of the others depend on what comes with the factor
+        closure_targets(t, o, HARD, HARD, T, L, mem)
         closure_factor(t, m.fill(o.dt), T, L, mem)
-        closure_targets(t, o, T, L, mem)
+        closure_targets(t, o, HARD + 1, LIMIT, T, L, mem)
 
     @m.func
     def solve_block(t, T, L, mem):
@@ -173,7 +201,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def closure_build(b, t, o, T, P, L, mem):
         """Targets at the middle of the old and the new velocity, and warm-started impulses."""
-        closure_targets(t, o, T, L, mem)
+        closure_targets(t, o, HARD, LIMIT, T, L, mem)
         zero = m.fill(real(0.0))
         half = m.fill(real(0.5))
         work = m.get(mem, L.warm_work, t)
@@ -264,9 +292,9 @@ def closure_program(m: types.SimpleNamespace) -> dict:
 
         @m.func
         def closure_correct(b, t, o, T, P, L, mem):
-            """u, z <- with the velocities that close the loops at the middle of the next step, where their errors are computed. Soft rows
-            keep their u + R p. Poses of bodies are then those at that place; q and v stay. speeding <- positive where a speed is above its
-            limit."""
+            """u, z <- with the velocities that leave the errors loop_left at the middle of the next step, where errors are computed. Soft
+            rows keep their u + R p. Poses of bodies are then those at that place; q and v stay. speeding <- positive where a speed is above
+            its limit."""
             dt = m.fill(o.dt)
             zero = m.fill(real(0.0))
             m.copy(t, L.loop_q, L.q, T.q_at[T.bodies], mem)
@@ -278,7 +306,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
             for r in range(T.loop_block):
                 step = zero
                 if T.loop_soft == 0 or T.loop_rule[r] == HARD:
-                    step = m.neg(m.div(m.closure_error(t, r, T, L, mem), dt))
+                    step = m.div(m.sub(m.get(mem, L.loop_left + r, t), m.closure_error(t, r, T, L, mem)), dt)
                 m.put(mem, L.loop_step + r, t, step)
             add_block_impulses(t, T, L, mem)
             m.unwhiten(t, T, L, mem)

@@ -113,9 +113,9 @@ class Closures:
         """Takes mimic joints whose relation is a row out of the couplings of a batch."""
         if rows is None or not rows.soft_followers or not tables.numbers["couplings"]:
             return
-        start = self.batch.joint_start
+        start, slots = self.batch.joint_start, self.batch.template.joint_slot
         keep = [
-            kind != 0 or int(start[0]) + int(body) not in rows.soft_followers
+            kind != 0 or int(start[0]) + int(slots[body]) not in rows.soft_followers
             for kind, body in zip(tables.arrays["coupling_kind"], tables.arrays["coupling_body"], strict=True)
         ]
         for name in ("coupling_kind", "coupling_body", "coupling_other"):

@@ -13,7 +13,7 @@ import numpy as np
 from newton_like.dynamics.jacobians import link_jacobians
 from newton_like.dynamics.matrices import mass_matrix
 from newton_like.dynamics.tendons import tendon_jacobian
-from newton_like.types import VelRepr
+from newton_like.types import BodyFlags, VelRepr
 
 LEAST = 1.0e-15
 """MuJoCo's ``mjMINVAL``."""
@@ -32,11 +32,25 @@ class InverseMasses:
 
     @cached_property
     def _responses(self) -> np.ndarray:
-        """Inverse mass matrices, ``[articulations, dofs, dofs]``; zero for dofs that an articulation lacks."""
+        """Inverse mass matrices, ``[articulations, dofs, dofs]``; zero for dofs that an articulation lacks, and for those of kinematic
+        bodies."""
         matrices = mass_matrix(self.model, self._state).numpy().astype(np.float64)
-        moves = np.diagonal(matrices, axis1=1, axis2=2) > 0.0
-        filled = matrices + np.eye(matrices.shape[1]) * ~moves[:, :, None]
-        return np.linalg.inv(filled) * (moves[:, :, None] & moves[:, None, :])
+        moves = (np.diagonal(matrices, axis1=1, axis2=2) > 0.0) & ~self._prescribed(matrices.shape[1])
+        both = moves[:, :, None] & moves[:, None, :]
+        return np.linalg.inv(np.where(both, matrices, np.eye(matrices.shape[1]))) * both
+
+    def _prescribed(self, dofs: int) -> np.ndarray:
+        """Which dofs move kinematic bodies, ``[articulations, dofs]``."""
+        model = self.model
+        found = np.zeros((model.articulation_count, dofs), dtype=bool)
+        kinematic = (model.body_flags.numpy() & int(BodyFlags.KINEMATIC)) != 0
+        if kinematic.any():
+            start, owner = model.joint_qd_start.numpy(), model.joint_articulation.numpy()
+            first = start[model.articulation_start.numpy()]
+            for j in np.flatnonzero(kinematic[model.joint_child.numpy()] & (owner >= 0)).tolist():
+                a = owner[j]
+                found[a, start[j] - first[a] : start[j + 1] - first[a]] = True
+        return found
 
     @cached_property
     def _links(self) -> np.ndarray:

@@ -281,6 +281,26 @@ STRETCHED = """
 """
 
 
+@pytest.mark.parametrize("mass", [1.0e-3, 0.1, 30.0])
+def test_soft_welds_do_not_depend_on_the_mass_of_a_body_that_nothing_moves(mass):
+    """A body of 1 kg hangs on a mocap body and sags as in MuJoCo, where such bodies have no mass."""
+    xml = f"""<mujoco><option timestep=".002"/><default><geom contype="0" conaffinity="0"/></default><worldbody>
+        <body name="hand" mocap="true" pos="0 0 1"><geom size=".02" mass="{mass}"/></body>
+        <body name="load" pos="0 0 1"><freejoint/><geom type="box" size=".05 .05 .05" mass="1"/></body>
+        </worldbody><equality><weld body1="hand" body2="load" solref=".02 1"/></equality></mujoco>"""
+    peer = mujoco.MjModel.from_xml_string(xml)
+    data = mujoco.MjData(peer)
+    builder = ModelBuilder()
+    report = builder.add_mjcf(xml)
+    model = builder.finalize("cpu", dtype=wp.float64)
+    state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
+    for _ in range(500):
+        mujoco.mj_step(peer, data)
+        solver.step(state, state, None, None, 0.002)
+    sag = 1.0 - state.body_q.numpy()[report.links["load"], 2]
+    assert 2e-4 < sag == pytest.approx(1.0 - data.body("load").xpos[2], rel=0.02)
+
+
 @pytest.mark.parametrize("softness", ['solref="0.02 1"', 'solref="0.1 0.5"', 'solref="-1000 -10"'])
 def test_a_soft_weld_of_a_stretched_arm_sags_as_in_mujoco(softness):
     """No joint moves the end along the arm: a softness that scaled with the response in the pose would be none there."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import JointDofConfig, JointType, ModelBuilder, ModelFlags, dynamics, eval_fk
+from newton_like import JointDofConfig, JointTargetMode, JointType, ModelBuilder, ModelFlags, dynamics, eval_fk
 from newton_like.solvers import SolverFeatherstone
 from tests.support.loops import closed, four_bar, loop_coordinates, started
 
@@ -186,6 +186,114 @@ def test_a_graph_reads_edited_anchors(rng):
                 solver.step(state, state)
         results.append(state.joint_qd.numpy())
     np.testing.assert_array_equal(*results)
+
+
+ARM = """<mujoco><option timestep=".002"/><worldbody><body pos="0 0 1"><joint axis="0 1 0"/><geom size=".02" mass=".3" pos=".1 0 0"/>
+<body pos=".2 0 0"><joint axis="0 1 0"/><geom size=".02" mass=".3" pos=".1 0 0"/><site name="end" pos=".2 0 0"/></body></body>
+<site name="there" pos="{} 0 {}"/></worldbody><equality><connect site1="end" site2="there"/></equality></mujoco>"""
+
+
+@pytest.mark.parametrize("place", [(0.35, 1.0), (0.3, 1.05), (0.42, 1.0), (3.0, 1.0), (0.6, 1.2)])
+def test_an_open_loop_closes_slowly_and_one_that_cannot_close_stays_finite(place):
+    """An arm of 0.4 m starts 2 to 6 cm from the place that its end is connected to, or cannot reach it. The end moves at
+    `max_depenetration_speed` at most, so that the arm turns at about v / 0.06 m."""
+    builder = ModelBuilder()
+    builder.add_mjcf(ARM.format(*place))
+    model = builder.finalize("cpu")
+    state = model.state()
+    q = model.joint_q.numpy()
+    q[:2] = 0.3, -0.6
+    state.joint_q.assign(q)
+    eval_fk(model, state.joint_q, state.joint_qd, state)
+    reachable = np.hypot(place[0], place[1] - 1.0) < 0.4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if reachable else "ignore")
+        solver = SolverFeatherstone(model, evaluator="general")
+    fastest = 0.0
+    for _ in range(300):
+        solver.step(state, state, None, None, 0.002)
+        fastest = max(fastest, np.abs(state.joint_qd.numpy()).max())
+    a, b = state.joint_q.numpy()[:2]
+    end = 0.2 * np.array([np.cos(a) + np.cos(a + b), -np.sin(a) - np.sin(a + b)]) + [0.0, 1.0]
+    assert np.isfinite(fastest) and fastest < (25.0 if reachable else 500.0)
+    gap = np.linalg.norm(end - place)
+    # the arm is stretched, or nearly so
+    assert gap < (1e-4 if reachable else np.hypot(place[0], place[1] - 1.0) - 0.4 + 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [wp.float64, wp.float32])
+def test_loop_joints_may_lie_between_articulations_that_may_touch(rng, dtype):
+    """Linkages and a free box of one world, far from each other, move as they do alone: with limits, drives, friction and mimic joints."""
+    parts, starts = [], []
+    for i in range(4):
+        builder = ModelBuilder()
+        if i == 1:
+            body = builder.add_body(mass=2.0, inertia=np.diag([0.1, 0.2, 0.3]), com=rng.normal(size=3) * 0.05)
+            builder.add_shape_sphere(body, radius=0.05)
+            q = np.array([0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0])
+        else:
+            settings = dict(
+                damping=rng.uniform(0.0, 0.1), friction=rng.uniform(0.0, 0.1), armature=rng.uniform(0.0, 0.01)
+            )
+            settings |= dict(target_ke=rng.uniform(0.0, 5.0), target_kd=0.1)
+            builder, q = four_bar(rng)
+            builder.add_shape_sphere(builder.joint_child[0], radius=0.02)
+            crank, knob = (builder.add_link(mass=0.3, inertia=0.01 * np.eye(3)) for _ in range(2))
+            joints = [
+                builder.add_joint_revolute(-1, crank, axis=(1.0, 0.0, 0.0)),
+                builder.add_joint_revolute(crank, knob, axis=(0.0, 1.0, 0.0)),
+            ]
+            builder.add_articulation(joints)
+            builder.set_joint_mimic(joints[1], joints[0], coeffs=(0.1, -0.7))
+            builder.add_shape_sphere(knob, radius=0.02)
+            # the coordinate of the loop joint lies between those of both articulations
+            q = np.concatenate([q, [0.0], [0.2, 0.1 - 0.7 * 0.2]])
+            settings = dict(damping=0.1, friction=0.1, armature=0.01, target_ke=5.0, limit_upper=3.0)
+            for name, most in settings.items():
+                numbers = getattr(builder, f"joint_{name}")
+                numbers[:3], numbers[4] = rng.uniform(0.1 * most, most, 3), rng.uniform(0.1 * most, most)
+            builder.joint_target_kd[:3], builder.joint_target_kd[4] = [0.1] * 3, 0.1
+            builder.joint_target_mode[:5] = [JointTargetMode.POSITION] * 5
+            builder.joint_target_ke[3] = 0.0
+        parts.append(builder)
+        starts.append(q)
+    scene = ModelBuilder()
+    for i, builder in enumerate(parts):
+        scene.add_builder(builder, xform=(0.0, 20.0 * i, 0.0, 0.0, 0.0, 0.0, 1.0))
+    world = ModelBuilder()
+    world.replicate(scene, 3)
+    together = world.finalize("cpu", dtype=dtype)
+    solver, state, control = SolverFeatherstone(together, evaluator="general"), together.state(), together.control()
+    assert len(solver._steppers) == 1
+    places = np.concatenate([[0], np.cumsum([len(q) for q in starts])])
+    q = np.concatenate(starts)
+    q[places[1] : places[1] + 3] += [0.0, 20.0, 0.0]
+    state.joint_q.assign(np.tile(q, 3))
+    targets = rng.uniform(-0.2, 0.2, len(control.joint_target_q))
+    targets = np.tile(targets[: len(targets) // 3], 3)
+    control.joint_target_q.assign(targets)
+    speeds = []
+    for i, (builder, q) in enumerate(zip(parts, starts, strict=True)):
+        alone = builder.finalize("cpu", dtype=dtype)
+        own, its = alone.state(), alone.control()
+        own.joint_q.assign(q)
+        its.joint_target_q.assign(targets[places[i] : places[i + 1]])
+        speeds.append((alone, SolverFeatherstone(alone, evaluator="general"), own, its))
+    # rounding of poses 60 m away
+    close = 1e-7 if dtype is wp.float64 else 2e-3
+    for _ in range(120):
+        solver.step(state, state, control, None, 1.0 / 480.0)
+        for _, single, own, its in speeds:
+            single.step(own, own, its, None, 1.0 / 480.0)
+    found = state.joint_q.numpy().reshape(3, -1)
+    for i, (_, _, own, _) in enumerate(speeds):
+        mine = found[:, places[i] : places[i + 1]].copy()
+        if i == 1:
+            mine[:, 1] -= 20.0
+        assert np.abs(mine - own.joint_q.numpy()).max() < close
+        moved = np.abs(own.joint_q.numpy() - starts[i]).max()
+        assert moved > 0.01
 
 
 def test_disabled_loop_joints_have_no_rows(rng):

@@ -8,6 +8,7 @@ and Marquardt (1963). Rows that stay open in the best configuration contradict e
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from newton_like.kernels.solvers.rows.closure_rows import HARD, LENGTH, POLYNOMI
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.labels import some_of
 from newton_like.model.singular import ModelArrays, trees_with
-from newton_like.solvers.featherstone.loop_rows import CHILD, KIND, LAW, SolverRows
+from newton_like.solvers.featherstone.loop_rows import CHILD, KIND, LAW, PARENT, SolverRows
 
 OPEN = 1.0e-4
 """Errors from here on are open [m, rad or cosine]."""
@@ -65,6 +66,49 @@ def warn_of_contradictions(model, rows: SolverRows | None, user: str, stacklevel
             " some of them and leaves the others open",
             stacklevel=stacklevel,
         )
+
+
+def warn_of_fixed_values(model, rows: SolverRows | None, user: str, stacklevel: int) -> None:
+    """Warns of hard constraints that give a joint or a tendon a value beyond its limits, or a tendon several lengths."""
+    told = [] if rows is None else [*_fixed_joints(model, rows), *_fixed_tendons(model)]
+    if told:
+        warnings.warn(
+            f"{user}: no coordinates satisfy these constraints: {some_of(told, SHOWN)}. Correct them, or make them soft (eq_solref)",
+            stacklevel=stacklevel,
+        )
+
+
+def _beyond(value: float, lower: float, upper: float) -> bool:
+    return value < lower - OPEN or value > upper + OPEN
+
+
+def _fixed_joints(model, rows: SolverRows) -> Iterator[str]:
+    """Joints that are held at coordinates beyond their limits."""
+    fixed = (rows.rows[:, LAW] == HARD) & (rows.rows[:, KIND] == POLYNOMIAL) & (rows.rows[:, PARENT] < 0)
+    places = np.argwhere(fixed & (rows.rows[:, CHILD] != NONE)).tolist()
+    if not places:
+        return
+    lower, upper, start = (
+        getattr(model, f"joint_{name}").numpy() for name in ("limit_lower", "limit_upper", "qd_start")
+    )
+    for a, r in places:
+        j, value = int(rows.joints[a, r]), float(rows.numbers[a, r, 0])
+        low, high = (float(x[start[j]]) for x in (lower, upper))
+        if _beyond(value, low, high):
+            yield f"joint '{model.joint_label[j]}' (index {j}) is held at {value:.3g}, beyond its limits {low:.3g} and {high:.3g}"
+
+
+def _fixed_tendons(model) -> Iterator[str]:
+    """Tendons that are held at several lengths, or at lengths beyond their limits."""
+    for n, tendon in enumerate(model.tendons):
+        ties = [tie for tie in tendon.ties if tie.solref is None and not tie.leader]
+        lengths = sorted({float(tie.rest[0] + tie.polycoef[0]) for tie in ties})
+        name = f"tendon '{tendon.label}' (index {n})"
+        if lengths and lengths[-1] - lengths[0] > OPEN:
+            yield f"{name} is held at the lengths {lengths[0]:.3g} and {lengths[-1]:.3g}"
+        low, high = tendon.limits or (-np.inf, np.inf)
+        if lengths and (_beyond(lengths[0], low, high) or _beyond(lengths[-1], low, high)):
+            yield f"{name} is held at a length beyond its limits {low:.3g} and {high:.3g}"
 
 
 def contradictions(model, rows: SolverRows) -> dict[int, list[tuple[str, float]]]:

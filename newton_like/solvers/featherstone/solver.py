@@ -32,7 +32,7 @@ from newton_like.solvers.edit_kernels import load_edit_kernels
 from newton_like.solvers.featherstone.actuators import ActuatorWatch
 from newton_like.solvers.featherstone.arrays import PLAIN, WITH_ACTUATORS, WITH_TENDONS
 from newton_like.solvers.featherstone.closures import LoopWatch
-from newton_like.solvers.featherstone.contradictions import warn_of_contradictions
+from newton_like.solvers.featherstone.contradictions import warn_of_contradictions, warn_of_fixed_values
 from newton_like.solvers.featherstone.report import ContactReport
 from newton_like.solvers.featherstone.requested import DERIVED, Requested
 from newton_like.solvers.featherstone.stepper import Stepper
@@ -199,6 +199,7 @@ class SolverFeatherstone(SolverBase):
         self._handed = None
         self._loops = LoopWatch(model)
         warn_of_contradictions(model, self._loops.rows, "SolverFeatherstone", stacklevel=3)
+        warn_of_fixed_values(model, self._loops.rows, "SolverFeatherstone", stacklevel=3)
         self._tendons = TendonWatch(model)
         self._actuators = ActuatorWatch(model)
         self.ports = WITH_ACTUATORS if model.actuator_count else WITH_TENDONS if model.tendon_count else PLAIN

@@ -110,3 +110,37 @@ def test_functions_of_loop_joints_refuse_polynomials_by_name(rng):
     for function in (dynamics.constraint_jacobian, dynamics.constraint_bias, dynamics.constrained_dynamics):
         with pytest.raises(ValueError, match=r"joint 'mujoco/j0' \(index 0\).*polynomial"):
             function(model, state)
+
+
+FIXED = """<mujoco><worldbody><body><joint name="a" axis="0 1 0" range="-30 30"/><geom size=".02" pos=".1 0 0"/></body></worldbody>
+<tendon><fixed name="t" range="{}" limited="true"><joint joint="a" coef="1"/></fixed></tendon><equality>{}</equality></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("limits", "equality", "told"),
+    [
+        (
+            "-5 5",
+            '<tendon tendon1="t" polycoef="0 0 0 0 0"/><tendon tendon1="t" polycoef=".4 0 0 0 0"/>',
+            "/t'.*lengths 0 and 0.4",
+        ),
+        ("-.1 .1", '<tendon tendon1="t" polycoef=".3 0 0 0 0"/>', "/t'.*beyond its limits -0.1 and 0.1"),
+        (
+            "-5 5",
+            '<joint joint1="a" polycoef="2 0 0 0 0"/>',
+            "/a'.*held at 2, beyond its limits -0.524 and 0.524",
+        ),
+        ("-5 5", '<joint joint1="a" polycoef=".4 0 0 0 0"/><tendon tendon1="t" polycoef=".4 0 0 0 0"/>', None),
+    ],
+)
+def test_values_that_joints_and_tendons_cannot_have_are_named(limits, equality, told):
+    builder = ModelBuilder()
+    builder.add_mjcf(FIXED.format(limits, equality))
+    model = builder.finalize("cpu")
+    if told is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            SolverFeatherstone(model, evaluator="general")
+        return
+    with pytest.warns(UserWarning, match=told):
+        SolverFeatherstone(model, evaluator="general")

@@ -113,9 +113,9 @@ class SolverFeatherstone(SolverBase):
             program stays within ``newton_like.solvers.featherstone.specialise.BUDGET`` operations. Both give bitwise identical
             results on a CPU if the lane width is above 1.
         restitution_speed: impacts below this speed have no restitution [m/s].
-        max_depenetration_speed: largest speed at which overlapping shapes are separated, and at which DISTANCE joints return to their
-            limits [m/s]. Separating shapes at a speed v adds no more energy than m v^2, with the mass m of the bodies: shapes that
-            joints hold in each other are separated more slowly or not at all.
+        max_depenetration_speed: largest speed at which overlapping shapes are separated, at which rigid loops that are open close, and
+            at which DISTANCE joints return to their limits [m/s]. Separating shapes at a speed v adds no more energy than m v^2, with
+            the mass m of the bodies: shapes that joints hold in each other are separated more slowly or not at all.
         angular_damping: decay rate [1/s] of the angular velocities of FREE and DISTANCE joints. Each step multiplies these
             velocities by ``exp(-angular_damping dt)``.
         unsupported_contacts: ``"error"`` or ``"ignore"``.

@@ -135,7 +135,8 @@ def _take_near(m):
 
 @cache
 def collect_kernels(real):
-    """Kernels ``(count, write)`` over articulations: they count the contacts of :func:`detect_kernel`, and write them to a list."""
+    """Kernels ``(count, add_up, write)``. The first and the last, over articulations, count the contacts of :func:`detect_kernel` and write
+    them to a list. The second, a single thread, finds the places in the list from the counts."""
     vec3 = wp.types.vector(3, real)
     transform = wp.types.transformation(real)
     options = module_options(GENERAL_FLAGS, 8)
@@ -149,6 +150,16 @@ def collect_kernels(real):
     def count(found: wp.array[real], counts: wp.array[int]):
         a = wp.tid()
         counts[a] = int(found[a])
+
+    @wp.kernel(module="unique", enable_backward=False, module_options=options)
+    def add_up(first_thread: int, found: wp.array[real], starts: wp.array[int], total: wp.array[int]):
+        n = int(0)
+        for a in range(found.shape[0]):
+            starts[a] = n
+            n += int(found[a])
+        starts[found.shape[0]] = n
+        if total.shape[0] > 0:
+            total[0] = n
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def write(
@@ -213,7 +224,7 @@ def collect_kernels(real):
             margin0[n] = shape_margin[p]
             margin1[n] = shape_margin[s]
 
-    return count, write
+    return count, add_up, write
 
 
 @cache

@@ -47,8 +47,9 @@ _READ = frozenset((*ARRAYS[JOINTS], *ARRAYS[SHAPES], "body_com", FLAGS))
 """Arrays of parameters that :func:`collide` reads."""
 
 _RECORDED = 16
-_LOOKING = 50
-"""About how many vector operations it takes to look at a candidate, which decides how many threads share them."""
+_LOOKING, _PAIR, _SURFACE = 50, 300, 8000
+"""About how many vector operations it takes to look at a candidate, at a pair of shapes on bodies, and at a pair with a height field or a
+mesh. They decide how many threads share them."""
 
 
 @cache
@@ -85,7 +86,7 @@ class _Part:
         sizes = row_sizes(batch.template, dict.fromkeys(rows), **counts, **PAIR_COUNTS, surface_numbers=SURFACE_WORK)
         self.work = work.with_memory(sizes, tables.fields)
         kernel = _detect_kernel(width, model.dtype, counts["surface_pairs"] > 0)
-        self.kernel = Kernel(kernel, _LOOKING * count)
+        self.kernel = Kernel(kernel, _LOOKING * count + _PAIR * counts["pairs"] + _SURFACE * counts["surface_pairs"])
         self.recorded = Recordings(_RECORDED, model.device)
 
     def refresh(self, model) -> None:
@@ -184,7 +185,8 @@ class _Finder:
         for results, start, end in zip(self.results, normals[:-1], normals[1:], strict=True):
             if end > start:
                 results.append(flat(self.normal[start:end], model.dtype))
-        self.writing = KeptLaunch()
+        self.adding_up, self.writing = KeptLaunch(), KeptLaunch()
+        self.nothing = wp.zeros(0, dtype=wp.int32, device=model.device)
 
     def refresh(self, model) -> bool:
         """Takes over what was edited. Returns whether that is possible; else other candidates are needed."""
@@ -293,8 +295,11 @@ def collide(model, state, contacts, unsupported_contacts: str = "error", moves: 
         finder.captured = True
         add_capture(model, finder)
         keep_for_graph(model.device, model, finder, contacts)
-    count, write = collect_kernels(model.dtype)
-    if finder.parts:
+    count, add_up, write = collect_kernels(model.dtype)
+    if model.device.is_cpu:
+        length = contacts.rigid_contact_count if finder.crowds is None else finder.nothing
+        finder.adding_up(add_up, 1, 1, [finder.found], [starts, length], model.device)
+    elif finder.parts:
         wp.launch(count, dim=total, inputs=[finder.found], outputs=[counts], device=model.device)
         wp.utils.array_scan(counts, starts, inclusive=False)
     finder.writing(
@@ -312,11 +317,11 @@ def collide(model, state, contacts, unsupported_contacts: str = "error", moves: 
         ],
         device=model.device,
     )  # fmt: skip
-    if finder.crowds is None:
-        wp.copy(contacts.rigid_contact_count, starts, src_offset=total, count=1)
-    else:
+    if finder.crowds is not None:
         body_q, body_qd = flat(body_q, model.dtype), flat(body_qd, model.dtype)
         finder.crowds.collide(model, body_q, body_qd, contacts, starts[total:], moves)
+    elif model.device.is_cuda:
+        wp.copy(contacts.rigid_contact_count, starts, src_offset=total, count=1)
 
 
 def given_tables(model, batch) -> ContactTables:

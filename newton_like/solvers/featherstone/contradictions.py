@@ -57,13 +57,15 @@ def warn_of_contradictions(model, rows: SolverRows | None, user: str, stacklevel
     """
     if rows is None:
         return
-    for a, worst in contradictions(model, rows).items():
+    found = contradictions(model, rows)
+    for a, worst in [*found.items()][:1]:
         told = some_of([f"{name} by {size:.2g}" for name, size in worst], SHOWN)
+        others = f", and likewise of {len(found) - 1} others," if len(found) > 1 else ""
         warnings.warn(
-            f"{user}: no coordinates were found that satisfy all constraints of articulation '{model.articulation_label[a]}' (index {a}):"
-            f" they contradict each other, or cannot be closed. In the best coordinates these stay open [m or rad]: {told}. Correct them,"
-            " make equality constraints soft (eq_solref), or start near a closed configuration (dynamics.assemble). A step satisfies"
-            " some of them and leaves the others open",
+            f"{user}: no coordinates were found that satisfy all constraints of articulation '{model.articulation_label[a]}' (index {a})"
+            f"{others}: they contradict each other, or cannot be closed. In the best coordinates these stay open [m or rad]: {told}."
+            " Correct them, make equality constraints soft (eq_solref), or start near a closed configuration (dynamics.assemble). A step"
+            " satisfies some of them and leaves the others open",
             stacklevel=stacklevel,
         )
 

@@ -104,7 +104,7 @@ class SolverFeatherstone(SolverBase):
             velocities of a world by no more than this part of the change by all impulses, in the norm of the kinetic energy. The first
             round has `iterations` sweeps and starts from the impulses of the step before; each further round has as many sweeps as all
             before. A world is done after half of `iterations` (if they are four or more) if these changed its velocities by no more than a
-            hundredth of that. A single robot whose links touch each other is solved in another way, unless couplings, loop joints or
+            hundredth of this bound. A single robot whose links touch each other is solved in another way, unless couplings, loop joints or
             tendons act on it: after three quarters of `iterations`, steps of Newton alternate with three sweeps, until a sweep changes
             the velocities by no more than a fifth of `tolerance`. A world's result does not depend on the other worlds. 0: always the
             largest number.

@@ -131,7 +131,7 @@ class Tendons:
         for n, tendon in enumerate(model.tendons):
             what = f"tendon '{tendon.label}' (index {n})"
             owners, items, origin = _items(model, tendon, what, self._shapes)
-            if tendon.is_spatial and (armature[n] > 0.0 or n in tied):
+            if tendon.is_spatial and (armature[n] > 0.0 or n in tied or "tendon_armature" in model.varying):
                 # wraps have no curvature here, see `newton_like.solvers.featherstone.tendons`
                 items = tuple((MASSIVE if item[0] == STRAIGHT else item[0], *item[1:]) for item in items)
             if not owners:

@@ -71,6 +71,18 @@ ARRAYS = {
 """The arrays of each group that programs read."""
 
 
+READ_ANYWAY = (
+    *(f"tendon_{name}" for name in (
+        "offset", "stiffness", "damping", "armature", "rest_lower", "rest_upper", "target_ke", "target_kd", "effort_limit", "friction",
+        "limit_lower", "limit_upper", "limit_ke",
+    )),
+    *(f"actuator_{name}" for name in (
+        "gear", "gainprm", "biasprm", "dynprm", "ctrlrange", "forcerange", "actrange", "lengthrange", "acc0",
+    )),
+)  # fmt: skip
+"""Arrays that kernels read from memory in any case. A tendon with inertia has items of another kind; naming its array selects these."""
+
+
 def checked_names(names, what: str) -> frozenset[str]:
     """Names of arrays that may vary.
 
@@ -84,7 +96,7 @@ def checked_names(names, what: str) -> frozenset[str]:
         names = (
             tuple(names) if isinstance(names, set | frozenset) else tuple(as_list(names, what, "names of model arrays"))
         )
-    known = [*(name for group in GROUPS for name in ARRAYS[group]), FLAGS]
+    known = [*(name for group in GROUPS for name in ARRAYS[group]), FLAGS, *READ_ANYWAY]
     for name in names:
         if name not in known:
             raise ValueError(

@@ -248,6 +248,27 @@ def test_specialised_code_follows_edits_of_tendons(rng, varying):
         assert (solvers[1]._steppers[0].kernel is kernel) is bool(varying)
 
 
+def test_the_first_inertia_of_a_tendon_that_varies_makes_no_table_again(rng):
+    """Its array can be named; the result is that of a solver that is made after the edit."""
+    model = model_of(chain(rng, wraps=0), copies=2)
+    solver = solver_of(model, varying=("tendon_armature", "tendon_stiffness", "actuator_gear"))
+    before = solver.model.state()
+    solver.step(before, before, dt=0.002)
+    steppers = solver._steppers
+    model.tendon_armature = rng.uniform(0.1, 0.3, model.tendon_count)
+    solver.notify_model_changed(ModelFlags.TENDON_PROPERTIES)
+    q, found = rng.normal(size=model.joint_coord_count) * 0.3, []
+    for each in (solver, solver_of(model)):
+        state = model.state()
+        each.reset(state, None, q)
+        for _ in range(20):
+            each.step(state, state, dt=0.002)
+        found.append(state.joint_qd.numpy())
+    assert solver._steppers is steppers
+    np.testing.assert_array_equal(*found)
+    assert np.abs(found[0]).max() > 0.01
+
+
 def test_numbers_may_differ_between_worlds_and_be_edited(rng):
     """Worlds with other stiffness move as models with that stiffness do."""
     xml = two_bars(SPRINGS.format(k=10.0, d=0.1, f=1.0))

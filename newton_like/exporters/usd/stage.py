@@ -310,10 +310,11 @@ class StageWriter:
                 self._write_body(body, order[body], path, scope)
             if any(not host.plain_free[joint] for joint in joints):
                 author.prim(f"{path}/joints", "Scope")
-        if host.plain_free[first]:
-            prim = author.layer.GetPrimAtPath(self.report.bodies[int(host.joint_child[first])])
-            author.set(prim, "newtonLike:baseJointLabel", "string", scope.strip(host.joint_label[first]))
-            author.set(prim, "newtonLike:baseJointIndex", "int", int(np.searchsorted(scope.joints, first)))
+        for joint in joints:
+            if host.plain_free[joint]:
+                prim = author.layer.GetPrimAtPath(self.report.bodies[int(host.joint_child[joint])])
+                author.set(prim, "newtonLike:baseJointLabel", "string", scope.strip(host.joint_label[joint]))
+                author.set(prim, "newtonLike:baseJointIndex", "int", int(np.searchsorted(scope.joints, joint)))
 
     def _write_body(self, body: int, index: int, parent: str, scope: Scope) -> str:
         host, author = self._host, self._author

@@ -116,7 +116,7 @@ class SceneBuilder:
         else:
             for tree in self._trees:
                 self._add_bodies(tree.bodies)
-                self._add_tree(tree)
+                self._add_trees([tree])
             for edge in self._loops:
                 self._add_loop(edge)
         self._number_dofs()
@@ -147,7 +147,13 @@ class SceneBuilder:
 
     def _add_ordered(self) -> None:
         self._add_bodies(self.scene.bodies)
-        steps = [(joint_rank(self.scene, tree.base, tree.root), self._add_tree, tree) for tree in self._trees]
+        # the original model may have had several trees in an articulation
+        groups: dict[str, list[tuple]] = {}
+        for tree in self._trees:
+            rank = joint_rank(self.scene, tree.base, tree.root)
+            groups.setdefault(self._root_prim(tree) or tree.root, []).append((rank, tree))
+        found = [sorted(group, key=lambda entry: entry[0]) for group in groups.values()]
+        steps = [(group[0][0], self._add_trees, [tree for _, tree in group]) for group in found]
         steps += [(joint_rank(self.scene, edge, None), self._add_loop, edge) for edge in self._loops]
         for _, add, step in sorted(steps, key=lambda entry: entry[0]):
             add(step)
@@ -159,12 +165,15 @@ class SceneBuilder:
         for path, members in merged.items():
             self._add_body(path, members)
 
-    def _add_tree(self, tree: Tree) -> None:
-        joints = [self._add_base(tree)]
-        for edge in tree.edges:
-            if self._host[edge.child][0] == edge.child:
-                joints.append(self._add_joint(edge))
-        label = self._label(tree)
+    def _add_trees(self, trees: list[Tree]) -> None:
+        """Adds trees as one articulation."""
+        joints = []
+        for tree in trees:
+            joints.append(self._add_base(tree))
+            for edge in tree.edges:
+                if self._host[edge.child][0] == edge.child:
+                    joints.append(self._add_joint(edge))
+        label = self._label(trees[0])
         self.articulations[label] = join_articulation(self.builder, self.options.parent_body, joints, label)
 
     def _label(self, tree: Tree) -> str:

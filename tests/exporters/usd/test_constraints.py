@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 pytest.importorskip("pxr")
+import warp as wp
 from pxr import Usd
 
 from newton_like import JointType, ModelBuilder
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.model.mujoco.equality_settings import equalities_of
 from newton_like.model.tendons import ARRAYS, Tendon
+from newton_like.solvers import SolverFeatherstone
 from newton_like.usd import write
 from tests.support.loops import add_loop
 from tests.support.random_trees import random_tree
@@ -258,3 +260,48 @@ def test_tendons_through_what_is_not_loaded_are_left_out(options):
 def test_bad_tendons_are_refused_with_their_prim(lines, told):
     with pytest.raises(ImportFileError, match=f"</R/t>: .*{told}"):
         imported(lines)
+
+
+GEOM = '<geom type="capsule" size=".02" fromto="0 0 0 .2 0 0" contype="0" conaffinity="0"/>'
+TREES = f"""<mujoco><worldbody>
+<body name="a" pos="0 0 1"><joint name="ja" axis="0 1 0"/>{GEOM}<site name="sa" pos=".2 0 0"/></body>
+<body name="b" pos="0.5 0 1"><joint name="jb" axis="0 1 0"/>{GEOM}
+<body name="c" pos=".2 0 0"><joint name="jc" axis="0 1 0"/>{GEOM}<site name="sc" pos=".2 0 0"/></body></body>
+<body name="m" {{}} pos="0 0 2">{GEOM}</body><body name="f" pos="0 0 2"><freejoint/>{GEOM}</body>
+</worldbody>{{}}</mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("root", "couple"),
+    [
+        ("", '<equality><connect body1="a" body2="c" anchor=".2 0 0"/></equality>'),
+        ("", '<equality><joint joint1="ja" joint2="jb" polycoef="0 1 .2 0 0"/></equality>'),
+        ("", '<equality><joint joint1="ja" joint2="jb" polycoef="0 1 0 0 0"/></equality>'),
+        (
+            "",
+            '<tendon><spatial name="t" stiffness="9" springlength=".3"><site site="sa"/><site site="sc"/></spatial></tendon>',
+        ),
+        ('mocap="true"', '<equality><weld body1="m" body2="f"/></equality>'),
+    ],
+)
+def test_trees_that_constraints_couple_stay_one_articulation(tmp_path, root, couple):
+    """Importers of MJCF put coupled trees into one articulation, which a stage keeps."""
+    builder = ModelBuilder()
+    builder.add_mjcf(TREES.format(root, couple))
+    model = builder.finalize("cpu", dtype=wp.float64)
+    path = tmp_path / "trees.usda"
+    write(model, str(path))
+    again = ModelBuilder()
+    again.add_usd(str(path))
+    read = again.finalize("cpu", dtype=wp.float64)
+    for name in ("articulation_label", "joint_label", "body_label"):
+        assert getattr(read, name) == getattr(model, name)
+    np.testing.assert_array_equal(read.joint_articulation.numpy(), model.joint_articulation.numpy())
+    found = []
+    for each in (model, read):
+        state, solver = each.state(), SolverFeatherstone(each, evaluator="general")
+        for _ in range(50):
+            solver.step(state, state, None, None, 0.002)
+        found.append(state.joint_q.numpy())
+    # frames of a stage are in single precision
+    np.testing.assert_allclose(*found, atol=1e-6)

@@ -97,7 +97,8 @@ class SolverFeatherstone(SolverBase):
 
     Args:
         model: the model.
-        iterations: sweeps over all constraint rows in a step; where bodies touch each other, see `tolerance`.
+        iterations: sweeps over all constraint rows in a step; where bodies touch each other, see `tolerance`. Tendons, stops and contacts
+            of one robot that act on each other may need more.
         substeps: a call of :meth:`step` takes so many steps of ``dt / substeps``, with the same forces and targets. This is faster than as
             many calls, and gives the same bits.
         tolerance: where bodies touch each other, sweeps go on, up to eight times `iterations`, until a round of sweeps changes the

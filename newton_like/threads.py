@@ -233,3 +233,7 @@ class KeptLaunch:
                         command.set_param_by_name(label.label, value)
         self._values = values
         run_shared(self._workers)
+
+    def repeat(self) -> None:
+        """Launches the kernel with the arrays of the launch before."""
+        run_shared(self._workers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from operator import attrgetter, is_
 
 import numpy as np
 import warp as wp
@@ -96,15 +97,17 @@ class _Part:
         if stale:
             self.recorded.outdate(parameters.freed)
 
-    def find(self, model, inputs, results) -> None:
-        """Looks at the candidates at poses and velocities of bodies."""
+    def find(self, model, inputs, results):
+        """Looks at the candidates at poses and velocities of bodies. Returns the recording that was run."""
 
         def record():
             with unrecorded(model.device, "Model.collide"):
                 return record_launches(model, [(self.work, self.kernel)], self.fields, (inputs, results))
 
         arrays = [*inputs, *results]
-        self.recorded.of((), arrays, record, lambda: _READ).run_on(arrays)
+        recording = self.recorded.of((), arrays, record, lambda: _READ)
+        recording.run_on(arrays)
+        return recording
 
 
 class _Finder:
@@ -122,6 +125,7 @@ class _Finder:
         unsupported: pairs of shapes that may touch and that are not looked at, ``[n, 2]``.
         crowds: what finds the contacts of worlds with many shapes, whose articulations have no candidates; None: there are none.
         captured: whether graphs read its arrays.
+        last: the last call of :func:`collide`, if it can be repeated.
         earlier: the finder of an earlier version of the model, if graphs read its arrays.
     """
 
@@ -132,7 +136,7 @@ class _Finder:
             unsupported_pairs(model, known=resolved),
         )
         self.earlier = earlier if earlier is not None and (earlier.earlier or earlier.captured) else None
-        self.captured = False
+        self.captured, self.last = False, None
         crowded = crowd_keys(model)
         self.crowds = Crowds(model) if crowded else None
         clusters = find_clusters(model, crowded)
@@ -213,10 +217,54 @@ class _Finder:
         """Takes over edits of the model for these graphs."""
         _finder(model)
 
-    def find(self, model, body_q: wp.array, body_qd: wp.array) -> None:
-        """Looks at all candidates at poses and velocities of bodies, numbers in a row."""
-        for part, results in zip(self.parts, self.results, strict=True):
-            part.find(model, [body_q, body_qd], results)
+    def find(self, model, body_q: wp.array, body_qd: wp.array) -> list:
+        """Looks at all candidates at poses and velocities of bodies, numbers in a row. Returns the recordings that were run."""
+        return [
+            part.find(model, [body_q, body_qd], results) for part, results in zip(self.parts, self.results, strict=True)
+        ]
+
+
+_OF_STATE = attrgetter("body_q", "body_qd")
+_OF_LIST = attrgetter(
+    *(f"rigid_contact_{name}" for name in ("count", "shape0", "shape1", "point0", "point1", "normal", "margin0", "margin1")), "force"
+)  # fmt: skip
+_OF_MODEL = attrgetter("shape_body", "shape_transform", "shape_margin")
+
+
+class _Call:
+    """A call of :func:`collide`, whose launches are repeated if the next call has the same arrays. For a few worlds, checks and the search
+    for recordings take longer than the launches."""
+
+    def __init__(self, model, finder: _Finder, state, contacts, choice: str, recordings: list):
+        self.finder, self.version, self.choice, self.recordings = finder, model.version, choice, recordings
+        self.arrays = self._arrays(model, state, contacts)
+
+    @staticmethod
+    def _arrays(model, state, contacts) -> tuple:
+        return *_OF_STATE(state), *_OF_LIST(contacts), *_OF_MODEL(model)
+
+    def repeat(self, model, state, contacts, choice: str) -> bool:
+        """Repeats the call, if the arguments are the same. Returns whether it did."""
+        if (
+            model.version != self.version
+            or choice != self.choice
+            or model.device.is_capturing
+            or active_tape() is not None
+        ):
+            return False
+        try:
+            arrays = self._arrays(model, state, contacts)
+        except AttributeError:
+            return False
+        if not all(map(is_, arrays, self.arrays)):
+            return False
+        if contacts.force is not None:
+            contacts.force.zero_()
+        for recording in self.recordings:
+            recording.run()
+        self.finder.adding_up.repeat()
+        self.finder.writing.repeat()
+        return True
 
 
 def _finder(model) -> _Finder:
@@ -273,6 +321,9 @@ def collide(model, state, contacts, unsupported_contacts: str = "error", moves: 
         RuntimeError: a tape records, and the state requires gradients; or a graph is captured on a CPU, and a world has more than 64 shapes
             on bodies.
     """
+    last = getattr(getattr(model, "_contact_finder", None), "last", None)
+    if last is not None and moves is None and last.repeat(model, state, contacts, unsupported_contacts):
+        return
     check_choice(unsupported_contacts, "unsupported_contacts", ("error", "ignore"))
     body_q, body_qd = arrays_of_state(model, state, "body_q", "body_qd")
     check_contacts(model, contacts)
@@ -289,7 +340,8 @@ def collide(model, state, contacts, unsupported_contacts: str = "error", moves: 
         refuse_unsupported(model, finder.unsupported, "collide finds")
     if finder.crowds is not None:
         finder.crowds.check_capture()
-    finder.find(model, flat(body_q, model.dtype), flat(body_qd, model.dtype))
+    finder.last = None
+    recordings = finder.find(model, flat(body_q, model.dtype), flat(body_qd, model.dtype))
     counts, starts = finder.counts, finder.starts
     if model.device.is_capturing:
         finder.captured = True
@@ -322,6 +374,8 @@ def collide(model, state, contacts, unsupported_contacts: str = "error", moves: 
         finder.crowds.collide(model, body_q, body_qd, contacts, starts[total:], moves)
     elif model.device.is_cuda:
         wp.copy(contacts.rigid_contact_count, starts, src_offset=total, count=1)
+    elif not model.device.is_capturing:
+        finder.last = _Call(model, finder, state, contacts, unsupported_contacts, recordings)
 
 
 def given_tables(model, batch) -> ContactTables:

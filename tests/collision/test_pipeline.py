@@ -5,7 +5,7 @@ import pytest
 import warp as wp
 from scipy.spatial.transform import Rotation
 
-from newton_like import ModelBuilder, ShapeConfig, eval_fk
+from newton_like import ModelBuilder, ModelFlags, ShapeConfig, eval_fk
 from tests.support.kinematic_cases import random_state
 from tests.support.random_trees import random_tree, random_unit
 
@@ -128,6 +128,44 @@ def test_candidates_take_as_much_memory_as_there_are():
     model = on_ground(["s"] * 50 + ["b" * 20]).finalize("cpu")
     model.collide(model.state(), unsupported_contacts="ignore")
     assert model._contact_finder.point.size == 50 + 20 * 8
+
+
+def test_repeated_calls_follow_states_lists_and_edits(rng):
+    """Calls with the arrays of the call before, with others in turn, and after edits find what the first call of a new model finds."""
+
+    def new():
+        builder = on_ground("ssb")
+        return builder.finalize("cpu")
+
+    model = new()
+    states, lists = [model.state() for _ in range(2)], [model.contacts() for _ in range(2)]
+    scale = model.shape_scale.numpy()
+    seen = set()
+    for k in range(24):
+        state, contacts = states[int(rng.integers(2))], lists[int(rng.integers(2))]
+        poses = state.body_q.numpy()
+        poses[:, 2] = rng.uniform(0.05, 0.6, len(poses))
+        state.body_q.assign(poses)
+        if k % 8 == 7:
+            scale = scale * rng.uniform(0.8, 1.2)
+            model.shape_scale.assign(scale)
+            model.notify_changed(ModelFlags.SHAPE_PROPERTIES)
+        model.collide(state, contacts)
+        if k % 3 == 0:
+            # the same arrays once more
+            model.collide(state, contacts)
+        other = new()
+        other.shape_scale.assign(scale)
+        fresh = other.state()
+        fresh.body_q.assign(poses)
+        expected = other.collide(fresh)
+        n = int(expected.rigid_contact_count.numpy()[0])
+        seen.add(n)
+        assert int(contacts.rigid_contact_count.numpy()[0]) == n
+        for name in ("shape0", "shape1", "point0", "point1", "normal"):
+            found, wanted = (getattr(each, f"rigid_contact_{name}").numpy()[:n] for each in (contacts, expected))
+            np.testing.assert_array_equal(found, wanted)
+    assert len(seen) > 1
 
 
 def test_edited_shapes_and_models_without_contacts():

@@ -195,14 +195,10 @@ def launch_shared(kernel, size: int, pieces: int, inputs: list, outputs: list, d
         inputs, outputs: its other arguments.
         device: device of the launch.
     """
-    if device.is_cuda or device.is_capturing or pieces < WORTHWHILE:
+    if pieces < WORTHWHILE:
         wp.launch(kernel, dim=size, inputs=[0, *inputs], outputs=outputs, device=device)
-        return
-
-    def record(first: int, count: int) -> wp.Launch:
-        return wp.launch(kernel, dim=count, inputs=[first, *inputs], outputs=outputs, device=device, record_cmd=True)
-
-    run_shared(shared_out(record, size, pieces, device))
+    else:
+        KeptLaunch()(kernel, size, pieces, inputs, outputs, device)
 
 
 class KeptLaunch:

@@ -115,12 +115,13 @@ def test_worlds_may_differ_in_every_number_of_the_model(rng):
 
 
 def interleaved(rng) -> ModelBuilder:
-    """Two arms whose links were added in turns, so that neither has a stretch of body arrays of its own."""
+    """Two arms whose links were added in turns, so that neither has a stretch of body arrays of its own; those of the second one from the
+    last to the first."""
     builder = ModelBuilder()
     links = [builder.add_link(mass=1.0, com=0.1 * rng.normal(size=3), inertia=np.eye(3)) for _ in range(8)]
-    for first in (0, 1):
+    for chain in (links[::2], links[::-2]):
         parent, joints = -1, []
-        for link in links[first::2]:
+        for link in chain:
             frames = {"parent_xform": random_transform(rng), "child_xform": random_transform(rng)}
             joints.append(builder.add_joint_revolute(parent, link, axis=rng.normal(size=3), **frames))
             parent = link

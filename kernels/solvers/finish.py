@@ -14,7 +14,7 @@ import warp as wp
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
 from newton_like.kernels.simd import C_NAME, FUSE
 from newton_like.kernels.solvers.packed import MOST_DOFS
-from newton_like.kernels.solvers.polish import INSIDE, STILL, elimination_code, equations_code
+from newton_like.kernels.solvers.polish import INSIDE, STILL, elimination_code, equations_code, products_code
 from newton_like.kernels.solvers.rows.contact_rows import (
     CONTACT,
     MU_ROLL,
@@ -276,14 +276,7 @@ def _finish_code(width: int, real) -> str:
             for (int k = 0; k < D; ++k) {{ sum = sum + Y[k * n + j] * A(L.z + k); free = free + Y[k * n + j] * A(L.free_z + k); }}
             U[j] = sum; FREE[j] = free;
         }}
-        for (int i = 0; i < R; i += 4) for (int j = 0; j < n; ++j) {{
-            v8 a = 0, b = 0, c = 0, d = 0;
-            for (int k = 0; k < D; ++k) {{
-                const v8 w = Y[k * n + j]; const real_t* const r = y + k * wide + i;
-                a = a + w * r[0]; b = b + w * r[1]; c = c + w * r[2]; d = d + w * r[3];
-            }}
-            G[i * n + j] = a; G[(i + 1) * n + j] = b; G[(i + 2) * n + j] = c; G[(i + 3) * n + j] = d;
-        }}
+        {products_code("R")}
         const real_t* const free_u = (const real_t*)FREE;
         // the tolerance times the change of z by all impulses, squared
         auto bound = [&]() -> real_t {{

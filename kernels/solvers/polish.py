@@ -103,6 +103,19 @@ def _choose_code(contacts: str, stride: str, contact: str) -> str:
         }}"""
 
 
+def products_code(count: str) -> str:
+    """Statements: G <- Y YT of so many rows. Y has a column of 8 n numbers for each of D dofs."""
+    return f"""
+        for (int i = 0; i < {count}; i += 4) for (int j = 0; j < n; ++j) {{
+            v8 a = 0, b = 0, c = 0, d = 0;
+            for (int k = 0; k < D; ++k) {{
+                const v8 w = Y[k * n + j]; const real_t* const r = y + k * wide + i;
+                a = a + w * r[0]; b = b + w * r[1]; c = c + w * r[2]; d = d + w * r[3];
+            }}
+            G[i * n + j] = a; G[(i + 1) * n + j] = b; G[(i + 2) * n + j] = c; G[(i + 3) * n + j] = d;
+        }}"""
+
+
 def equations_code(count: str, number: str, row: str) -> str:
     """Statements: G x = the rest of the equations of all rows, from G = Y YT, the velocities u = Y z, the impulses ``I(i)`` and
     the velocities ``aim(i)`` of rows that stick.
@@ -205,14 +218,7 @@ def _newton_code(width: int, real) -> str:
             for (int k = 0; k < D; ++k) sum = sum + Y[k * n + j] * A(L.z + k);
             U[j] = sum;
         }}
-        for (int i = 0; i < m; i += 4) for (int j = 0; j < n; ++j) {{
-            v8 a = 0, b = 0, c = 0, d = 0;
-            for (int k = 0; k < D; ++k) {{
-                const v8 w = Y[k * n + j]; const real_t* const r = y + k * wide + i;
-                a = a + w * r[0]; b = b + w * r[1]; c = c + w * r[2]; d = d + w * r[3];
-            }}
-            G[i * n + j] = a; G[(i + 1) * n + j] = b; G[(i + 2) * n + j] = c; G[(i + 3) * n + j] = d;
-        }}
+        {products_code("m")}
         auto I = [&](int i) -> real_t& {{ return A(place[i]); }};
         auto aim = [](int) {{ return real_t(0); }};
         {equations_code("n", "v8", "(G + {} * n)")}

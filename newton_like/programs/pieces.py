@@ -84,7 +84,8 @@ def piece_of(model, work, field: Field):
     piece.start, piece.stride = int(starts[0]), batch.stride(starts)
     part = [0]
     slots = {"bodies": template.body_slot, "coords": template.q_slot, "dofs": template.dof_slot}.get(field.kind)
-    if slots is not None and len(slots) and slots[-1] + 1 > len(slots):
+    # bodies may be in another order than the joints that move them
+    if slots is not None and slots.max(initial=-1) >= len(slots):
         # those of other articulations, or of loop joints, lie between
         part = size * slots
         piece.parts, piece.size = len(slots), size

@@ -209,7 +209,7 @@ def find_batches(model, kinds: list[bytes] | None = None, clusters: list[range] 
             local_mimic = np.where(mimic[own] < 0, -1, mimic[own] - s)
             tree_at = np.append(firsts, e) - s
             q_at, dof_at = (starts[s : e + 1] - starts[s] for starts in (q_start, qd_start))
-            slots = np.arange(e - s), np.arange(q_at[-1]), np.arange(dof_at[-1])
+            slots = ()
         else:
             # loop joints lie between articulations
             own = np.concatenate([np.arange(x, x + n) for x, n in zip(firsts, sizes, strict=True)])
@@ -256,6 +256,7 @@ def _places(starts: np.ndarray, joints: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _template(model, first_joint, joint_type, parent, slot, dims, q_at, dof_at, mimic, tree_at, *slots) -> Template:
     order = {int(b): k for k, b in enumerate(slot)}
     n = len(parent)
+    slots = slots or tuple(np.arange(count) for count in (n, q_at[-1], dof_at[-1]))
     tree = np.repeat(np.arange(len(tree_at) - 1), np.diff(tree_at))
     parents = (n + tree).astype(np.int32)
     for k, p in enumerate(parent):

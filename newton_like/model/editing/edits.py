@@ -13,7 +13,9 @@ import warp as wp
 from newton_like.arrays import flat
 from newton_like.coercion import as_list
 from newton_like.kernels.edits import edit_kernels, mass_kernels
+from newton_like.model.actuators import NUMBERS as ACTUATOR_NUMBERS
 from newton_like.model.editing.fingerprints import Fingerprints
+from newton_like.model.tendons import ARRAYS as TENDON_ARRAYS
 from newton_like.options import did_you_mean
 from newton_like.threads import run_shared, shared_out
 from newton_like.types import ModelFlags
@@ -71,15 +73,7 @@ ARRAYS = {
 """The arrays of each group that programs read."""
 
 
-READ_ANYWAY = (
-    *(f"tendon_{name}" for name in (
-        "offset", "stiffness", "damping", "armature", "rest_lower", "rest_upper", "target_ke", "target_kd", "effort_limit", "friction",
-        "limit_lower", "limit_upper", "limit_ke",
-    )),
-    *(f"actuator_{name}" for name in (
-        "gear", "gainprm", "biasprm", "dynprm", "ctrlrange", "forcerange", "actrange", "lengthrange", "acc0",
-    )),
-)  # fmt: skip
+READ_ANYWAY = (*(f"tendon_{name}" for name in TENDON_ARRAYS), *(f"actuator_{name}" for name in ACTUATOR_NUMBERS))
 """Arrays that kernels read from memory in any case. A tendon with inertia has items of another kind; naming its array selects these."""
 
 

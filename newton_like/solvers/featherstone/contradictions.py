@@ -58,16 +58,18 @@ def warn_of_contradictions(model, rows: SolverRows | None, user: str, stacklevel
     if rows is None:
         return
     found = contradictions(model, rows)
-    for a, worst in [*found.items()][:1]:
-        told = some_of([f"{name} by {size:.2g}" for name, size in worst], SHOWN)
-        others = f", and likewise of {len(found) - 1} others," if len(found) > 1 else ""
-        warnings.warn(
-            f"{user}: no coordinates were found that satisfy all constraints of articulation '{model.articulation_label[a]}' (index {a})"
-            f"{others}: they contradict each other, or cannot be closed. In the best coordinates these stay open [m or rad]: {told}."
-            " Correct them, make equality constraints soft (eq_solref), or start near a closed configuration (dynamics.assemble). A step"
-            " satisfies some of them and leaves the others open",
-            stacklevel=stacklevel,
-        )
+    if not found:
+        return
+    a, worst = next(iter(found.items()))
+    told = some_of([f"{name} by {size:.2g}" for name, size in worst], SHOWN)
+    others = f", and likewise of {len(found) - 1} others," if len(found) > 1 else ""
+    warnings.warn(
+        f"{user}: no coordinates were found that satisfy all constraints of articulation '{model.articulation_label[a]}' (index {a})"
+        f"{others}: they contradict each other, or cannot be closed. In the best coordinates these stay open [m or rad]: {told}."
+        " Correct them, make equality constraints soft (eq_solref), or start near a closed configuration (dynamics.assemble). A step"
+        " satisfies some of them and leaves the others open",
+        stacklevel=stacklevel,
+    )
 
 
 def warn_of_fixed_values(model, rows: SolverRows | None, user: str, stacklevel: int) -> None:
@@ -103,13 +105,14 @@ def _fixed_joints(model, rows: SolverRows) -> Iterator[str]:
 def _fixed_tendons(model) -> Iterator[str]:
     """Tendons that are held at several lengths, or at lengths beyond their limits."""
     for n, tendon in enumerate(model.tendons):
-        ties = [tie for tie in tendon.ties if tie.solref is None and not tie.leader]
-        lengths = sorted({float(tie.rest[0] + tie.polycoef[0]) for tie in ties})
+        lengths = sorted(tie.rest[0] + tie.polycoef[0] for tie in tendon.ties if tie.solref is None and not tie.leader)
+        if not lengths:
+            continue
         name = f"tendon '{tendon.label}' (index {n})"
-        if lengths and lengths[-1] - lengths[0] > OPEN:
+        if lengths[-1] - lengths[0] > OPEN:
             yield f"{name} is held at the lengths {lengths[0]:.3g} and {lengths[-1]:.3g}"
         low, high = tendon.limits or (-np.inf, np.inf)
-        if lengths and (_beyond(lengths[0], low, high) or _beyond(lengths[-1], low, high)):
+        if _beyond(lengths[0], low, high) or _beyond(lengths[-1], low, high):
             yield f"{name} is held at a length beyond its limits {low:.3g} and {high:.3g}"
 
 

@@ -271,9 +271,10 @@ class Specialiser:
             "forget_feature",
         ):
             stages[name] = getattr(m, name)
-        general = general_stages(m, tensed=T.tendons > 0)
         shared = (SHARED if self.shared_build else ()) + (OF_TENDONS if self.shared_tendons else ())
-        stages.update((name, getattr(general, name)) for name in shared)
+        if shared:
+            general = general_stages(m, tensed=T.tendons > 0)
+            stages.update((name, getattr(general, name)) for name in shared)
         stages["detect_hull"] = m.detect if T.first_hull < T.colliders else no_hull
         stages["coupling_build"] = m.coupling_build if T.couplings else no_build
         stages["coupling_sweep"] = m.coupling_sweep if T.couplings else no_sweep

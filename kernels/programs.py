@@ -11,6 +11,7 @@ from newton_like.kernels.collision.pairs.boxes import box_bounds
 from newton_like.kernels.collision.pairs.capsule_box import capsule_box_pair
 from newton_like.kernels.collision.pairs.detect import pair_detection
 from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
+from newton_like.kernels.collision.pairs.gathered import gathered_pairs
 from newton_like.kernels.collision.pairs.manifold import manifold_program
 from newton_like.kernels.collision.pairs.minkowski.convex import convex_pairs
 from newton_like.kernels.collision.pairs.minkowski.nearest import nearest_program
@@ -81,6 +82,7 @@ from newton_like.kernels.solvers.rows.contact_law import contact_law_program
 from newton_like.kernels.solvers.rows.contact_rows import contact_row_program
 from newton_like.kernels.solvers.rows.couplings import coupling_program
 from newton_like.kernels.solvers.rows.dof_rows import dof_row_program
+from newton_like.kernels.solvers.rows.slots import slot_program
 from newton_like.kernels.solvers.tendons import tendon_row_program
 from newton_like.kernels.spans import span_program
 from newton_like.kernels.spatial import spatial_algebra
@@ -140,6 +142,7 @@ LAYERS = (
     box_bounds,
     sphere_bounds,
     pair_detection,
+    gathered_pairs,
     found_points,
     field_program,
     mesh_program,
@@ -153,6 +156,7 @@ LAYERS = (
     dof_row_program,
     contact_row_program,
     packed_program,
+    slot_program,
     polish_program,
     finish_program,
     coupling_program,

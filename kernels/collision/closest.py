@@ -9,7 +9,7 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.collision.pairs.work import PER_UNIT
-from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, SPHERE
+from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, FAR, SPHERE
 from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 
 from newton_like.kernels.collision.pairs.records import (  # isort: skip
@@ -48,7 +48,8 @@ def search_kernel(m):
         """manifold <- the closest point of two convex shapes."""
         m.clear_manifold(t, L, mem)
         middle = m.scale_pair(b, t, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
-        touch = m.core_touch(b, t, middle, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        far = m.fill(m.real(FAR))
+        touch = m.core_touch(b, t, middle, far, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
         unit = m.rcp(m.get(mem, L.pair_work + PER_UNIT, t))
         distance = m.mul(touch.distance, unit)
         x = m.scale3(touch.first, unit)

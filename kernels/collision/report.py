@@ -8,6 +8,7 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.collision.pairs.records import SLOT, SLOT_GAP, SLOT_NEAR, SLOT_NORMAL, SLOT_POINT
 from newton_like.kernels.tree import GIVEN, GIVEN_NORMAL, PAIR_TABLE
 
 # An active contact, at REPORT * n: negative where it acts; the distance of the surfaces; the point halfway between them, about the origin
@@ -16,8 +17,8 @@ REPORT = 8
 ACTS, GAP, PLACE, AWAY = 0, 1, 2, 5
 
 
-def report_function(m: types.SimpleNamespace):
-    """For the namespace `m`: ``report_contact``, which a step calls for each active contact."""
+def report_function(m: types.SimpleNamespace, slotted: bool):
+    """For the namespace `m`: ``report_contact``, which a step calls for each active contact; `slotted`: whether they are in slots."""
 
     @m.func
     def report_contact(b, t, c: int, n: int, T, L, mem, report: m.memory):
@@ -29,7 +30,17 @@ def report_function(m: types.SimpleNamespace):
         if c >= T.first_paired:
             m.keep(mem, L.normal + 3 * (c - T.first_paired), at + AWAY, t, report, b, 3)
 
-    return report_contact
+    @m.func
+    def report_slot(b, t, c: int, n: int, T, L, mem, report: m.memory):
+        """Keeps where the contact in slot n is."""
+        at = REPORT * n
+        own = L.slot + SLOT * n
+        m.keep(mem, own + SLOT_NEAR, at + ACTS, t, report, b, 1)
+        m.keep(mem, own + SLOT_GAP, at + GAP, t, report, b, 1)
+        m.keep(mem, own + SLOT_POINT, at + PLACE, t, report, b, 3)
+        m.keep(mem, own + SLOT_NORMAL, at + AWAY, t, report, b, 3)
+
+    return report_slot if slotted else report_contact
 
 
 @cache
@@ -45,6 +56,8 @@ def report_kernels(real) -> types.SimpleNamespace:
         # numbers kept of a contact, and the first candidate that is a pair of shapes
         rows: int
         first_paired: int
+        # where the candidates of contacts in slots are among what is kept, -1 if contacts are not in slots
+        candidates_at: int
         # of each candidate: the collider or pair, and the tree about whose origin its point is
         candidate_of: wp.array[int]
         candidate_tree: wp.array[int]
@@ -130,6 +143,8 @@ def report_kernels(real) -> types.SimpleNamespace:
             at = REPORT * n
             if K.report[b, at + ACTS, lane] < real(0.0):
                 c = K.kept_active[b, 1 + n]
+                if P.candidates_at >= 0:
+                    c = int(K.kept[b, P.candidates_at + n, lane])
                 s = P.candidate_of[c]
                 x = M.origin[first + P.candidate_tree[c]]
                 x += vec3(
@@ -146,11 +161,12 @@ def report_kernels(real) -> types.SimpleNamespace:
                 if c < P.first_paired:
                     one = P.planes[a, s]
                     two = P.shapes[a, s]
-                    # forces on planes are kept along the normal and both tangents
                     q = wp.transform_get_rotation(M.shape_transform[one])
                     up = wp.quat_rotate(q, vec3(real(0.0), real(0.0), real(1.0)))
-                    f = wp.quat_rotate(q, vec3(f[1], f[2], f[0]))
-                    turn = wp.quat_rotate(q, vec3(turn[1], turn[2], turn[0]))
+                    if P.candidates_at < 0:
+                        # forces on planes are kept along the normal and both tangents
+                        f = wp.quat_rotate(q, vec3(f[1], f[2], f[0]))
+                        turn = wp.quat_rotate(q, vec3(turn[1], turn[2], turn[0]))
                 else:
                     one = P.ones[a, s]
                     two = P.twos[a, s]
@@ -300,6 +316,8 @@ def force_kernel(real):
         shape_transform: wp.array[transform],
         kept_active: wp.array2d[int],
         kept: wp.array3d[real],
+        # where the candidates of contacts in slots are among what is kept, -1 if contacts are not in slots
+        candidates_at: int,
         # contacts that were handed over; without columns if the step found them
         given: wp.array3d[real],
         # out:
@@ -311,10 +329,14 @@ def force_kernel(real):
         lane = a % width
         for n in range(kept_active[b, 0]):
             c = kept_active[b, 1 + n]
+            if candidates_at >= 0:
+                c = int(kept[b, candidates_at + n, lane])
+                if c < 0:
+                    continue
             s = candidate_collider[c]
+            f = vec3(kept[b, rows * n, lane], kept[b, rows * n + 1, lane], kept[b, rows * n + 2, lane])
             if c >= first_paired:
                 # in world axes, from the first shape to the second one
-                f = vec3(kept[b, rows * n, lane], kept[b, rows * n + 1, lane], kept[b, rows * n + 2, lane])
                 row = first_pair + PAIR_TABLE * s
                 one = pair_shapes[a, pair_table[row]]
                 two = pair_shapes[a, pair_table[row + 1]]
@@ -325,14 +347,15 @@ def force_kernel(real):
                     force[two] = force[two] + f
                 continue
             shape = shapes[a, s]
+            if candidates_at >= 0:
+                force[shape] = force[shape] + f
+                continue
             if given.shape[1] > 0:
                 at = GIVEN * c + GIVEN_NORMAL
                 up = vec3(given[b, at, lane], given[b, at + 1, lane], given[b, at + 2, lane])
-                f = vec3(kept[b, rows * n, lane], kept[b, rows * n + 1, lane], kept[b, rows * n + 2, lane])
                 force[shape] = force[shape] + from_row_axes(f, up)
                 continue
             q = wp.transform_get_rotation(shape_transform[planes[a, s]])
-            f = vec3(kept[b, rows * n + 1, lane], kept[b, rows * n + 2, lane], kept[b, rows * n, lane])
-            force[shape] = force[shape] + wp.quat_rotate(q, f)
+            force[shape] = force[shape] + wp.quat_rotate(q, vec3(f[1], f[2], f[0]))
 
     return gather_forces

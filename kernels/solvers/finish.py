@@ -14,7 +14,15 @@ import warp as wp
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
 from newton_like.kernels.simd import C_NAME, FUSE
 from newton_like.kernels.solvers.packed import MOST_DOFS
-from newton_like.kernels.solvers.polish import INSIDE, STILL, elimination_code, equations_code, products_code
+from newton_like.kernels.solvers.polish import (
+    ALONG,
+    INSIDE,
+    STILL,
+    along_code,
+    elimination_code,
+    equations_code,
+    products_code,
+)
 from newton_like.kernels.solvers.rows.contact_rows import (
     CONTACT,
     MU_ROLL,
@@ -26,7 +34,9 @@ from newton_like.kernels.solvers.rows.contact_rows import (
     SLIDE_STEP,
     SPIN_MASS,
 )
-from newton_like.kernels.solvers.rows.dof_rows import (
+from newton_like.kernels.solvers.rows.slots import chain_bits_code, take_row_code
+
+from newton_like.kernels.solvers.rows.dof_rows import (  # isort: skip
     DOF_IMPULSES,
     DOF_ROW,
     HARD,
@@ -47,11 +57,19 @@ MOST_ACTING = 64
 ROUNDS = 24
 """Rounds of steps and sweeps, at most."""
 
-TRIALS = 3
-"""Lengths of a step of Newton that are tried: the whole step, a half and a quarter."""
+TRIALS = 2
+"""Lengths of a step of Newton that are tried: the whole step and a half."""
 
-TRIAL_SWEEPS, PLAIN_SWEEPS = 2, 6
+TRIAL_SWEEPS, PLAIN_SWEEPS = 1, 6
 """Sweeps after a step of Newton, and where there is none."""
+
+
+BLOCKS = MOST_ROWS // ALONG
+
+
+def _each(statements: str) -> str:
+    """C++ statements for each vector j of the impulses of a world's rows."""
+    return f"for (int kind = 0; kind < 3; ++kind) for (int j = {BLOCKS} * kind; j < {BLOCKS} * kind + n; ++j) {{ {statements} }}"
 
 
 def _disc(x: str, y: str, bound: str, first: str) -> str:
@@ -66,8 +84,8 @@ def _sweep_code() -> str:
     """C++ lambda ``sweep``: one Gauss-Seidel visit of all rows, as in `dof_sweep` and `packed_sweep`. Returns the change of z, squared."""
     return f"""
         auto sweep = [&]() -> real_t {{
-            for (int i = 0; i < 3 * {MOST_ROWS}; ++i) before[i] = P[i];
-            for (int j = 0; j < n; ++j) was[j] = U[j];
+            {_each("BEFORE[j] = IMPULSES[j];")}
+            for (int j = 0; j < n; ++j) WAS[j] = U[j];
             for (int k = 0; k < dofs; ++k) {{
                 const int i = dof_row[k], at = record[i], q = dof_place[k];
                 const real_t a = A(at + {RESPONSE}), inverse = A(at + {INVERSE_RESPONSE}), most = A(L.friction_bound + q);
@@ -92,7 +110,7 @@ def _sweep_code() -> str:
                         pp = pp + change; total = total + change;
                     }}
                 }}
-                const v8* const g0 = G + i * n;
+                const row_t* const g0 = G + i * n;
                 for (int j = 0; j < n; ++j) U[j] = U[j] + g0[j] * total;
             }}
             for (int s = 0; s < slots; ++s) {{
@@ -100,7 +118,7 @@ def _sweep_code() -> str:
                 const real_t old = P[i], error = (u[i] - A(at + {TARGET})) * A(at + {MASS});
                 const real_t goal = (old - error) - A(at + {SOFTNESS}) * old, pn = goal > 0 ? goal : real_t(0), dn = pn - old;
                 P[i] = pn;
-                const v8* const g0 = G + i * n; const v8* const g1 = g0 + n; const v8* const g2 = g1 + n;
+                const row_t* const g0 = G + i * n; const row_t* const g1 = g0 + n; const row_t* const g2 = g1 + n;
                 {{
                     const real_t s1 = P[i + 1] - (A(at + {NORMAL_SLIDE_1}) * dn + u[i + 1]) * A(at + {SLIDE_STEP});
                     const real_t s2 = P[i + 2] - (A(at + {NORMAL_SLIDE_2}) * dn + u[i + 2]) * A(at + {SLIDE_STEP});
@@ -117,12 +135,13 @@ def _sweep_code() -> str:
                     for (int j = 0; j < n; ++j) U[j] = (U[j] + g2[2 * n + j] * d_r1) + g2[3 * n + j] * d_r2;
                 }}
             }}
-            real_t sum = 0;
-            for (int i = 0; i < R; ++i) {{
-                real_t change = P[i] - before[i];
-                for (int k = 1; k < 3; ++k) change = change + (P[k * {MOST_ROWS} + i] - before[k * {MOST_ROWS} + i]);
-                sum = sum + change * (u[i] - was_u[i]);
+            row_t sums = 0;
+            for (int j = 0; j < n; ++j) {{
+                row_t change = IMPULSES[j] - BEFORE[j];
+                for (int k = 1; k < 3; ++k) change = change + (IMPULSES[{BLOCKS} * k + j] - BEFORE[{BLOCKS} * k + j]);
+                sums = sums + change * (U[j] - WAS[j]);
             }}
+            const real_t sum = total(sums);
             return sum > 0 ? sum : real_t(0);
         }};"""
 
@@ -131,20 +150,17 @@ def _extrapolate_code() -> str:
     """C++ lambda ``go_on``: moves impulses and velocities on along their change by the last sweep, as `extrapolate_impulses` does."""
     return f"""
         auto go_on = [&]() {{
-            real_t back = 0;
-            for (int i = 0; i < 3 * {MOST_ROWS}; ++i) back = back + (start[i] - P[i]) * (P[i] - swept[i]);
-            const real_t old = back > 0 ? real_t(1) : pace;
+            row_t back = 0;
+            {_each("back = back + (START[j] - IMPULSES[j]) * (IMPULSES[j] - SWEPT[j]);")}
+            const real_t old = total(back) > 0 ? real_t(1) : pace;
             pace = real_t(0.5) * wp::sqrt(real_t(4) * old * old + real_t(1)) + real_t(0.5);
             const real_t further = (old - real_t(1)) / pace;
-            for (int i = 0; i < 3 * {MOST_ROWS}; ++i) {{
-                const real_t p = P[i];
-                P[i] = start[i] = further * (p - swept[i]) + p; swept[i] = p;
-            }}
-            for (int j = 0; j < n; ++j) {{ const v8 x = U[j]; U[j] = further * (x - SWEPT_U[j]) + x; SWEPT_U[j] = x; }}
+            {_each("const row_t p = IMPULSES[j]; IMPULSES[j] = START[j] = further * (p - SWEPT[j]) + p; SWEPT[j] = p;")}
+            for (int j = 0; j < n; ++j) {{ const row_t x = U[j]; U[j] = further * (x - SWEPT_U[j]) + x; SWEPT_U[j] = x; }}
         }};
         auto begin = [&]() {{
             pace = 1;
-            for (int i = 0; i < 3 * {MOST_ROWS}; ++i) start[i] = swept[i] = P[i];
+            {_each("START[j] = SWEPT[j] = IMPULSES[j];")}
             for (int j = 0; j < n; ++j) SWEPT_U[j] = U[j];
         }};"""
 
@@ -190,9 +206,10 @@ def _step_code() -> str:
             }}
             if (m == 0) return false;
             const int all = n;
+            {_each("WAY[j] = row_t(0);")}
             {{
-                const int n = (m + 7) / 8, wide = 8 * n;
-                v8 S[{MOST_ACTING} * {MOST_ACTING // 8}]; real_t* const g = (real_t*)S;
+                const int n = (m + {ALONG - 1}) / {ALONG}, wide = {ALONG} * n;
+                row_t S[{MOST_ACTING} * {MOST_ACTING // ALONG}]; real_t* const g = (real_t*)S;
                 real_t u_of[{MOST_ACTING}], x[{MOST_ACTING}];
                 for (int i = 0; i < m; ++i) {{
                     const real_t* const row = (const real_t*)(G + from[i] * all);
@@ -203,16 +220,15 @@ def _step_code() -> str:
                 auto I = [&](int i) -> real_t& {{ return P[place[i]]; }};
                 auto aim = [&](int i) {{ return aims[i]; }};
                 {{
-                    real_t* const u = u_of; const int* const record = record_of; v8* const G = S;
-                    {equations_code("n", "v8", "(G + {} * n)")}
+                    real_t* const u = u_of; const int* const record = record_of; row_t* const G = S;
+                    {equations_code("n", "row_t", "(G + {} * n)")}
                     {elimination_code()}
                     if (!(largest < real_t(1e10))) return false;
                 }}
-                for (int i = 0; i < 3 * {MOST_ROWS}; ++i) way[i] = 0;
                 for (int j = 0; j < all; ++j) WAY_U[j] = 0;
                 for (int i = 0; i < m; ++i) {{
                     way[place[i]] = x[i];
-                    const v8* const row = G + from[i] * all;
+                    const row_t* const row = G + from[i] * all;
                     for (int j = 0; j < all; ++j) WAY_U[j] = WAY_U[j] + row[j] * x[i];
                 }}
             }}
@@ -220,17 +236,18 @@ def _step_code() -> str:
         }};"""
 
 
-def _finish_code(width: int, real) -> str:
-    """C++ body of ``finish_worlds``."""
-    number = C_NAME[real]
-    blocks = MOST_ROWS // 8
-    every = f"for (int i = 0; i < 3 * {MOST_ROWS}; ++i)"
+def _finish_code(width: int, real, slotted: bool) -> str:
+    """C++ body of ``finish_worlds``, or of ``finish_slots``."""
+    take = "for (int k = 0; k < D; ++k) y[k * wide + i] = A(from + k);"
+    if slotted:
+        take = take_row_code("i / rows", "from")
     return f"""{{{FUSE}
-        typedef {number} real_t; typedef real_t v8 __attribute__((ext_vector_type(8), aligned({4 if real is wp.float32 else 8})));
+        {along_code(real)}
         real_t* const F = (real_t*)mem.data;
         const int D = T.dofs, rows = T.contact_rows;
         const int* const list = active.data + T.candidates;
         const real_t still = real_t({STILL}) * tolerance[0];
+        {chain_bits_code(width) if slotted else ""}
         auto finish = [&](int l) -> bool {{
         auto A = [=](int i) -> real_t& {{ return F[(size_t)i * {width} + l]; }};
         const int slots = (int)A(L.packed_worlds) - 1;
@@ -246,20 +263,20 @@ def _finish_code(width: int, real) -> str:
             dof_hard[dofs] = hard; dof_place[dofs] = q; dof_row[dofs++] = R; record[R++] = at;
         }}
         if (R == 0) return false;
-        // Y has a column of 8 n numbers for each dof
-        const int n = (R + 7) / 8, wide = 8 * n;
-        v8 Y[{MOST_DOFS} * {blocks}], G[{MOST_ROWS} * {blocks}], U[{blocks}], WAS[{blocks}], FREE[{blocks}];
-        v8 SWEPT_U[{blocks}], WAY_U[{blocks}], KEPT_U[{blocks}];
-        real_t* const y = (real_t*)Y; real_t* const u = (real_t*)U; const real_t* const was_u = (const real_t*)WAS;
-        v8* const was = WAS;
+        // Y has a column of {ALONG} n numbers for each dof
+        const int n = (R + {ALONG - 1}) / {ALONG}, wide = {ALONG} * n;
+        row_t Y[{MOST_DOFS} * {BLOCKS}], G[{MOST_ROWS} * {BLOCKS}], U[{BLOCKS}], WAS[{BLOCKS}], FREE[{BLOCKS}];
+        row_t SWEPT_U[{BLOCKS}], WAY_U[{BLOCKS}], KEPT_U[{BLOCKS}];
+        real_t* const y = (real_t*)Y; real_t* const u = (real_t*)U;
         // impulses of contacts and friction of dofs, of velocity limits, and of position limits
-        real_t P[3 * {MOST_ROWS}], before[3 * {MOST_ROWS}], start[3 * {MOST_ROWS}], swept[3 * {MOST_ROWS}], way[3 * {MOST_ROWS}];
-        real_t kept[3 * {MOST_ROWS}], given[3 * {MOST_ROWS}], pace = 1;
-        {every} P[i] = 0;
-        for (int k = 0; k < D * n; ++k) Y[k] = v8(0);
+        row_t IMPULSES[3 * {BLOCKS}], BEFORE[3 * {BLOCKS}], START[3 * {BLOCKS}], SWEPT[3 * {BLOCKS}], WAY[3 * {BLOCKS}];
+        row_t KEPT[3 * {BLOCKS}], GIVEN[3 * {BLOCKS}];
+        real_t* const P = (real_t*)IMPULSES; real_t* const way = (real_t*)WAY; real_t pace = 1;
+        for (int j = 0; j < 3 * {BLOCKS}; ++j) IMPULSES[j] = row_t(0);
+        for (int k = 0; k < D * n; ++k) Y[k] = row_t(0);
         for (int i = 0; i < rows * slots; ++i) {{
             const int from = L.packed_y + D * i;
-            for (int k = 0; k < D; ++k) y[k * wide + i] = A(from + k);
+            {take}
             P[i] = A(L.packed_impulse + i);
         }}
         for (int k = 0; k < dofs; ++k) {{
@@ -270,20 +287,19 @@ def _finish_code(width: int, real) -> str:
             P[i] = A(p + {OF_FRICTION});
             if (dof_hard[k]) {{ P[{MOST_ROWS} + i] = A(p + {OF_VELOCITY}); P[2 * {MOST_ROWS} + i] = A(p + {OF_POSITION}); }}
         }}
-        {every} given[i] = P[i];
+        {_each("GIVEN[j] = IMPULSES[j];")}
         for (int j = 0; j < n; ++j) {{
-            v8 sum = 0, free = 0;
+            row_t sum = 0, free = 0;
             for (int k = 0; k < D; ++k) {{ sum = sum + Y[k * n + j] * A(L.z + k); free = free + Y[k * n + j] * A(L.free_z + k); }}
             U[j] = sum; FREE[j] = free;
         }}
         {products_code("R")}
-        const real_t* const free_u = (const real_t*)FREE;
         // the tolerance times the change of z by all impulses, squared
         auto bound = [&]() -> real_t {{
-            real_t whole = 0;
-            for (int i = 0; i < R; ++i)
-                whole = whole + ((P[i] + P[{MOST_ROWS} + i]) + P[2 * {MOST_ROWS} + i]) * (u[i] - free_u[i]);
-            return still * still * whole;
+            row_t whole = 0;
+            for (int j = 0; j < n; ++j)
+                whole = whole + ((IMPULSES[j] + IMPULSES[{BLOCKS} + j]) + IMPULSES[2 * {BLOCKS} + j]) * (U[j] - FREE[j]);
+            return still * still * total(whole);
         }};
         {_sweep_code()}
         {_extrapolate_code()}
@@ -293,11 +309,11 @@ def _finish_code(width: int, real) -> str:
         for (int round = 0; round < {ROUNDS} && change > bound(); ++round) {{
             bool better = false;
             if (newton()) {{
-                {every} kept[i] = P[i];
+                {_each("KEPT[j] = IMPULSES[j];")}
                 for (int j = 0; j < n; ++j) KEPT_U[j] = U[j];
                 real_t part = 1;
                 for (int trial = 0; trial < {TRIALS} && !better; ++trial) {{
-                    {every} P[i] = kept[i] + part * way[i];
+                    {_each("IMPULSES[j] = KEPT[j] + part * WAY[j];")}
                     for (int j = 0; j < n; ++j) U[j] = KEPT_U[j] + part * WAY_U[j];
                     real_t after = 0;
                     for (int k = 0; k < {TRIAL_SWEEPS}; ++k) after = sweep();
@@ -306,7 +322,7 @@ def _finish_code(width: int, real) -> str:
                     part = part * real_t(0.5);
                 }}
                 if (!better) {{
-                    {every} P[i] = kept[i];
+                    {_each("IMPULSES[j] = KEPT[j];")}
                     for (int j = 0; j < n; ++j) U[j] = KEPT_U[j];
                 }}
             }}
@@ -319,16 +335,15 @@ def _finish_code(width: int, real) -> str:
             A(p + {OF_FRICTION}) = P[i];
             if (dof_hard[k]) {{ A(p + {OF_VELOCITY}) = P[{MOST_ROWS} + i]; A(p + {OF_POSITION}) = P[2 * {MOST_ROWS} + i]; }}
         }}
-        for (int i = 0; i < wide; ++i) way[i] = 0;
-        for (int i = 0; i < R; ++i) {{
-            real_t sum = 0;
-            for (int k = 0; k < 3; ++k) sum = sum + (P[k * {MOST_ROWS} + i] - given[k * {MOST_ROWS} + i]);
-            way[i] = sum;
+        for (int j = 0; j < n; ++j) {{
+            row_t sum = 0;
+            for (int k = 0; k < 3; ++k) sum = sum + (IMPULSES[{BLOCKS} * k + j] - GIVEN[{BLOCKS} * k + j]);
+            WAY[j] = sum;
         }}
         for (int k = 0; k < D; ++k) {{
-            v8 sum = 0;
-            for (int j = 0; j < n; ++j) {{ v8 w; __builtin_memcpy(&w, way + 8 * j, sizeof(v8)); sum = sum + Y[k * n + j] * w; }}
-            A(L.z + k) = A(L.z + k) + (((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7])));
+            row_t sum = 0;
+            for (int j = 0; j < n; ++j) sum = sum + Y[k * n + j] * WAY[j];
+            A(L.z + k) = A(L.z + k) + total(sum);
         }}
         return true; }};
         for (int l = 0; l < {width}; ++l)
@@ -336,12 +351,12 @@ def _finish_code(width: int, real) -> str:
 
 
 def finish_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``finish_worlds``, for lanes of several worlds."""
+    """For the namespace `m`: ``finish_worlds`` and ``finish_slots``, for lanes of several worlds."""
     if not hasattr(m, "width") or m.width == 1:
         # numbers of a trace, or one world
         return dict(finish_worlds=None)
 
-    @wp.func_native(_finish_code(m.width, m.real))
+    @wp.func_native(_finish_code(m.width, m.real, slotted=False))
     def finish_worlds(
         t: int,
         limits: int,
@@ -354,4 +369,16 @@ def finish_program(m: types.SimpleNamespace) -> dict:
         """Solves each world whose contacts are packed and that has not settled; `tolerance` is relative to the change of z by all
         impulses. ``sweep_change`` of these worlds <- zero, but for those with too many rows."""
 
-    return dict(finish_worlds=finish_worlds)
+    @wp.func_native(_finish_code(m.width, m.real, slotted=True))
+    def finish_slots(
+        t: int,
+        limits: int,
+        tolerance: m.lane,
+        T: wp.ref[m.Tree],
+        L: wp.ref[m.Layout],
+        mem: m.memory,
+        active: wp.array2d[int],
+    ):
+        """The same for contacts that are in slots from the start."""
+
+    return dict(finish_worlds=finish_worlds, finish_slots=finish_slots)

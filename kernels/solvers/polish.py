@@ -30,6 +30,7 @@ from newton_like.kernels.solvers.rows.dof_rows import (
     OF_VELOCITY,
     SIDE,
 )
+from newton_like.kernels.solvers.rows.slots import chain_bits_code, take_row_code
 
 MOST_ROWS = 32
 """Worlds with more rows that act are left to the sweeps: a step takes a time that grows with the cube of this number."""
@@ -43,6 +44,9 @@ PROXIMAL = 1.0e-5
 INSIDE = 0.99999
 """Friction below this part of its bound sticks."""
 
+ALONG = 16
+"""Numbers of a vector along the rows of a world. Results do not depend on the width of a block."""
+
 COLUMNS = MOST_ROWS + 4
 """Numbers of a row of the equations of a thread with one world. The right side is the column behind the last row that acts; statements
 that compute four columns or rows at a time may reach three further."""
@@ -54,6 +58,18 @@ it might run at once, which are some 270,000: more than 1 GB."""
 
 ROW_LISTS = 5 * MOST_ROWS
 """Integers of a thread with one world that list the rows that act."""
+
+
+def along_code(real) -> str:
+    """C++ statements: the types ``real_t`` and ``row_t``, a vector along rows, and the lambda ``total``, the sum of its numbers."""
+    return f"""typedef {C_NAME[real]} real_t;
+        typedef real_t row_t __attribute__((ext_vector_type({ALONG}), aligned({4 if real is wp.float32 else 8})));
+        auto total = [](const row_t& x) {{
+            real_t sums[{ALONG // 2}];
+            for (int i = 0; i < {ALONG // 2}; ++i) sums[i] = x[i] + x[i + {ALONG // 2}];
+            for (int n = {ALONG // 4}; n > 0; n /= 2) for (int i = 0; i < n; ++i) sums[i] = sums[i] + sums[i + n];
+            return sums[0];
+        }};"""
 
 
 def _choose_code(contacts: str, stride: str, contact: str) -> str:
@@ -104,12 +120,12 @@ def _choose_code(contacts: str, stride: str, contact: str) -> str:
 
 
 def products_code(count: str) -> str:
-    """Statements: G <- Y YT of so many rows. Y has a column of 8 n numbers for each of D dofs."""
+    """Statements: G <- Y YT of so many rows. Y has a column of ALONG n numbers for each of D dofs."""
     return f"""
         for (int i = 0; i < {count}; i += 4) for (int j = 0; j < n; ++j) {{
-            v8 a = 0, b = 0, c = 0, d = 0;
+            row_t a = 0, b = 0, c = 0, d = 0;
             for (int k = 0; k < D; ++k) {{
-                const v8 w = Y[k * n + j]; const real_t* const r = y + k * wide + i;
+                const row_t w = Y[k * n + j]; const real_t* const r = y + k * wide + i;
                 a = a + w * r[0]; b = b + w * r[1]; c = c + w * r[2]; d = d + w * r[3];
             }}
             G[i * n + j] = a; G[(i + 1) * n + j] = b; G[(i + 2) * n + j] = c; G[(i + 3) * n + j] = d;
@@ -160,76 +176,78 @@ def equations_code(count: str, number: str, row: str) -> str:
 def elimination_code() -> str:
     """Statements: x <- the solution of G x = x, by elimination in G; `largest` <- the largest number of the solution. The inverse pivots go
     to u."""
-    return """
-        for (int k = 0; k < m; ++k) {
+    return f"""
+        for (int k = 0; k < m; ++k) {{
             const real_t inverse = real_t(1) / g[k * wide + k];
             u[k] = inverse;
-            for (int i = k + 1; i < m; ++i) {
+            for (int i = k + 1; i < m; ++i) {{
                 const real_t f = g[i * wide + k] * inverse;
                 if (f == 0) continue;
                 x[i] = x[i] - f * x[k];
-                for (int j = k / 8; j < n; ++j) G[i * n + j] = G[i * n + j] - G[k * n + j] * f;
-            }
-        }
+                for (int j = k / {ALONG}; j < n; ++j) G[i * n + j] = G[i * n + j] - G[k * n + j] * f;
+            }}
+        }}
         real_t largest = 0;
-        for (int k = m - 1; k >= 0; --k) {
+        for (int k = m - 1; k >= 0; --k) {{
             real_t rest = x[k];
             for (int j = k + 1; j < m; ++j) rest = rest - g[k * wide + j] * x[j];
             x[k] = rest * u[k];
             const real_t size = x[k] < 0 ? -x[k] : x[k];
             if (!(size <= largest)) largest = size;
-        }"""
+        }}"""
 
 
-def _newton_code(width: int, real) -> str:
-    """C++ body of ``newton_steps`` for several worlds."""
-    number = C_NAME[real]
+def _newton_code(width: int, real, slotted: bool) -> str:
+    """C++ body of ``newton_steps`` for several worlds, or of ``newton_of_slots``."""
+    take = "for (int k = 0; k < D; ++k) y[k * wide + i] = A(from[i] + k);"
+    if slotted:
+        take = take_row_code("owner[i]", "from[i]")
     slots = f"""for (int s = 0; s < slots; ++s) {{
             const int p = L.packed_impulse + rows * s, at = L.packed + {CONTACT} * s, y = L.packed_y + D * rows * s;"""
-    blocks = MOST_ROWS // 8
+    blocks = MOST_ROWS // ALONG
     return f"""{{{FUSE}
-        typedef {number} real_t; typedef real_t v8 __attribute__((ext_vector_type(8), aligned({4 if real is wp.float32 else 8})));
+        {along_code(real)}
         enum {{ NORMAL, STICK, SLIDE, LIMIT }};
         real_t* const F = (real_t*)mem.data;
         const int D = T.dofs, rows = T.contact_rows;
         const int* const list = active.data + T.candidates;
+        {chain_bits_code(width) if slotted else ""}
         auto step = [&](int l) -> bool {{
         auto A = [=](int i) -> real_t& {{ return F[(size_t)i * {width} + l]; }};
         const int slots = (int)A(L.packed_worlds) - 1;
         int from[{MOST_ROWS}], place[{MOST_ROWS}], kind[{MOST_ROWS}], record[{MOST_ROWS}], owner[{MOST_ROWS}], m = 0;
         {_choose_code(slots, "D", "s")}
         if (m == 0) return false;
-        // Y has a column of 8 n numbers for each dof
-        const int n = (m + 7) / 8, wide = 8 * n;
-        v8 Y[{MOST_DOFS} * {blocks}], G[{MOST_ROWS} * {blocks}], U[{blocks}];
+        // Y has a column of {ALONG} n numbers for each dof
+        const int n = (m + {ALONG - 1}) / {ALONG}, wide = {ALONG} * n;
+        row_t Y[{MOST_DOFS} * {blocks}], G[{MOST_ROWS} * {blocks}], U[{blocks}];
         real_t* const y = (real_t*)Y; real_t* const g = (real_t*)G; real_t* const u = (real_t*)U;
         real_t x[{MOST_ROWS}];
-        for (int k = 0; k < D * n; ++k) Y[k] = v8(0);
+        for (int k = 0; k < D * n; ++k) Y[k] = row_t(0);
         for (int i = 0; i < m; ++i) {{
             const int dof = -1 - owner[i];
-            if (dof < 0) for (int k = 0; k < D; ++k) y[k * wide + i] = A(from[i] + k);
-            else {{
+            if (dof < 0) {take} else {{
                 const int* const c = T.chain.data + T.chain_at.data[dof];
                 for (int d = 0; d <= T.depth.data[dof]; ++d) y[c[d] * wide + i] = A(from[i] + d);
             }}
         }}
         for (int j = 0; j < n; ++j) {{
-            v8 sum = 0;
+            row_t sum = 0;
             for (int k = 0; k < D; ++k) sum = sum + Y[k * n + j] * A(L.z + k);
             U[j] = sum;
         }}
         {products_code("m")}
         auto I = [&](int i) -> real_t& {{ return A(place[i]); }};
         auto aim = [](int) {{ return real_t(0); }};
-        {equations_code("n", "v8", "(G + {} * n)")}
+        {equations_code("n", "row_t", "(G + {} * n)")}
         {elimination_code()}
         if (!(largest < real_t(1e10))) return false;
         for (int i = 0; i < m; ++i) A(place[i]) = A(place[i]) + x[i];
         for (int i = m; i < wide; ++i) x[i] = 0;
         for (int k = 0; k < D; ++k) {{
-            v8 sum = 0;
-            for (int j = 0; j < n; ++j) {{ v8 w; __builtin_memcpy(&w, x + 8 * j, sizeof(v8)); sum = sum + Y[k * n + j] * w; }}
-            A(L.z + k) = A(L.z + k) + (((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7])));
+            row_t sum = 0;
+            for (int j = 0; j < n; ++j) {{ row_t w; __builtin_memcpy(&w, x + {ALONG} * j, sizeof(row_t)); sum = sum + Y[k * n + j] * w; }}
+            A(L.z + k) = A(L.z + k) + total(sum);
         }}
         return true; }};
         real_t* const tried = F + (size_t)L.tried * {width};
@@ -339,14 +357,14 @@ def _one_world_code(real) -> str:
 
 
 def polish_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``newton_steps``."""
+    """For the namespace `m`: ``newton_steps``, and ``newton_of_slots`` for lanes of several worlds."""
     if not hasattr(m, "width"):
         # numbers of a trace
         return dict(newton_steps=None)
     if m.width == 1:
         return dict(newton_steps=_one_world(m))
 
-    @wp.func_native(_newton_code(m.width, m.real))
+    @wp.func_native(_newton_code(m.width, m.real, slotted=False))
     def newton_steps(
         t: int,
         contacts: int,
@@ -359,7 +377,19 @@ def polish_program(m: types.SimpleNamespace) -> dict:
         """A step of Newton for the impulses of each world whose contacts are packed and for which ``tried`` is positive, and z; ``tried``
         <- zero where there is none."""
 
-    return dict(newton_steps=newton_steps)
+    @wp.func_native(_newton_code(m.width, m.real, slotted=True))
+    def newton_of_slots(
+        t: int,
+        contacts: int,
+        limits: int,
+        T: wp.ref[m.Tree],
+        L: wp.ref[m.Layout],
+        mem: m.memory,
+        active: wp.array2d[int],
+    ):
+        """The same for contacts that are in slots from the start."""
+
+    return dict(newton_steps=newton_steps, newton_of_slots=newton_of_slots)
 
 
 def _one_world(m: types.SimpleNamespace):

@@ -7,6 +7,7 @@ strings them together, and decides which constraint rows some world of the block
 import types
 
 import warp as wp
+from newton_like.kernels.collision.pairs.records import SLOT, SLOT_FEATURE, SLOT_IDS, SLOT_NORMAL
 from newton_like.kernels.collision.report import report_function
 from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
@@ -38,13 +39,14 @@ def step_kernel(
     closed: bool = False,
     tensed: bool = False,
     actuated: bool = False,
+    slotted: bool = False,
 ):
     """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block.
 
     With `given`, contacts are handed over in ``contacts_in`` and not looked for. `level` of optimisation: None for Warp's choice.
     `paired`: whether bodies may touch each other; without, the kernel has no code for that. `surfaces`: the same for height fields and
     meshes. `closed`: the same for loop joints. `tensed`: the same for tendons. `actuated`: the same for actuators and bodies that are
-    relieved of weight.
+    relieved of weight. `slotted`: whether contacts are in slots, see `kernels.collision.pairs.gathered`.
     """
     if not closed:
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_loops(m))})
@@ -125,7 +127,7 @@ def step_kernel(
         return planned
 
     @m.func
-    def find_contacts(b, t, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
+    def find_contacts(b, t, remembered: int, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
         """Lists the candidates that are near in some world of the block."""
         zero = m.fill(real(0.0))
         n = int(0)
@@ -146,6 +148,30 @@ def step_kernel(
         return find_pairs(b, t, n, m.fill(o.dt), T, P, L, mem, active)
 
     @m.func
+    def fill_slots(b, t, remembered: int, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
+        """Gives the contacts of each world slots, which are the active contacts."""
+        zero = m.fill(real(0.0))
+        m.clear_slots(t, L, mem)
+        slots = int(0)
+        for s in range(T.colliders):
+            near = bool(True)
+            if s >= T.first_guarded:
+                near = m.any_lt(m.get(mem, L.clear + s, t), zero)
+                if near:
+                    if s < T.first_hull:
+                        detect(b, t, s, o, T, P, L, mem)
+                    else:
+                        detect_hull(b, t, s, m.fill(o.dt), T, P, L, mem)
+            if near:
+                for c in range(T.collider_candidate[s], T.collider_candidate[s + 1]):
+                    if m.any_lt(m.get(mem, L.near + c, t), zero):
+                        slots = m.append_candidate(b, t, c, s, slots, T, P, L, mem, active)
+        slots = m.gather_pairs(b, t, slots, remembered, m.fill(o.dt), T, P, L, mem, active)
+        for n in range(slots):
+            active[n, t] = n
+        return slots
+
+    @m.func
     def place_beside_fixed(b, t, c: int, o, T, L, mem):
         m.given_candidate(b, t, c, T.candidate_body[c], m.fill(o.dt), T, L, mem)
 
@@ -159,7 +185,7 @@ def step_kernel(
     place_given = place_any if paired else place_beside_fixed
 
     @m.func
-    def take_contacts(b, t, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
+    def take_contacts(b, t, remembered: int, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
         """Lists the candidates that some world of the block was handed."""
         zero = m.fill(real(0.0))
         n = int(0)
@@ -197,10 +223,24 @@ def step_kernel(
         else:
             m.given_pair_build(b, t, a, c, T.candidate_collider[c], o, T, P, L, mem)
 
-    list_contacts = take_contacts if given else find_contacts
+    list_found = fill_slots if slotted else find_contacts
+    list_contacts = take_contacts if given else list_found
     build_found = build_of_any if paired else build_on_plane
     build_given = build_any_given if paired else build_beside_fixed
     build_contact = build_given if given else build_found
+
+    @m.func
+    def build_listed(b, t, contacts: int, o, T, P, L, mem, active: wp.array2d[int]):
+        for a in range(contacts):
+            build_contact(b, t, a, active[a, t], o, T, P, L, mem)
+
+    @m.func
+    def build_slots(b, t, contacts: int, o, T, P, L, mem, active: wp.array2d[int]):
+        m.note_chains(T, active)
+        for s in range(contacts):
+            m.slot_build(b, t, s, o, T, P, L, mem, active)
+
+    build_contacts = build_slots if slotted else build_listed
 
     @m.func
     def find_limits(t, T, L, mem, active: wp.array2d[int]) -> int:
@@ -222,9 +262,9 @@ def step_kernel(
                 n = n + 1
         return n
 
-    sweep = sweep_function(m, stages, paired)
-    report_contact = report_function(m)
-    push_deep = deep_function(m)
+    sweep = sweep_function(m, stages, paired, slotted)
+    report_contact = report_function(m, slotted)
+    push_deep = deep_function(m, slotted)
 
     @m.func
     def constrain(b, t, contacts: int, limits: int, o, T, P, L, mem, active: wp.array2d[int]):
@@ -240,8 +280,7 @@ def step_kernel(
         for n in range(limits):
             i = active[T.candidates + n, t]
             dof_build(b, t, i // 2, i % 2, o, T, P, L, mem)
-        for a in range(contacts):
-            build_contact(b, t, a, active[a, t], o, T, P, L, mem)
+        build_contacts(b, t, contacts, o, T, P, L, mem, active)
         adhere(b, t, contacts, o, T, P, L, mem, active)
         if T.prescribed != 0:
             m.bring_back(b, t, T, P, L, mem)
@@ -317,6 +356,73 @@ def step_kernel(
         take_back(t, rows * T.candidates, others, over, L, mem)
         return limits
 
+    @m.func
+    def recall_candidates(b, t, T, L, mem, kept: m.memory, kept_active: wp.array2d[int]):
+        """The forces of the step before come back to their candidates."""
+        for n in range(kept_active[b, 0]):
+            c = kept_active[b, 1 + n]
+            m.recall(
+                mem, L.impulse + T.contact_rows * c, L.kept_impulse + T.contact_rows * n, t, kept, b, T.contact_rows
+            )
+            recall_feature(b, t, c, n, T, L, mem, kept)
+
+    @m.func
+    def keep_candidates(
+        b, t, contacts: int, o, T, L, mem, active: wp.array2d[int], kept: m.memory, kept_active: wp.array2d[int]
+    ):
+        """Keeps the forces of active contacts alone, in the order of their candidates; the rest of the memory stays zero."""
+        rows = T.contact_rows
+        for n in range(contacts):
+            c = active[n, t]
+            as_forces(t, L.impulse + rows * c, rows, o, mem)
+            keep_feature(b, t, c, n, T, L, mem, kept)
+            m.keep(mem, L.impulse + rows * c, L.kept_impulse + rows * n, t, kept, b, rows)
+            forget(t, c, T, L, mem)
+        for n in range(kept_active[b, 0]):
+            c = kept_active[b, 1 + n]
+            forget(t, c, T, L, mem)
+            forget_feature(t, c, T, L, mem)
+        for n in range(contacts):
+            kept_active[b, 1 + n] = active[n, t]
+        kept_active[b, 0] = contacts
+
+    @m.func
+    def recall_slots(b, t, T, L, mem, kept: m.memory, kept_active: wp.array2d[int]):
+        """The same for contacts in slots, which the contacts of this step do not have yet."""
+        n = kept_active[b, 0]
+        m.recall(mem, L.old_impulse, L.kept_impulse, t, kept, b, T.contact_rows * n)
+        m.recall(mem, L.old_feature, L.kept_feature, t, kept, b, n)
+        m.recall(mem, L.old_normal, L.kept_old_normal, t, kept, b, 3 * n)
+        m.recall(mem, L.old_pair, L.kept_old_pair, t, kept, b, n)
+
+    @m.func
+    def keep_slots(
+        b, t, contacts: int, o, T, L, mem, active: wp.array2d[int], kept: m.memory, kept_active: wp.array2d[int]
+    ):
+        """Keeps the forces of contacts in slots, with their pairs and features."""
+        rows = T.contact_rows
+        as_forces(t, L.impulse, rows * contacts, o, mem)
+        for n in range(contacts):
+            m.slot_to_world(t, n, T, L, mem)
+            m.keep(mem, L.slot + SLOT * n + SLOT_NORMAL, L.kept_old_normal + 3 * n, t, kept, b, 3)
+            m.keep(mem, L.slot + SLOT * n + SLOT_FEATURE, L.kept_feature + n, t, kept, b, 1)
+            m.keep(mem, L.slot + SLOT * n + SLOT_IDS, L.kept_old_pair + n, t, kept, b, 1)
+        m.keep(mem, L.impulse, L.kept_impulse, t, kept, b, rows * contacts)
+        kept_active[b, 0] = contacts
+
+    recall_contacts = recall_slots if slotted else recall_candidates
+    keep_contacts = keep_slots if slotted else keep_candidates
+
+    @m.func
+    def match_none(t, contacts: int, T, L, mem, kept_active: wp.array2d[int], b):
+        pass
+
+    @m.func
+    def match_slots(t, contacts: int, T, L, mem, kept_active: wp.array2d[int], b):
+        m.recall_slots(t, contacts, kept_active[b, 0], T, L, mem)
+
+    match_contacts = match_slots if slotted else match_none
+
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def step(
         first: int,
@@ -345,15 +451,10 @@ def step_kernel(
         b = wp.tid() + first
         t = wp.tid() % columns
         zero = m.fill(real(0.0))
-        rows = T.contact_rows
         m.bring(b, t, B, 1, inputs, pieces_in, mem)
         m.recall(mem, L.account, L.kept_account, t, kept, b, trees(T))
         m.recall(mem, L.owed, L.kept_owed, t, kept, b, trees(T))
-        remembered = kept_active[b, 0]
-        for n in range(remembered):
-            c = kept_active[b, 1 + n]
-            m.recall(mem, L.impulse + rows * c, L.kept_impulse + rows * n, t, kept, b, rows)
-            recall_feature(b, t, c, n, T, L, mem, kept)
+        recall_contacts(b, t, T, L, mem, kept, kept_active)
         m.recall(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.bonds)
         for i in range(T.limit_rows):
             m.put(mem, L.dof_impulse + i, t, zero)
@@ -390,7 +491,8 @@ def step_kernel(
             if m.any_lt(zero, m.get(mem, L.over, t)):
                 saturate(b, t, o, T, P, L, mem)
                 closure_rows(b, t, o, T, P, L, mem)
-        contacts = list_contacts(b, t, o, T, P, L, mem, contacts_in, active)
+        contacts = list_contacts(b, t, kept_active[b, 0], o, T, P, L, mem, contacts_in, active)
+        match_contacts(t, contacts, T, L, mem, kept_active, b)
         limits = find_limits(t, T, L, mem, active)
         constrain(b, t, contacts, limits, o, T, P, L, mem, active)
         recheck(b, t, o, T, P, L, mem)
@@ -398,24 +500,11 @@ def step_kernel(
             if m.any_lt(zero, m.get(mem, L.over, t)):
                 limits = again(b, t, contacts, T.bonds + T.limit_rows, o, T, P, L, mem, active)
 
-        # what is remembered: forces of active rows alone, in the order of their candidates; the rest of the memory stays zero
         if report.shape[1] > 0:
             for n in range(contacts):
                 report_contact(b, t, active[n, t], n, T, L, mem, report)
         closure_correct(b, t, o, T, P, L, mem)
-        for n in range(contacts):
-            c = active[n, t]
-            as_forces(t, L.impulse + rows * c, rows, o, mem)
-            keep_feature(b, t, c, n, T, L, mem, kept)
-            m.keep(mem, L.impulse + rows * c, L.kept_impulse + rows * n, t, kept, b, rows)
-            forget(t, c, T, L, mem)
-        for n in range(remembered):
-            c = kept_active[b, 1 + n]
-            forget(t, c, T, L, mem)
-            forget_feature(t, c, T, L, mem)
-        for n in range(contacts):
-            kept_active[b, 1 + n] = active[n, t]
-        kept_active[b, 0] = contacts
+        keep_contacts(b, t, contacts, o, T, L, mem, active, kept, kept_active)
         as_forces(t, L.coupling_impulse, T.bonds, o, mem)
         tendon_report(t, T, L, mem)
         m.keep(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.bonds)

@@ -31,17 +31,18 @@ EARLY = 0.01
 FOLLOWING = 3
 """Sweeps after a step of Newton."""
 
-FINISHED = 18
+FINISHED = 15
 """After so many sweeps, worlds that have not settled are solved one at a time."""
 
 
-def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, paired: bool):
+def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, paired: bool, slotted: bool):
     """The function that sweeps over the rows of a step.
 
     Args:
         m: the programs' namespace.
         stages: those of a step, general or specialised.
         paired: whether bodies may touch each other.
+        slotted: whether the active contacts are in slots from the start.
     """
     real = m.real
     coupling_sweep, friction_sweep, dof_sweep = stages.coupling_sweep, stages.friction_sweep, stages.dof_sweep
@@ -247,10 +248,24 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     def finish_none(t, limits: int, tolerance: m.lane, T, L, mem, active: wp.array2d[int]):
         pass
 
-    pack = m.pack_contacts if can_pack else no_slots
-    finish = m.finish_worlds if can_pack else finish_none
-    drop = m.drop_settled if can_pack else no_slots
-    unpack = m.unpack_impulses if can_pack else no_impulses
+    @m.func
+    def open_slots(t, contacts: int, T, L, mem, active: wp.array2d[int]) -> int:
+        m.open_slots(t, L, mem)
+        return contacts
+
+    @m.func
+    def drop_slots(t, contacts: int, T, L, mem, active: wp.array2d[int]) -> int:
+        return m.drop_slots(L, mem)
+
+    if slotted:
+        pack, drop, unpack = open_slots, drop_slots, no_impulses
+        newton_steps, finish = m.newton_of_slots, m.finish_slots
+    elif can_pack:
+        pack, drop, unpack = m.pack_contacts, m.drop_settled, m.unpack_impulses
+        newton_steps, finish = m.newton_steps, m.finish_worlds
+    else:
+        pack, drop, unpack = no_slots, no_slots, no_impulses
+        newton_steps, finish = m.newton_steps, finish_none
 
     @m.func
     def keep_settled(t, now: m.lane, first: int, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
@@ -431,7 +446,10 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         where the sweeps after it change more than those before; the next sweeps of such a world are without one."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        first = T.contact_rows * contacts
+        first = int(0)
+        if not slotted:
+            # impulses of contacts of worlds that have settled do not change
+            first = T.contact_rows * contacts
         m.put(mem, L.settled, t, zero)
         m.put(mem, L.resting, t, zero)
         for n in range(limits):
@@ -468,7 +486,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                 else:
                     note_impulses(t, contacts, slots, limits, T, L, mem, active)
                     m.put(mem, L.tried, t, m.mul(m.sub(one, old), m.sub(one, m.get(mem, L.resting, t))))
-                    m.newton_steps(t, contacts, limits, T, L, mem, active)
+                    newton_steps(t, contacts, limits, T, L, mem, active)
                     tried = m.get(mem, L.tried, t)
                     slow_pace(t, tried, L, mem)
                     before = m.get(mem, L.sweep_change, t)
@@ -499,6 +517,13 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         sweep_on(b, t, 1, done - 1, contacts, contacts, packed, limits, plain, o, T, P, L, mem, active)
         # also without contacts, so that a world does not depend on those of its block
         settle(b, t, done, contacts, limits, plain, o, T, P, L, mem, active)
+
+    @m.func
+    def sweep_slots(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
+        sweep_robot(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+
+    if slotted:
+        return sweep_slots
 
     @m.func
     def sweep_any(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):

@@ -25,6 +25,7 @@ from newton_like.kernels.collision.pairs.records import (
     SHAPE,
     SHAPE_PLACE,
 )
+from newton_like.kernels.collision.pairs.work import LIMIT
 from newton_like.kernels.collision.plane import FAR
 
 from newton_like.kernels.tree import (  # isort: skip
@@ -215,8 +216,10 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         return m.smaller(reach, m.fma(m.add(dt, dt), speed, slack))
 
     @m.func
-    def pair_is_near(b, t, p: int, dt: m.lane, T, P, L, mem) -> bool:
-        """Whether the bounding spheres and the boxes of a pair, with their reach, overlap in some world of the block."""
+    def near_worlds(b, t, p: int, dt: m.lane, T, P, L, mem) -> m.lane:
+        """Positive in worlds where the bounding spheres and the boxes of a pair, with their reach, overlap. There, a search for points ends
+        where the surfaces are farther apart than their reach. Elsewhere, it ends at once."""
+        zero = m.fill(real(0.0))
         one = pair_one(p, T)
         two = pair_two(p, T)
         d = centre_to_centre(t, one, two, T, L, mem)
@@ -225,16 +228,23 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         # far below zero where the two may not touch in this world
         reach = m.add(m.add(m.get(mem, first + REACH, t), m.get(mem, second + REACH, t)), m.pair_param(P, b, p))
         apart = m.add(m.get(mem, first + BOUND, t), m.get(mem, second + BOUND, t))
-        bound = m.larger(m.add(reach, apart), m.fill(real(0.0)))
-        near = m.any_lt(m.dot(d, d), m.mul(bound, bound))
-        if near:
+        bound = m.larger(m.add(reach, apart), zero)
+        near = zero
+        if m.any_lt(m.dot(d, d), m.mul(bound, bound)):
             know_box_of(b, t, one, T, P, L, mem)
             know_box_of(b, t, two, T, P, L, mem)
             gap = m.box_gap(t, one, two, d, L, mem)
             reach = closing_reach(b, t, p, reach, dt, T, P, L, mem)
-            bound = m.larger(m.add(reach, apart), m.fill(real(0.0)))
-            near = m.any_lt(gap, m.where_lt(m.dot(d, d), m.mul(bound, bound), reach, m.fill(real(-FAR))))
+            bound = m.larger(m.add(reach, apart), zero)
+            reach = m.where_lt(m.dot(d, d), m.mul(bound, bound), reach, m.fill(real(-FAR)))
+            near = m.where_lt(gap, reach, m.fill(real(1.0)), zero)
+            m.put(mem, L.pair_work + LIMIT, t, m.where_lt(gap, reach, reach, m.fill(real(-FAR))))
         return near
+
+    @m.func
+    def pair_is_near(b, t, p: int, dt: m.lane, T, P, L, mem) -> bool:
+        """Whether the bounding spheres and the boxes of a pair, with their reach, overlap in some world of the block."""
+        return m.any_lt(m.fill(real(0.0)), near_worlds(b, t, p, dt, T, P, L, mem))
 
     @m.func
     def put_shape(b, t, s: int, at: int, x: m.Vec3, T, P, L, mem):

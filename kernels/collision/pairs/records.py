@@ -49,6 +49,20 @@ def points_of(kind: int, other: int) -> int:
 SHAPE_PLACE = 21
 BOUND, REACH, BOX_KNOWN, BOX_AXES, BOX_MIDDLE, BOX_HALF = 3, 4, 5, 6, 15, 18
 
+# A contact in a slot: negative where a world has it; the distance of the surfaces, the point halfway between them, the normal and the
+# feature; the first candidate of the pair, or the candidate of a plane, and the last dofs of the chains of the second and the first body,
+# -1 for none; and the material.
+SLOT = 18
+SLOT_NEAR, SLOT_GAP, SLOT_POINT, SLOT_NORMAL, SLOT_FEATURE, SLOT_IDS, SLOT_MATERIAL = 0, 1, 2, 5, 8, 9, 12
+
+# Of the pairs that a visit looks at, each lane one of its own world: the place of the first shape; the twist of the second body less
+# that of the first one; the sum of margins; the sum of gaps, far below zero without a pair; and the number of the pair.
+GATHERED = 12
+OF_CENTRE, OF_TWIST, OF_MARGIN, OF_SLACK, OF_PAIR = 0, 3, 9, 10, 11
+
+# What visits need of a shape beside its place: its size, margin, gap and material.
+SHAPE_MORE = 11
+
 PAIR_COUNTS = dict(
     pair_numbers=2 * SHAPE,
     manifold_numbers=POINTS_ON_SURFACE * POINT,

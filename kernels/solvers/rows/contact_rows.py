@@ -67,6 +67,66 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         """The share of a push for the product m k of PUSH."""
         return m.sqrt(m.smaller(m.fill(real(1.0)), m.mul(m.fill(real(PUSH)), ratio)))
 
+    @m.func
+    def put_coefficients(
+        t, a: int, gap: m.lane, on: m.lane, mass: m.lane, before: m.lane, k: m.Products, material: int, o, T, L, mem
+    ) -> m.lane:  # fmt: skip
+        """The coefficients of active contact a, from the products k of its rows: of a normal with a spring and impacts, and of sliding.
+        Returns one where it acts, which is where `on` is one and, between bodies, where the response along the normal is no rounding error.
+
+        Args:
+            gap: distance of the surfaces.
+            mass: between bodies, that of the trees of both.
+            before: velocity along the normal before the step.
+            material: where the material is in memory.
+        """
+        zero = m.fill(real(0.0))
+        dt = m.fill(o.dt)
+        tiny = m.fill(real(1.0e-12))
+        ann = m.larger(k.nn, tiny)
+        if T.pairs > 0:
+            # bodies that joints hold along the normal: no impulse moves them apart, and a huge one would be friction without bound
+            mass = m.larger(mass, tiny)
+            least = m.div(m.fill(real(STIFFEST)), mass)
+            on = m.where_lt(ann, m.fma(m.fill(real(STEEPEST)), m.add(k.a11, k.a22), least), zero, on)
+        soft = m.spring(gap, m.get(mem, material + OMEGA, t), m.get(mem, material + DAMPING_RATIO, t), dt)
+        # the penetration is pushed out at no more than push_speed
+        push = m.smaller(m.fill(o.push_speed), soft.push)
+        if T.pairs > 0:
+            rubbing = rubbing_response(k, m.get(mem, material + MU, t))
+            share = push_share(m.mul(mass, rubbing))
+            m.put(mem, L.push_share + a, t, share)
+            push = m.mul(push, share)
+        target = m.where_lt(gap, zero, push, m.neg(m.mul(gap, m.fill(o.inverse_dt))))
+        # an impact bounces: rigidly, if it is fast enough and reached within this step
+        bounce = m.neg(m.mul(m.get(mem, material + RESTITUTION, t), before))
+        calm = m.larger(m.larger(m.fma(dt, before, gap), m.add(before, m.fill(o.restitution_speed))), m.neg(bounce))
+        at = L.contact + CONTACT * a
+        gain = m.where_lt(calm, zero, m.fill(real(1.0)), soft.mass)
+        m.put(mem, at + MASS, t, m.mul(on, m.mul(gain, m.rcp(ann))))
+        m.put(mem, at + SOFTNESS, t, m.where_lt(calm, zero, zero, soft.softness))
+        m.put(mem, at + TARGET, t, m.where_lt(calm, zero, bounce, target))
+        m.put(mem, at + NORMAL_SLIDE_1, t, k.n1)
+        m.put(mem, at + NORMAL_SLIDE_2, t, k.n2)
+        m.put(mem, at + SLIDE_STEP, t, m.mul(on, m.inverse_eigenvalue(k.a11, k.a12, k.a22)))
+        m.put(mem, at + MU_SLIDE, t, m.get(mem, material + MU, t))
+        m.put(mem, at + ON, t, on)
+        return on
+
+    @m.func
+    def put_turning(t, at: int, on: m.lane, k: m.Products, material: int, mem):
+        """The coefficients at `at` of torsional and rolling friction, from the products k of its rows."""
+        m.put(mem, at + SPIN_MASS, t, m.mul(on, m.rcp(m.larger(k.nn, m.fill(real(1.0e-12))))))
+        m.put(mem, at + ROLL_STEP, t, m.mul(on, m.inverse_eigenvalue(k.a11, k.a12, k.a22)))
+        m.put(mem, at + MU_SPIN, t, m.get(mem, material + MU_TORSIONAL, t))
+        m.put(mem, at + MU_ROLL, t, m.get(mem, material + MU_ROLLING, t))
+
+    @m.func
+    def warm_work(t, p: int, at: int, on: m.lane, o, L, mem):
+        """Adds what the remembered force at p does along the target of the row with the coefficients at `at`."""
+        work = m.mul(m.mul(on, m.mul(m.fill(o.dt), m.get(mem, p, t))), m.get(mem, at + TARGET, t))
+        m.put(mem, L.warm_work, t, m.add(m.get(mem, L.warm_work, t), work))
+
     @m.shared
     def build_rows(
         b, t, a: int, c: int, leaf: int, other: int, shared: int, tree: int, tree2: int, body: int, body2: int, material: int, law: int,
@@ -89,54 +149,25 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
             weight = m.inverse_weight(t, body, y, n, u1, u2, T, L, mem)
             weight = m.add(weight, m.inverse_weight(t, body2, y, n, u1, u2, T, L, mem))
         before = m.span_point_rows(t, leaf, other, shared, y, x, x2, n, u1, u2, T, L, mem)
-        tiny = m.fill(real(1.0e-12))
         k = m.span_products(t, size, y, T, mem)
-        ann = m.larger(k.nn, tiny)
+        mass = zero
         if T.pairs > 0:
-            # bodies that joints hold along the normal: no impulse moves them apart, and a huge one would be friction without bound
-            mass = m.larger(m.add(tree_mass(t, tree, L, mem), tree_mass(t, tree2, L, mem)), tiny)
-            least = m.div(m.fill(real(STIFFEST)), mass)
-            on = m.where_lt(ann, m.fma(m.fill(real(STEEPEST)), m.add(k.a11, k.a22), least), zero, on)
-        soft = m.spring(gap, m.get(mem, material + OMEGA, t), m.get(mem, material + DAMPING_RATIO, t), dt)
-        # the penetration is pushed out at no more than push_speed
-        push = m.smaller(m.fill(o.push_speed), soft.push)
-        if T.pairs > 0:
-            rubbing = rubbing_response(k, m.get(mem, material + MU, t))
-            share = push_share(m.mul(mass, rubbing))
-            m.put(mem, L.push_share + a, t, share)
-            push = m.mul(push, share)
-        target = m.where_lt(gap, zero, push, m.neg(m.mul(gap, m.fill(o.inverse_dt))))
-        # an impact bounces: rigidly, if it is fast enough and reached within this step
-        bounce = m.neg(m.mul(m.get(mem, material + RESTITUTION, t), before))
-        calm = m.larger(m.larger(m.fma(dt, before, gap), m.add(before, m.fill(o.restitution_speed))), m.neg(bounce))
+            mass = m.add(tree_mass(t, tree, L, mem), tree_mass(t, tree2, L, mem))
+        on = put_coefficients(t, a, gap, on, mass, before, k, material, o, T, L, mem)
         at = L.contact + CONTACT * a
-        gain = m.where_lt(calm, zero, one, soft.mass)
-        m.put(mem, at + MASS, t, m.mul(on, m.mul(gain, m.rcp(ann))))
-        m.put(mem, at + SOFTNESS, t, m.where_lt(calm, zero, zero, soft.softness))
-        m.put(mem, at + TARGET, t, m.where_lt(calm, zero, bounce, target))
         if T.laws > 0:
             half = m.fill(real(0.5))
             row = m.law_row(b, law, gap, before, weight, m.fill(o.push_speed), o, P)
-            least = m.rcp(m.add(ann, row.compliance))
+            least = m.rcp(m.add(m.larger(k.nn, m.fill(real(1.0e-12))), row.compliance))
             m.put(mem, at + MASS, t, m.where_lt(half, row.soft, m.mul(on, least), m.get(mem, at + MASS, t)))
             part = m.mul(row.compliance, least)
             m.put(mem, at + SOFTNESS, t, m.where_lt(half, row.soft, part, m.get(mem, at + SOFTNESS, t)))
             m.put(mem, at + TARGET, t, m.where_lt(half, row.soft, row.target, m.get(mem, at + TARGET, t)))
-        m.put(mem, at + NORMAL_SLIDE_1, t, k.n1)
-        m.put(mem, at + NORMAL_SLIDE_2, t, k.n2)
-        m.put(mem, at + SLIDE_STEP, t, m.mul(on, m.inverse_eigenvalue(k.a11, k.a12, k.a22)))
-        m.put(mem, at + MU_SLIDE, t, m.get(mem, material + MU, t))
-        m.put(mem, at + ON, t, on)
         if T.contact_rows == 6:
             m.span_angular_rows(t, leaf, other, shared, y + 3 * T.reach, n, u1, u2, T, L, mem)
-            k = m.span_products(t, size, y + 3 * T.reach, T, mem)
-            m.put(mem, at + SPIN_MASS, t, m.mul(on, m.rcp(m.larger(k.nn, tiny))))
-            m.put(mem, at + ROLL_STEP, t, m.mul(on, m.inverse_eigenvalue(k.a11, k.a12, k.a22)))
-            m.put(mem, at + MU_SPIN, t, m.get(mem, material + MU_TORSIONAL, t))
-            m.put(mem, at + MU_ROLL, t, m.get(mem, material + MU_ROLLING, t))
+            put_turning(t, at, on, m.span_products(t, size, y + 3 * T.reach, T, mem), material, mem)
         p = L.impulse + T.contact_rows * c
-        work = m.mul(m.mul(on, m.mul(dt, m.get(mem, p, t))), m.get(mem, at + TARGET, t))
-        m.put(mem, L.warm_work, t, m.add(m.get(mem, L.warm_work, t), work))
+        warm_work(t, p, at, on, o, L, mem)
         for j in range(T.contact_rows // 3):
             first = p + 3 * j
             warm = m.scale3(m.get3(mem, first, t), m.mul(on, dt))

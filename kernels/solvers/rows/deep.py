@@ -9,6 +9,7 @@ above QUICK a step, a contact that is deeper than SLACK aims to be out after STE
 import types
 
 import warp as wp
+from newton_like.kernels.collision.pairs.records import SLOT, SLOT_GAP
 from newton_like.kernels.rows import TARGET
 from newton_like.kernels.solvers.rows.contact_rows import CONTACT
 
@@ -18,9 +19,19 @@ QUICK = 0.15
 SLACK, STEPS = 2.0e-3, 8.0
 
 
-def deep_function(m: types.SimpleNamespace):
-    """The function that changes the rows of deep contacts in a step."""
+def deep_function(m: types.SimpleNamespace, slotted: bool):
+    """The function that changes the rows of deep contacts in a step; `slotted`: whether contacts are in slots."""
     real = m.real
+
+    @m.func
+    def gap_of_candidate(t, a: int, T, L, mem, active: wp.array2d[int]) -> m.lane:
+        return m.get(mem, L.gap + active[a, t], t)
+
+    @m.func
+    def gap_in_slot(t, a: int, T, L, mem, active: wp.array2d[int]) -> m.lane:
+        return m.get(mem, L.slot + SLOT * a + SLOT_GAP, t)
+
+    gap_of = gap_in_slot if slotted else gap_of_candidate
 
     @m.func
     def any_deep(t, contacts: int, T, L, mem, active: wp.array2d[int]) -> bool:
@@ -29,7 +40,7 @@ def deep_function(m: types.SimpleNamespace):
             return False
         least = m.fill(real(0.0))
         for a in range(contacts):
-            least = m.smaller(least, m.get(mem, L.gap + active[a, t], t))
+            least = m.smaller(least, gap_of(t, a, T, L, mem, active))
         return m.any_lt(least, m.fill(real(-SLACK)))
 
     @m.func
@@ -45,7 +56,7 @@ def deep_function(m: types.SimpleNamespace):
             share = m.mul(m.fill(real(1.0 / STEPS)), m.fill(o.inverse_dt))
             for a in range(contacts):
                 at = L.contact + CONTACT * a + TARGET
-                depth = m.neg(m.add(m.get(mem, L.gap + active[a, t], t), m.fill(real(SLACK))))
+                depth = m.neg(m.add(gap_of(t, a, T, L, mem, active), m.fill(real(SLACK))))
                 push = m.smaller(m.fill(o.push_speed), m.mul(depth, share))
                 if T.pairs > 0:
                     push = m.mul(push, m.get(mem, L.push_share + a, t))

@@ -32,13 +32,14 @@ def wants_report(model) -> bool:
     return FORCE in model.contact_attributes
 
 
-def report_places(model, batch, tables: ContactTables):
+def report_places(model, batch, tables: ContactTables, candidates_at: int):
     """Where the contacts of one batch are: what the kernels of a list read beside the memory of its stepper, as their struct.
 
     Args:
         model: the model.
         batch: the batch.
         tables: its :class:`newton_like.collision.ground.ContactTables`.
+        candidates_at: where the candidates of contacts in slots are among what outlives a step, -1 if contacts are not in slots.
     """
     arrays, paired, forest = tables.arrays, tables.numbers["first_paired"], batch.template.tree
     of = arrays["candidate_collider"]
@@ -56,6 +57,7 @@ def report_places(model, batch, tables: ContactTables):
         report_kernels(model.dtype).Places,
         rows=tables.numbers["contact_rows"],
         first_paired=paired,
+        candidates_at=candidates_at,
         **{name: constant_array(np.ascontiguousarray(x), wp.int32, model.device) for name, x in held.items()},
     )
 

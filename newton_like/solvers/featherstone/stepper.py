@@ -15,7 +15,7 @@ from newton_like.collision.laws import add_laws, add_limit_laws, add_tendon_laws
 from newton_like.collision.pairs import add_pairs
 from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.compiler.cpp import FLAGS
-from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
+from newton_like.kernels.collision.pairs.records import GATHERED, PAIR_COUNTS, SHAPE_MORE, SLOT
 from newton_like.kernels.collision.report import REPORT, force_kernel
 from newton_like.kernels.collision.surfaces.records import SURFACE_WORK
 from newton_like.kernels.dynamics.loops import LOOP
@@ -30,10 +30,11 @@ from newton_like.kernels.solvers.rows.closure_rows import BOUNDED_ROW, ROW_LAW
 from newton_like.kernels.solvers.rows.contact_rows import CONTACT
 from newton_like.kernels.solvers.rows.couplings import COUPLING
 from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES, DOF_ROW
+from newton_like.kernels.solvers.rows.slots import SLOT_WORK, WORDS
 from newton_like.kernels.solvers.stages import general_stages
 from newton_like.kernels.solvers.step import step_kernel
 from newton_like.kernels.solvers.tendons import TENDON_IMPULSES, TENDON_ROW
-from newton_like.kernels.tree import FRICTION, POSITION, SHAPE_TABLE, VELOCITY
+from newton_like.kernels.tree import FRICTION, POSITION, PRESCRIBED, SHAPE_TABLE, VELOCITY
 from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.robot import namespace
@@ -57,10 +58,11 @@ def general_step(
     closed: bool = False,
     tensed: bool = False,
     actuated: bool = False,
+    slotted: bool = False,
 ):
     """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`; for clusters in which bodies
     may touch each other, if `paired`; and height fields or meshes, if `surfaces`; for loop joints, if `closed`; for tendons,
-    if `tensed`; for actuators, if `actuated`."""
+    if `tensed`; for actuators, if `actuated`; with contacts in slots, if `slotted`."""
     m = namespace(width, real, STEP_ROWS)
     return step_kernel(
         m,
@@ -71,15 +73,21 @@ def general_step(
         closed=closed,
         tensed=tensed,
         actuated=actuated,
+        slotted=slotted,
     )
 
 
-def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
-    """A batch with the memory of a step, and how many lanes of a block outlive the step.
+SLOT_ROWS = dict(packed="contact", packed_impulse="impulse", packed_swept="swept_impulse", packed_start="start_impulse")
+"""Contacts in slots are the active contacts: rows of memory of packed contacts, and those of active contacts that they are then."""
+
+
+def step_memory(work: Workspace, tables, given: bool) -> tuple[Workspace, int, bool]:
+    """A batch with the memory of a step, how many lanes of a block outlive the step, and whether contacts are in slots.
 
     Args:
         work: the batch.
         tables: its :class:`newton_like.collision.ground.ContactTables`.
+        given: whether contacts are handed over.
     """
     template = work.batch.template
     limited = (work.parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any()
@@ -90,10 +98,15 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
     several = work.m.width > 1
     numbers["first_tendon"] = numbers["couplings"] + numbers["loop_rows"]
     numbers["bonds"] = numbers["first_tendon"] + TENDON_IMPULSES * numbers["tendons"]
+    # those of robots for which the step has no further use of candidates go to slots
+    others = ("laws", "surface_pairs", "bonds", "adhesive")
+    plain = not any(numbers.get(name) for name in others) and not (work.parameters.dof_limits & PRESCRIBED).any()
+    slotted = bool(numbers["polished"] and several and plain and not given)
     of_pairs = PAIR_COUNTS if numbers["pairs"] else dict.fromkeys(PAIR_COUNTS, 0)
     items = len(tables.arrays.get("tendon_item", ())) // ITEM
     records = dict(
-        packed=numbers["polished"] * several, newton_numbers=0 if several else numbers["polished"] * ONE_WORLD,
+        packed=numbers["polished"] * several * (not slotted), slotted=int(slotted), slot_numbers=SLOT, slot_work_numbers=SLOT_WORK,
+        more_numbers=SHAPE_MORE, gathered_numbers=GATHERED, newton_numbers=0 if several else numbers["polished"] * ONE_WORLD,
         contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, ledger_numbers=LEDGER, **of_pairs,
         surface_numbers=SURFACE_WORK, loop_numbers=LOOP, law_numbers=ROW_LAW, bounded_numbers=BOUNDED_ROW, tendon_numbers=TENDON_ROW,
         tendon_records=TENDON * numbers["tendons"] + ITEM_NUMBERS * items,
@@ -102,11 +115,14 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
     fields = {**tables.fields, **numbers}
     fields.pop("given", None)
     work = work.with_memory(sizes, fields)
-    kept = stack({f"kept_{row.name}": row.kept(SimpleNamespace(**work.numbers)) for row in KEPT})
+    kept = stack({f"kept_{row.name}": row.kept(SimpleNamespace(**work.numbers, slotted=slotted)) for row in KEPT})
     size = kept.pop("size")
     for name, at in kept.items():
         setattr(work.L, name, at)
-    return work, size
+    if slotted:
+        for name, listed in SLOT_ROWS.items():
+            setattr(work.L, name, getattr(work.L, listed))
+    return work, size, slotted
 
 
 class Stepper:
@@ -143,7 +159,7 @@ class Stepper:
         self._index = self._places = None
         parameters = Parameters(solver.m, model, batch, tables, prescribed=True, changes=solver.changes)
         work = Workspace(solver.m, batch, parameters, model.device, solver.threads)
-        self.work, kept = step_memory(work, tables)
+        self.work, kept, self.slotted = step_memory(work, tables, self.given)
         work = self.work
         self.closures.fill(work, solver.loops)
         work.tendon_index = self.tendons.index
@@ -161,6 +177,9 @@ class Stepper:
         # active contacts and dofs; with pairs, where the dofs of contacts are listed and how many they are; rows of a step of Newton
         candidates = tables.numbers["candidates"]
         length = candidates + batch.template.dofs + (2 * candidates if tables.numbers["pairs"] else 0)
+        if self.slotted:
+            # pairs that are near with bits of their worlds, the pairs of each world, and bits of chains
+            length += (2 + solver.width) * work.numbers["pairs"] + WORDS * batch.template.dofs
         length = max(length + (ROW_LISTS if work.numbers["polished"] and solver.width == 1 else 0), 1)
         self.active = [
             wp.zeros((length, work.columns), dtype=wp.int32, device=work.device) for _ in range(work.workers)
@@ -182,10 +201,15 @@ class Stepper:
                 " (SensorContact(model, ...) calls it)"
             )
 
+    @property
+    def candidates_at(self) -> int:
+        """Where the candidates of contacts in slots are among what outlives a step, -1 if contacts are not in slots."""
+        return self.work.L.kept_old_pair if self.slotted else -1
+
     def report_places(self):
         """What the kernels of a list of contacts read."""
         if self._places is None:
-            self._places = report_places(self.solver.model, self.batch, self.tables)
+            self._places = report_places(self.solver.model, self.batch, self.tables, self.candidates_at)
         return self._places
 
     def _find_tables(self):
@@ -207,7 +231,9 @@ class Stepper:
         paired, surfaces = self.tables.numbers["pairs"] > 0, self.tables.numbers["surface_pairs"] > 0
         closed, tensed = self.tables.numbers["loop_rows"] > 0, self.tables.numbers["tendons"] > 0
         actuated = self.actuators.acts
-        general = general_step(solver.width, solver.model.dtype, self.given, paired, surfaces, closed, tensed, actuated)
+        general = general_step(
+            solver.width, solver.model.dtype, self.given, paired, surfaces, closed, tensed, actuated, self.slotted
+        )
         if self.given or solver.evaluator == "general" or not self.batch.template.dofs:
             return general
         special = Specialiser(self.work, self.accelerated, self.tendons.items)
@@ -231,6 +257,7 @@ class Stepper:
             closed=closed,
             tensed=tensed,
             actuated=actuated,
+            slotted=self.slotted,
         )
 
     def refresh(self) -> bool:
@@ -343,7 +370,7 @@ class Stepper:
             inputs=[
                 work.numbers["contact_rows"], work.T.first_paired, work.T.candidate_collider, shapes, planes, work.T.pair_table,
                 SHAPE_TABLE * work.numbers["shapes"], pair_shapes, model.shape_transform, self.kept_active,
-                as_numbers(self.kept, model.dtype, width), as_numbers(self.contacts_in, model.dtype, width),
+                as_numbers(self.kept, model.dtype, width), self.candidates_at, as_numbers(self.contacts_in, model.dtype, width),
             ],
             outputs=[force],
             device=model.device,

@@ -10,7 +10,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.collision.pairs.records import AXES, SHAPE
-from newton_like.kernels.collision.pairs.work import CORNER, PER_UNIT, SHAPES, SIMPLEX, SMALLEST, VISITS
+from newton_like.kernels.collision.pairs.work import CORNER, HINT, LIMIT, PER_UNIT, SHAPES, SIMPLEX, SMALLEST, VISITS
 from newton_like.kernels.collision.plane import CAPSULE, FAR
 
 
@@ -204,8 +204,9 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
                 if shot < shots:
                     o = m.scale3(n, m.add(reach, m.fill(real(OUTSIDE))))
                     visits = int(SEARCH)
+                    far = m.fill(real(FAR))
                     r = m.nearest(
-                        b, t, o, n, going, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
+                        b, t, o, n, going, far, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
                     )
                     first = r.first
                     aim = normalized(m.neg3(r.y), n)
@@ -224,15 +225,19 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def core_touch(
-        b, t, middle: m.Vec3, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem
-    ) -> Touch:
-        """How both cores touch."""
+        b, t, middle: m.Vec3, limit: m.lane, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int,
+        T, P, L, mem,
+    ) -> Touch:  # fmt: skip
+        """How both cores touch. Where their distance is above `limit`, in units, the result is any distance above it."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         axes = m.get9(mem, L.pair_work + SHAPES + AXES, t)
         start = normalized(middle, m.column(axes, 2))
+        start = normalized(m.get3(mem, L.pair_work + HINT, t), start)
         visits = int(SEARCH)
-        r = m.nearest(b, t, m.zero3(), start, one, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        r = m.nearest(
+            b, t, m.zero3(), start, one, limit, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
+        )
         distance = m.sqrt(m.dot(r.y, r.y))
         near = m.where_lt(distance, m.fill(real(NEAR)), one, r.inside)
         touch = Touch(normalized(m.neg3(r.y), start), distance, r.first)
@@ -241,6 +246,7 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         excess = m.add(distance, m.dot(g.w, touch.n))
         most = m.fma(m.fill(real(EXCESS)), distance, m.fill(real(EXCESS)))
         near = m.where_lt(most, excess, one, near)
+        near = m.where_lt(m.add(limit, most), m.neg(m.dot(g.w, touch.n)), zero, near)
         if m.any_lt(zero, near):
             n = shortest_way(b, t, touch, r.inside, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
             touch = Touch(n, touch.distance, touch.first)
@@ -269,7 +275,10 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
             if m.any_lt(zero, going):
                 o = m.scale3(d, m.neg(way))
                 visits = int(SEARCH)
-                r = m.nearest(b, t, o, n, going, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+                far = m.fill(real(FAR))
+                r = m.nearest(
+                    b, t, o, n, going, far, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
+                )
                 gap = m.sqrt(m.dot(r.y, r.y))
                 aim = normalized(m.neg3(r.y), n)
                 slope = m.neg(m.dot(aim, d))
@@ -289,21 +298,26 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
     def convex_points(b, t, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem):
         """manifold <- the contact points of two convex shapes."""
         middle = m.scale_pair(b, t, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
-        touch = core_touch(b, t, middle, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
         per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
-        distance = touch.distance
-        first = touch.first
+        limit = m.mul(m.get(mem, L.pair_work + LIMIT, t), per_unit)
         # a sphere and a capsule are their core with a radius
+        radius = m.fill(real(0.0))
+        radius2 = radius
         if kind <= CAPSULE:
             radius = m.mul(m.get_shape(t, 0, L, mem).size.x, per_unit)
-            distance = m.sub(distance, radius)
-            first = m.fma3(touch.n, radius, first)
         if other <= CAPSULE:
-            distance = m.sub(distance, m.mul(m.get_shape(t, 1, L, mem).size.x, per_unit))
-        m.clear_manifold(t, L, mem)
-        unit = m.rcp(per_unit)
-        m.put_manifold(
-            b, t, touch.n, distance, first, unit, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
+            radius2 = m.mul(m.get_shape(t, 1, L, mem).size.x, per_unit)
+        radii = m.add(radius, radius2)
+        touch = core_touch(
+            b, t, middle, m.add(limit, radii), kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
         )
+        distance = m.sub(m.sub(touch.distance, radius), radius2)
+        first = m.fma3(touch.n, radius, touch.first)
+        m.clear_manifold(t, L, mem)
+        if m.any_lt(distance, limit):
+            unit = m.rcp(per_unit)
+            m.put_manifold(
+                b, t, touch.n, distance, first, unit, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
+            )
 
     return locals()

@@ -92,7 +92,7 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def nearest(
-        b, t, o: m.Vec3, start: m.Vec3, wanted: m.lane, visits: int, kind: int, other: int, hull_a: int, count_a: int,
+        b, t, o: m.Vec3, start: m.Vec3, wanted: m.lane, limit: m.lane, visits: int, kind: int, other: int, hull_a: int, count_a: int,
         hull_b: int, count_b: int, T, P, L, mem,
     ) -> Nearest:  # fmt: skip
         """The point of the difference of both shapes that is closest to o.
@@ -100,6 +100,7 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
         Args:
             start: a direction from the difference to o, not zero.
             wanted: one in worlds that need the result; in others the simplex keeps its corners.
+            limit: the search ends where the distance is larger, with a point that is not the closest one.
         """
         zero = m.fill(real(0.0))
         half = m.fill(real(0.5))
@@ -120,8 +121,10 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
             if m.any_lt(zero, going):
                 g = m.difference(b, t, m.neg3(y), kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
                 w = m.sub3(g.w, o)
-                bound = m.fma(m.fill(real(CONVERGED)), square, m.mul(m.fill(real(ROUNDED)), m.sqrt(square)))
+                length = m.sqrt(square)
+                bound = m.fma(m.fill(real(CONVERGED)), square, m.mul(m.fill(real(ROUNDED)), length))
                 going = m.where_lt(bound, m.sub(square, m.dot(y, w)), going, zero)
+                going = m.where_lt(m.mul(limit, length), m.dot(y, w), zero, going)
                 e0 = m.sub3(m.get3(mem, at, t), w)
                 e1 = m.sub3(m.get3(mem, at + CORNER, t), w)
                 e2 = m.sub3(m.get3(mem, at + 2 * CORNER, t), w)

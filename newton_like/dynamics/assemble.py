@@ -34,8 +34,8 @@ def assemble(model, state, *, fixed=(), tolerance: float | None = None, iteratio
         iterations: largest number of iterations.
 
     Raises:
-        ValueError: a loop or a relation stays open: the message names the joints and their gaps, and the state is unchanged. Or a loop
-            joint connects two articulations, or limits a distance; an equality constraint is out of range; an array has the wrong
+        ValueError: a loop or a relation stays open: the message names the world, the joints and their gaps, and the state is unchanged. Or
+            a loop joint connects two articulations, or limits a distance; an equality constraint is out of range; an array has the wrong
             shape or device, or numbers that are not finite.
         KeyError, IndexError, TypeError: as :func:`newton_like.dynamics.joint_positions`.
     """
@@ -127,9 +127,11 @@ def _check(model, gap: np.ndarray, tolerance: float, relations: Relations) -> No
     more = "".join(f", {name} by {x:.3g}" for name, x in more[:3])
     open_ones = int((size.max(axis=1) > tolerance).sum())
     others = f" (and constraints of {open_ones - 1} more articulations)" if open_ones > 1 else ""
+    world = int(model.articulation_world.numpy()[a])
+    where = f"world {world} ('{model.world_label[world]}'), " if world >= 0 else ""
     raise ValueError(
-        f"articulation '{model.articulation_label[a]}': {name} stays open by {largest:.3g} m or rad{more}{others}; start nearer to a closed"
-        " configuration, or correct anchors or relations that contradict each other"
+        f"{where}articulation '{model.articulation_label[a]}': {name} stays open by {largest:.3g} m or rad{more}{others}; start nearer to"
+        " a closed configuration, or correct anchors or relations that contradict each other"
     )
 
 

@@ -11,6 +11,7 @@ from newton_like.importers.xml_source import ImportFileError, XmlElement
 from newton_like.model.custom import AttributeFrequency, CustomAttribute, several
 
 BODY, SHAPE = (AttributeFrequency.BODY,), (AttributeFrequency.SHAPE,)
+ARTICULATION = (AttributeFrequency.ARTICULATION,)
 JOINT = (
     AttributeFrequency.JOINT,
     AttributeFrequency.JOINT_DOF,
@@ -87,11 +88,22 @@ def from_prim(builder, prim, frequencies, reader, context: dict | None = None) -
             if not authored or not authored.HasAuthoredValue():
                 continue
             value = authored.Get(reader.time)
-        value = _plain(value) if change is None else change(value, {"attr": attribute, **(context or {"prim": prim})})
+        if change is None:
+            value = _split(attribute, _plain(value))
+        else:
+            value = change(value, {"attr": attribute, **(context or {"prim": prim})})
         if value is not None:
             _check(attribute, value, attribute.usd_attribute_name, partial(reader.error, prim))
             found[attribute.key] = value
     return found
+
+
+def _split(attribute: CustomAttribute, value):
+    """Entries of several numbers, of a list of all numbers of the dofs, coordinates or constraints of a joint."""
+    size = int(np.prod(attribute.shape, dtype=int))
+    if attribute.frequency not in JOINT[1:] or not attribute.shape or np.ndim(value) != 1 or len(value) % size:
+        return value
+    return np.reshape(value, attribute.shape if len(value) == size else (-1, *attribute.shape)).tolist()
 
 
 def add_entities(builder, prims, reader, name: str, result, world: int) -> None:

@@ -102,7 +102,8 @@ class CustomAttribute(Settings):
     """The given entries, by index; for a custom frequency a list, with None for the default."""
     usd_attribute_name: str | None = None
     """USD attribute that :meth:`ModelBuilder.add_usd` reads; None: ``newton:<key>``. ``"*"``: no attribute is read, and the transformer is
-    called with None for every prim of the kind."""
+    called with None for every prim of the kind. Joints have a list of all numbers of their dofs, coordinates or constraints, or one
+    entry for all of them."""
     mjcf_attribute_name: str | None = None
     """XML attribute that :meth:`ModelBuilder.add_mjcf` reads; None: the name."""
     urdf_attribute_name: str | None = None

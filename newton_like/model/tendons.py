@@ -10,7 +10,7 @@ from newton_like.geometry.wrapping import piece_length
 from newton_like.kernels.tree import IN_CYLINDER, IN_SPHERE, ROUND_CYLINDER, ROUND_SPHERE, STRAIGHT
 from newton_like.model.mujoco.contact_settings import SOLIMP, SOLREF
 from newton_like.options import configuration
-from newton_like.types import MAXVAL, GeoType
+from newton_like.types import MAXVAL, GeoType, ShapeFlags
 
 
 @configuration(frozen=True, kw_only=True)
@@ -170,6 +170,25 @@ def check_path(what: str, path: tuple) -> None:
             raise ValueError(f"{what}: the path leads from site {path[i][1]!r} to itself; name another one")
         if kind == "pulley" and not as_number(path[i][1], f"{what}: divisor") > 0.0:
             raise ValueError(f"{what}: the divisor {path[i][1]} of a pulley must be above 0")
+
+
+def check_shapes(tendon: Tendon, builder) -> None:
+    """Raises ValueError if a path leads over a shape of a builder that is no site, or around one that nothing wraps around."""
+    for kind, *rest in tendon.path if tendon.is_spatial else ():
+        sites = rest if kind == "site" else rest[1:] if kind == "geom" else ()
+        for shape in sites:
+            if shape >= 0 and not builder.shape_flags[shape] & ShapeFlags.SITE:
+                around = f', or wrap around the shape with ("geom", {shape}, -1)' if kind == "site" else ""
+                raise ValueError(
+                    f"tendon {tendon.label!r}: its path names {builder._describe('shape', shape)} as a site; make a site with"
+                    f" add_site(){around}"
+                )
+        if kind == "geom" and rest[0] >= 0 and builder.shape_type[rest[0]] not in (GeoType.SPHERE, GeoType.CYLINDER):
+            kind = GeoType(builder.shape_type[rest[0]]).name
+            raise ValueError(
+                f"tendon {tendon.label!r}: its path wraps around {builder._describe('shape', rest[0])}, of type {kind}; a tendon wraps"
+                " around spheres and cylinders"
+            )
 
 
 def pieces_of(tendon: Tendon) -> list[tuple[int, int, int, int, float]]:

@@ -394,3 +394,22 @@ def test_loops_that_cannot_close_are_refused_with_their_gap():
     with pytest.raises(ValueError, match=rf"'far' \(index {far}\).* 1 m"):
         dynamics.assemble(model, state)
     np.testing.assert_array_equal(state.joint_q.numpy(), before)
+
+
+def test_a_loop_that_stays_open_is_named_with_its_world(rng):
+    """Worlds have equal labels; one of them has a rod that is too short."""
+    scene = ModelBuilder()
+    short = int(rng.integers(3))
+    for world in range(3):
+        rod = ModelBuilder()
+        link = rod.add_link(mass=1.0, inertia=np.eye(3), label="rod")
+        rod.add_articulation([rod.add_joint_revolute(-1, link, axis=(0, 1, 0))], label="crane")
+        reach = 2.0 if world == short else 1.0
+        rod.add_joint_ball(
+            -1, link, parent_xform=(reach, 0, 0, 0, 0, 0, 1), child_xform=(1, 0, 0, 0, 0, 0, 1), label="far"
+        )
+        scene.add_world(rod)
+    model = scene.finalize("cpu")
+    told = rf"world {short} \('{model.world_label[short]}'\), articulation .*crane.*'far'"
+    with pytest.raises(ValueError, match=told):
+        dynamics.assemble(model, model.state())

@@ -8,7 +8,7 @@ import pytest
 import warp as wp
 from newton_like.kernels.tree import IN_SPHERE, ROUND_CYLINDER, ROUND_SPHERE
 
-from newton_like import ModelBuilder, ModelFlags, dynamics
+from newton_like import GeoType, ModelBuilder, ModelFlags, dynamics
 from newton_like.geometry.wrapping import piece_length
 from newton_like.model.tendons import Tendon
 from tests.support.tendons import chain, dense_jacobian
@@ -150,3 +150,30 @@ def test_bad_tendons_are_refused_by_name(tendon, told):
     builder.add_site(-1)
     with pytest.raises(ValueError, match=f"tendon 'bad'.*{told}"):
         builder.add_tendon(Tendon(label="bad", **tendon))
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ((("site", "a"), ("site", "box")), r"'box' .*add_site.*wrap"),
+        ((("site", "a"), ("geom", "ball", "box"), ("site", "b")), r"'box' .*add_site"),
+        ((("site", "a"), ("geom", "box", -1), ("site", "b")), r"'box' .*BOX.*spheres and cylinders"),
+        ((("site", "a"), ("geom", "a", -1), ("site", "b")), r"'a' .*spheres and cylinders"),
+    ],
+)
+def test_paths_over_other_shapes_than_sites_are_refused_by_name(path, told):
+    builder = ModelBuilder()
+    link = builder.add_body()
+    shapes = {
+        "a": builder.add_site(link, label="a", type=GeoType.BOX, scale=(0.1, 0.1, 0.1)),
+        "b": builder.add_site(-1, label="b"),
+        "box": builder.add_shape_box(link, label="box"),
+        "ball": builder.add_shape_sphere(link, label="ball"),
+    }
+    path = tuple((kind, *(shapes.get(name, name) for name in names)) for kind, *names in path)
+    with pytest.raises(ValueError, match=f"tendon 'bad': .*{told}"):
+        builder.add_tendon(Tendon(label="bad", path=path))
+    builder.add_tendon(
+        Tendon(label="good", path=(("site", shapes["a"]), ("geom", shapes["ball"], -1), ("site", shapes["b"])))
+    )
+    assert [tendon.label for tendon in builder.tendons] == ["good"]

@@ -50,3 +50,22 @@ def test_joints_that_move_nothing_are_remarked(kind):
         add(source)
     with pytest.raises(ValueError, match=r"empty.*armature"):
         SolverFeatherstone(builder.finalize("cpu"))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_reports_of_all_formats_have_the_same_names():
+    urdf = ModelBuilder().add_urdf('<robot name="r"><link name="a"/></robot>', floating=True)
+    mjcf = ModelBuilder().add_mjcf(
+        '<mujoco><worldbody><body name="a"><freejoint/><geom size=".1"/></body></worldbody></mujoco>'
+    )
+    assert urdf.bodies == urdf.links == {"a": 0}
+    assert mjcf.bodies == mjcf.links
+    assert mjcf.bodies["a"] == 0
+    pytest.importorskip("pxr")
+    usd = ModelBuilder().add_usd('#usda 1.0\ndef Xform "a" (prepend apiSchemas = ["PhysicsRigidBodyAPI"]) {}')
+    assert usd.bodies == {"/a": 0}
+    for report in (urdf, mjcf, usd):
+        assert all(
+            isinstance(getattr(report, name), dict)
+            for name in ("bodies", "joints", "shapes", "remarks", "not_understood")
+        )

@@ -21,20 +21,30 @@ _KINDS = {
     "bool": (_T.Bool, bool),
     "int": (_T.Int, int),
     "int2": (_T.Int2, lambda v: Gf.Vec2i(*map(int, v))),
+    "int64": (_T.Int64, int),
+    "uint64": (_T.UInt64, int),
     "float": (_T.Float, float),
     "double": (_T.Double, float),
     "string": (_T.String, str),
     "token": (_T.Token, str),
+    "float2": (_T.Float2, lambda v: Gf.Vec2f(*map(float, v))),
     "float3": (_T.Float3, lambda v: Gf.Vec3f(*map(float, v))),
+    "float4": (_T.Float4, lambda v: Gf.Vec4f(*map(float, v))),
     "point3f": (_T.Point3f, lambda v: Gf.Vec3f(*map(float, v))),
     "vector3f": (_T.Vector3f, lambda v: Gf.Vec3f(*map(float, v))),
+    "double2": (_T.Double2, lambda v: Gf.Vec2d(*map(float, v))),
     "double3": (_T.Double3, lambda v: Gf.Vec3d(*map(float, v))),
+    "double4": (_T.Double4, lambda v: Gf.Vec4d(*map(float, v))),
     "quatf": (_T.Quatf, lambda q: Gf.Quatf(float(q[3]), float(q[0]), float(q[1]), float(q[2]))),
     "quatd": (_T.Quatd, lambda q: Gf.Quatd(float(q[3]), float(q[0]), float(q[1]), float(q[2]))),
     "matrix4d": (_T.Matrix4d, Gf.Matrix4d),
     "double[]": (_T.DoubleArray, lambda v: Vt.DoubleArray([float(x) for x in v])),
     "float[]": (_T.FloatArray, lambda v: Vt.FloatArray([float(x) for x in v])),
     "int[]": (_T.IntArray, lambda v: Vt.IntArray.FromNumpy(np.ascontiguousarray(v, dtype=np.int32))),
+    "int64[]": (_T.Int64Array, lambda v: Vt.Int64Array([int(x) for x in v])),
+    "uint64[]": (_T.UInt64Array, lambda v: Vt.UInt64Array([int(x) for x in v])),
+    "bool[]": (_T.BoolArray, lambda v: Vt.BoolArray([bool(x) for x in v])),
+    "string[]": (_T.StringArray, lambda v: Vt.StringArray([str(x) for x in v])),
     "token[]": (_T.TokenArray, lambda v: Vt.TokenArray([str(x) for x in v])),
     "point3f[]": (_T.Point3fArray, lambda v: _vectors(v)),
     "float3[]": (_T.Float3Array, lambda v: _vectors(v)),
@@ -75,7 +85,9 @@ class Author:
             prim.SetInfo("apiSchemas", Sdf.TokenListOp.Create(prependedItems=list(apis)))
         return prim
 
-    def set(self, prim: Sdf.PrimSpec, name: str, kind: str, value=None, *, uniform: bool = False) -> Sdf.AttributeSpec:
+    def set(
+        self, prim: Sdf.PrimSpec, name: str, kind: str, value=None, *, uniform: bool = False, custom: bool | None = None
+    ) -> Sdf.AttributeSpec:
         """Declares an attribute and sets its value.
 
         Args:
@@ -84,12 +96,15 @@ class Author:
             kind: type of its values: ``"float"``, ``"double3"``, ``"token[]"`` ...
             value: numbers, strings or arrays; ``None`` only declares the attribute.
             uniform: whether the attribute does not vary over time.
+            custom: whether no schema has the attribute; None: the name tells it.
         """
         type_, convert = _KINDS[kind]
         attribute = prim.attributes.get(name)
         if attribute is None:
             variability = Sdf.VariabilityUniform if uniform else Sdf.VariabilityVarying
-            attribute = Sdf.AttributeSpec(prim, name, type_, variability, _FOREIGN.match(name) is not None)
+            attribute = Sdf.AttributeSpec(
+                prim, name, type_, variability, _FOREIGN.match(name) is not None if custom is None else custom
+            )
         if value is not None:
             attribute.default = convert(value)
         return attribute

@@ -33,6 +33,10 @@ POLYNOMIAL = "newtonLike:isPolynomial"
 """Whether an equality of joints is no mimic relation, even if it is linear."""
 
 
+OTHER_EQUALITY = "newtonLike:equality"
+"""Beginning of the names of attributes of further equality constraints of a joint."""
+
+
 class TendonWriter:
     """Writes MjcTendon prims.
 
@@ -145,37 +149,53 @@ class TendonWriter:
 def write_equalities(author: Author, model, joint_paths: list[str], written, remark) -> None:
     """Writes equality constraints to the prims of their joints: the softness of loop joints and mimic joints, and polynomials.
 
+    The schemas have one constraint for each joint. Others, and those that are not enabled, are ``newtonLike:equality<number>`` attributes.
+
     Args:
         author: author of the layer.
         model: the model.
         joint_paths: paths of all prims of joints.
         written: whether a prim is written in full, and is not in a copy of a world.
-        remark: function that is called with a statement and a joint's label.
+        remark: function that is called with a statement and a name.
     """
-    rows = equalities_of(model)
+    rows = equalities_of(model, every=True)
+    leaders, kinds = model.joint_mimic_joint.numpy(), model.joint_type.numpy()
+    others: dict[int, int] = {}
     taken = set()
     for i in range(0 if rows is None else len(rows["target"])):
         target, first, second = (int(rows[name][i]) for name in ("target", "joint1", "joint2"))
         joint = target if target >= 0 else first
+        if not 0 <= joint < model.joint_count:
+            remark("equality constraints without a joint, which are not enabled, are not written", f"index {i}")
+            continue
         if not written(joint):
             continue
-        follows = target < 0 or model.joint_mimic_joint.numpy()[target] >= 0
-        if joint in taken or (target < 0 and model.joint_mimic_joint.numpy()[joint] >= 0):
-            remark("second equality constraints of a joint are not written", model.joint_label[joint])
-            continue
-        taken.add(joint)
         prim = author.layer.GetPrimAtPath(joint_paths[joint])
-        welds = JOINT_TYPES[int(model.joint_type.numpy()[joint])].fixed
-        _apply(prim, f"MjcEquality{'Joint' if follows else 'Weld' if welds else 'Connect'}API")
-        if rows["rules"][i]:
-            author.set(prim, "mjc:solref", "double[]", rows["solref"][i])
-            author.set(prim, "mjc:solimp", "double[]", rows["solimp"][i])
-        if target < 0:
-            author.set(prim, POLYNOMIAL, "bool", True)
-            if second >= 0:
-                author.relate(prim, "mjc:target", [joint_paths[second]])
-            for n, c in enumerate(rows["polycoef"][i].tolist()):
-                author.set(prim, f"mjc:coef{n}", "double", c)
+        if joint in taken or not rows["enabled"][i] or (target < 0 and leaders[joint] >= 0):
+            others[joint] = number = others.get(joint, 0) + 1
+            name, relation = f"{OTHER_EQUALITY}{number}", f"{OTHER_EQUALITY}{number}Joint"
+            law, coefficients = (f"{name}Solref", f"{name}Solimp"), [f"{name}Coefficients"]
+            author.set(prim, f"{name}Enabled", "bool", rows["enabled"][i])
+        else:
+            taken.add(joint)
+            follows = target < 0 or leaders[joint] >= 0
+            welds = JOINT_TYPES[int(kinds[joint])].fixed
+            _apply(prim, f"MjcEquality{'Joint' if follows else 'Weld' if welds else 'Connect'}API")
+            law, relation, coefficients = ("mjc:solref", "mjc:solimp"), "mjc:target", [f"mjc:coef{n}" for n in range(5)]
+            if target < 0:
+                author.set(prim, POLYNOMIAL, "bool", True)
+        for name, column in zip(law, ("solref", "solimp"), strict=True) if rows["rules"][i] else ():
+            author.set(prim, name, "double[]", rows[column][i])
+        if target >= 0:
+            continue
+        if second >= 0:
+            author.relate(prim, relation, [joint_paths[second]])
+        numbers = rows["polycoef"][i].tolist()
+        if len(coefficients) == 1:
+            author.set(prim, coefficients[0], "double[]", numbers)
+        else:
+            for name, number in zip(coefficients, numbers, strict=True):
+                author.set(prim, name, "double", number)
 
 
 def _apply(prim: Sdf.PrimSpec, schema: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
+from newton_like.exporters.usd.custom import entries_of, pair_bonds
 from newton_like.geometry.transforms import IDENTITY, quat_rotate, transform_inverse, transform_multiply
 from newton_like.kinematics import eval_fk
 from newton_like.model.actuators import NUMBERS as ACTUATOR_NUMBERS
@@ -37,6 +38,7 @@ class Host:
         pose: link frames in the world ``[body_count, 7]``.
         twist: velocity of the centre of mass and angular velocity, world axes ``[body_count, 6]``.
         plain_free: for each joint, whether it is a FREE joint without further properties, which needs no prim in a stage.
+        custom, left_out: see :func:`newton_like.exporters.usd.custom.entries_of`.
     """
 
     def __init__(self, model, state=None):
@@ -52,7 +54,8 @@ class Host:
         # these limits are copies of the distances, which are separate attributes
         first = self.joint_qd_start[:-1][look_up(self.joint_type, "limits_distance")]
         self.joint_limit_lower[first], self.joint_limit_upper[first] = -MAXVAL, MAXVAL
-        if state is None:
+        given = state is not None
+        if not given:
             state = model.state()
             eval_fk(model, state.joint_q, state.joint_qd, state)
         parts = ("joint_q", "joint_qd", "body_q", "body_qd")
@@ -66,6 +69,9 @@ class Host:
         self.twist = state.body_qd.numpy().astype(np.float64).reshape(-1, 6)
         self.gravity = model.gravity.numpy().astype(np.float64)
         self.shapes_of = model.body_shapes
+        blocked = 6 - self.joint_dof_dim.reshape(-1, 2).sum(axis=1)
+        self._constraint_start = np.concatenate([[0], np.cumsum(blocked)]).astype(int)
+        self.custom, self.left_out = entries_of(model, state if given else None)
         self.plain_free = [self._is_plain_free(joint) for joint in range(model.joint_count)]
 
     def coords(self, joint: int) -> slice:
@@ -76,6 +82,15 @@ class Host:
         """Dofs of a joint."""
         return slice(int(self.joint_qd_start[joint]), int(self.joint_qd_start[joint + 1]))
 
+    def rows(self, kind: str, joint: int) -> slice:
+        """Dofs, coordinates or constraints of a joint."""
+        starts = self.starts(kind)
+        return slice(int(starts[joint]), int(starts[joint + 1]))
+
+    def starts(self, kind: str) -> np.ndarray:
+        """First index of the dofs, coordinates or constraints of each joint, and their number."""
+        return {"dof": self.joint_qd_start, "coord": self.joint_q_start, "constraint": self._constraint_start}[kind]
+
     def angular(self, joint: int) -> np.ndarray:
         """Mask of the dofs of a joint that are angles."""
         linear, angular = self.joint_dof_dim[joint]
@@ -85,6 +100,11 @@ class Host:
         anchored = JOINT_TYPES[self.joint_type[joint]].anchored
         if anchored or self.joint_parent[joint] >= 0 or not self.joint_enabled[joint]:
             return False
+        for entries in self.custom:
+            if entries.kind in ("joint", "dof", "coord", "constraint"):
+                rows = slice(joint, joint + 1) if entries.kind == "joint" else self.rows(entries.kind, joint)
+                if entries.given[rows].any():
+                    return False
         poses = [self.joint_X_p[joint], self.joint_X_c[joint]]
         poses += [getattr(self, name)[self.coords(joint)] for name in ("joint_target_q", "joint_rest_q")]
         if not all(np.array_equal(pose, IDENTITY) for pose in poses):
@@ -167,13 +187,16 @@ def _bonds(host: Host, found: list[Scope]) -> dict[int, tuple]:
         label = tendon.label.rpartition("/")[2]
         bonds[tendon.world] = (*bonds.get(tendon.world, ()), (repr(alike), numbers, label, alone))
     _add_actuators(model, first, bonds)
-    rows = equalities_of(model)
+    pair_bonds(model, first, bonds)
+    rows = equalities_of(model, every=True)
     for i in range(0 if rows is None else len(rows["target"])):
         joint = max(int(rows["target"][i]), int(rows["joint1"][i]))
+        if not 0 <= joint < model.joint_count:
+            continue
         world = int(host.joint_world[joint])
         own = [int(rows[name][i]) for name in ("target", "joint1", "joint2")]
         own = [j - first[world][0] if j >= 0 else -1 for j in own]
-        law = [rows[name][i].tolist() for name in ("polycoef", "rules", "solref", "solimp")]
+        law = [rows[name][i].tolist() for name in ("polycoef", "rules", "solref", "solimp", "enabled")]
         bonds[world] = (*bonds.get(world, ()), (repr(own), repr(law)))
     return bonds
 
@@ -187,8 +210,8 @@ def _copies(host: Host, scope: Scope, original: Scope) -> bool:
     if prefixes is None or frame is None or not np.array_equal(host.gravity[scope.world], host.gravity[original.world]):
         return False
     members = {kind: (getattr(scope, name), getattr(original, name)) for kind, name in MEMBERS.items()}
-    members["dof"] = tuple(_rows(host.joint_qd_start, joints) for joints in members["joint"])
-    members["coord"] = tuple(_rows(host.joint_q_start, joints) for joints in members["joint"])
+    for kind in ("dof", "coord", "constraint"):
+        members[kind] = tuple(_rows(host.starts(kind), joints) for joints in members["joint"])
     first = {kind: [int(rows[0]) if len(rows) else 0 for rows in pair] for kind, pair in members.items()}
     for column in COLUMNS:
         if column.builder_only or column.name in _MOVED or column.name.endswith(("_world", "_label")):
@@ -207,6 +230,9 @@ def _copies(host: Host, scope: Scope, original: Scope) -> bool:
             theirs = np.where(theirs >= 0, theirs - first[column.refers][1], -1)
         if not np.array_equal(mine, theirs):
             return False
+    # the shape of the members was compared with the columns
+    if any(entries.differ(*members[entries.kind]) for entries in host.custom):
+        return False
     if not _moved_alike(host, scope, original, frame):
         return False
     scope.copy_of, scope.frame, scope.prefix = original, frame, prefixes[0]

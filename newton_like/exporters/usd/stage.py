@@ -13,6 +13,7 @@ from newton_like.coercion import as_flag
 from newton_like.exporters.usd.actuators import ActuatorWriter
 from newton_like.exporters.usd.author import Author, Names, as_target, save
 from newton_like.exporters.usd.constraints import TendonWriter, write_equalities
+from newton_like.exporters.usd.custom import NO_CUSTOM, CustomWriter
 from newton_like.exporters.usd.filters import Filters, write_groups
 from newton_like.exporters.usd.host import MEMBERS, Host, Scope, scopes
 from newton_like.exporters.usd.joints import JointWriter
@@ -28,11 +29,9 @@ from newton_like.geometry.transforms import (
 from newton_like.importers.usd import UsdWarning
 from newton_like.model.labels import some_of
 from newton_like.model.model import Model, resting_body
-from newton_like.model.mujoco.equality_settings import EQUALITY
 from newton_like.types import Axis, BodyFlags
 
 CREATOR = "newton_like"
-NO_CUSTOM = "custom attributes are not written"
 
 THIN = 1.0e-7
 """A moment of inertia of 0 is written as this fraction of the largest moment, the precision of float32."""
@@ -70,15 +69,17 @@ def write(
     for which UsdPhysics and the ``newton:`` attributes of newton 1.8 have no name. Poses of bodies follow from the joint coordinates. Each
     articulation is one prim with its bodies as children and its joints in a scope; a free base has no joint prim. Numbers of the
     schemas are float32. Tendons are prims of type MjcTendon, actuators those of type MjcActuator, and equality constraints MjcEquality
-    schemas of joints, in MuJoCo's units. Other custom attributes are omitted with a warning. Named frames of merged links
-    (``model.frames``) are not written.
+    schemas of joints, in MuJoCo's units. Entries of custom attributes that are not the default are attributes of the prim of their
+    entity, :attr:`CustomAttribute.usd_attribute_name`; the list of a joint has all numbers of its dofs, coordinates or constraints.
+    Custom attributes of worlds, of the model as a whole and of other frequencies, those that refer to entities and those with a
+    ``usd_value_transformer`` are omitted with a warning. Named frames of merged links (``model.frames``) are not written.
 
     Each mesh is written once and referenced. The same holds for worlds that differ in their position only.
 
     Args:
         model: the model.
         path: the file: ``.usda`` (text), ``.usdc`` (binary) or ``.usd`` (binary). An existing file is replaced.
-        state: positions and velocities to write; by default those of the model's initial state.
+        state: positions, velocities and custom attributes of states to write; by default those of the model's initial state.
         root: name of the default prim; by default that of the file.
         share_worlds: refer to equal worlds instead of writing each in full.
         instance_worlds: make these references instances, which USD composes only once. Stronger layers cannot override the
@@ -113,9 +114,8 @@ def write(
         made = StageWriter(layer, Host(model, state), root, as_flag(share_worlds, "share_worlds"))
         made.write(as_flag(instance_worlds, "instance_worlds"))
     save(layer, path)
-    left_out = [key for key, attribute in model.custom_attributes.items() if attribute.frequency != EQUALITY]
+    left_out = made.report.remarks.get(NO_CUSTOM)
     if left_out:
-        made.remark(NO_CUSTOM, *left_out)
         warnings.warn(UsdWarning(f"{path.name}: {NO_CUSTOM}: {some_of(left_out, 5)}"), stacklevel=2)
     return made.report
 
@@ -183,6 +183,7 @@ class StageWriter:
         self._write_constraints()
         self._filters.write(self._author, self.report.bodies, self.report.shapes, self._scopes)
         write_groups(self._author, host, self.report.shapes, self._scopes)
+        self._write_custom()
 
     def _scene(self, scope: Scope, gravity: np.ndarray) -> None:
         author = self._author
@@ -277,6 +278,15 @@ class StageWriter:
             for index, n in enumerate(own) if scope.copy_of is None else ():
                 label = scope.strip(model.actuators[n].label)
                 writer.write(self._names.path(scope.root, label), n, index, label, paths)
+
+    def _write_custom(self) -> None:
+        host, report = self._host, self.report
+        writer = CustomWriter(self._author, host, self.remark)
+        if host.left_out:
+            self.remark(NO_CUSTOM, *host.left_out)
+        writer.write({kind: getattr(report, name) for kind, name in MEMBERS.items()}, self._scopes)
+        copied = {scope.world for scope in self._scopes if scope.copy_of is not None}
+        writer.write_pairs(report.shapes, lambda shape: int(host.shape_world[shape]) not in copied)
 
     def _folder(self, parent: str, name: str) -> str:
         path = self._names.path(parent, name)

@@ -74,6 +74,11 @@ class MjcfImport:
     unused: dict[str, int]
 
     @property
+    def bodies(self) -> dict[str, int]:
+        """The same as ``links``."""
+        return self.links
+
+    @property
     def timestep(self) -> float:
         """Time step of the file [s]; MuJoCo's default of 0.002 if the file has none."""
         return self.option["timestep"]

@@ -54,6 +54,11 @@ class UrdfImport:
     transmissions: list[Transmission]
     safety: dict[str, SafetyController]
 
+    @property
+    def bodies(self) -> dict[str, int]:
+        """The same as ``links``."""
+        return self.links
+
 
 @refuses_others(URDF)
 def add_urdf(

@@ -8,7 +8,7 @@ import numpy as np
 
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.transforms import IDENTITY, as_transform
-from newton_like.importers.custom import BODY, JOINT, SHAPE, from_prim
+from newton_like.importers.custom import ARTICULATION, BODY, JOINT, SHAPE, from_prim
 from newton_like.importers.shared import NO_FORCES, Options, add_root_joint, join_articulation
 from newton_like.importers.usd.mass import body_mass
 from newton_like.importers.usd.merge import merge_joints
@@ -97,6 +97,8 @@ class SceneBuilder:
         self.base_joints: dict[str, int] = {}
         self.shapes: dict[str, list[int]] = {}
         self.articulations: dict[str, int] = {}
+        # the trees of each articulation
+        self._articulated: list[list[Tree]] = []
         self._reversed: set[str] = set()
         self._hidden: set[str] = set()
 
@@ -167,6 +169,7 @@ class SceneBuilder:
 
     def _add_trees(self, trees: list[Tree]) -> None:
         """Adds trees as one articulation."""
+        self._articulated.append(trees)
         joints = []
         for tree in trees:
             joints.append(self._add_base(tree))
@@ -174,7 +177,11 @@ class SceneBuilder:
                 if self._host[edge.child][0] == edge.child:
                     joints.append(self._add_joint(edge))
         label = self._label(trees[0])
-        self.articulations[label] = join_articulation(self.builder, self.options.parent_body, joints, label)
+        index = self.articulations[label] = join_articulation(self.builder, self.options.parent_body, joints, label)
+        if self.options.parent_body < 0:
+            for key, value in self._own(self._root_prim(trees[0]) or trees[0].root, ARTICULATION).items():
+                attribute = self.builder.custom_attributes[key]
+                attribute.values[index] = attribute.entry(value, key)
 
     def _label(self, tree: Tree) -> str:
         """Path of the ArticulationRootAPI of the tree, unless another tree has it as label; else a name after the root."""
@@ -439,9 +446,9 @@ class SceneBuilder:
             colliding = [i for i in indices if self.builder.shape_flags[i] & ShapeFlags.COLLIDE_SHAPES]
             of_body.setdefault(self.scene.shapes[path].body, []).extend(colliding)
         pairs = []
-        for tree in self._trees:
-            if not self._collides_with_itself(tree):
-                own = [i for path in tree.bodies for i in of_body.get(path, ())]
+        for trees in self._articulated:
+            if not self._collides_with_itself(trees[0]):
+                own = [i for tree in trees for path in tree.bodies for i in of_body.get(path, ())]
                 pairs += [(a, b) for n, a in enumerate(own) for b in own[n + 1 :]]
         paths = sorted(self.shapes)
         for first, second in self.scene.filters:

@@ -12,7 +12,7 @@ from newton_like.importers.usd.values.names import is_of_others, is_read
 from newton_like.importers.usd.values.units import Reader
 
 _RELATIONS = re.compile(
-    r"physics:(body0|body1|filteredPairs|filteredGroups|simulationOwner)|newton:mimicJoint|proxyPrim|mjc:(target|path|sideSites)"
+    r"physics:(body0|body1|filteredPairs|filteredGroups|simulationOwner)|newton:mimicJoint|proxyPrim|mjc:(target|path|sideSites)|newtonLike:(pairs|equality[0-9]+Joint)"
     r"|physxMimicJoint:\w+:referenceJoint|physxTendon:[\w:]+:parentLink|collection:\w+:(includes|excludes)|material:binding(:.*)?"
 )
 _TARGETED = re.compile(

@@ -262,6 +262,7 @@ class Constraints:
 
     def _equality(self, prim, joint: int) -> None:
         """The row of a joint with an MjcEquality schema."""
+        self._other_equalities(prim, joint)
         listed = prim.GetMetadata("apiSchemas")
         applied = listed.GetAppliedItems() if listed is not None else ()
         kinds = [
@@ -281,16 +282,47 @@ class Constraints:
         declare_equality_settings(self.builder)
         self.builder.add_custom_values(**{f"{NAMESPACE}:{name}": value for name, value in values.items()})
 
-    def _polynomial(self, prim, joint: int) -> dict:
-        builder, reader = self.builder, self.reader
+    def _other_equalities(self, prim, joint: int) -> None:
+        """Further rows of a joint, for which there is no schema: see `newton_like.exporters.usd.constraints.write_equalities`."""
+        number = 1
+        while (enabled := self.reader.flag(prim, f"newtonLike:equality{number}Enabled", None)) is not None:
+            name = f"newtonLike:equality{number}"
+            number += 1
+            if (self.meters, self.kilograms) != (1.0, 1.0):
+                self.scene.remark(
+                    "newtonLike attributes of joints are in metres and kilograms, and are ignored in stages with other units",
+                    prim,
+                )
+                continue
+            law = self._law(prim, f"{name}Solref", f"{name}Solimp", ("eq_solref", "eq_solimp"), 1.0)
+            values = {**law, "eq_rules": int(bool(law)), "equality_constraint_enabled": int(enabled)}
+            coefficients = self._several(prim, f"{name}Coefficients", 5)
+            if coefficients is None:
+                values["equality_constraint_target"] = joint
+            else:
+                values |= {
+                    "equality_constraint_joint1": joint,
+                    "equality_constraint_joint2": self._leader(prim, f"{name}Joint"),
+                    "equality_constraint_polycoef": coefficients,
+                }
+            declare_equality_settings(self.builder)
+            self.builder.add_custom_values(**{f"{NAMESPACE}:{key}": value for key, value in values.items()})
+
+    def _leader(self, prim, name: str) -> int:
+        """The joint that a relationship names; -1: none."""
         leader = -1
-        for target in reader.targets(prim, "mjc:target"):
+        for target in self.reader.targets(prim, name):
             found = self.made.joints.get(str(target))
             if found is None:
-                raise reader.error(
-                    prim, f"mjc:target names <{target}>, which is not a joint that was imported; correct it"
+                raise self.reader.error(
+                    prim, f"{name} names <{target}>, which is not a joint that was imported; correct it"
                 )
             leader = found
+        return leader
+
+    def _polynomial(self, prim, joint: int) -> dict:
+        builder, reader = self.builder, self.reader
+        leader = self._leader(prim, "mjc:target")
         coefficients = [reader.number(prim, f"mjc:coef{n}", float(n == 1)) for n in range(5)]
         for index in (joint, leader) if leader >= 0 else (joint,):
             if sum(builder.joint_dof_dim[index]) != 1:

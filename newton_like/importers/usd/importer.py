@@ -151,7 +151,9 @@ def add_usd(
       gains). Joints without a drive have that of ``builder.default_joint_cfg``.
     * **Vendors**: ``newton:*``, ``physx*`` and ``mjc:*`` attributes for armature, friction, damping, velocity and effort
       limits, limit gains, margins and gaps, shells, hull sizes, self collisions, mimics, tendons (MjcTendon; PhysxTendonAxis and
-      PhysxTendonAttachment schemas), actuators (MjcActuator) and equalities of joints.
+      PhysxTendonAttachment schemas), actuators (MjcActuator), equalities of joints, ``mjc:gravcomp`` of bodies, softness of limits
+      (``mjc:solreflimit``, ``mjc:solimplimit``, ``mjc:margin``). The last two become custom attributes of the namespace ``mujoco``, which
+      need no declaration; other custom attributes are read if the builder declares them.
     * **Gravity** of the first physics scene becomes that of the builder, or of the world that is open.
 
     The returned report and one :class:`UsdWarning` list the parts that are ignored.

@@ -8,6 +8,7 @@ from newton_like.importers.shared import unchanged_by_errors
 from newton_like.importers.usd.actuators import Actuators
 from newton_like.importers.usd.build import SceneBuilder, UsdOptions
 from newton_like.importers.usd.constraints import Constraints
+from newton_like.importers.usd.mujoco import MujocoSettings, declare_stated
 from newton_like.importers.usd.own import Restorer, arrange, world_prims
 from newton_like.importers.usd.records import Scene, below
 
@@ -54,6 +55,7 @@ def add_parts(builder, stage, root_path: str, parse, options: UsdOptions) -> lis
                 )
                 builder.begin_world(label=label)
             part.index = builder.current_world
+            declare_stated(builder, part.scene)
             part.made = SceneBuilder(builder, part.scene, options)
             part.made.build()
             Restorer(builder, part.scene, part.made, stage, part.scene.reader, prefix or "").restore()
@@ -61,6 +63,7 @@ def add_parts(builder, stage, root_path: str, parse, options: UsdOptions) -> lis
             constraints = Constraints(builder, part.scene, part.made, before, prefix or "")
             constraints.add()
             Actuators(constraints).add()
+            MujocoSettings(constraints).add()
             if part.world is not None:
                 builder.end_world()
         _filter_across(builder, parts, across)

@@ -29,7 +29,7 @@ from newton_like.model.model import Model, shapes_by_body
 from newton_like.model.pairs import PairSet
 from newton_like.model.state import checked_requests
 from newton_like.model.tendons import ARRAYS as TENDON_ARRAYS
-from newton_like.model.tendons import Tendon
+from newton_like.model.tendons import Tendon, check_shapes
 from newton_like.options import OneOf, check_option, did_you_mean, refuse_options
 from newton_like.types import Axis, AxisType, BodyFlags
 
@@ -431,11 +431,13 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
             Its index in ``tendons``.
 
         Raises:
-            TypeError, ValueError, IndexError: not a :class:`Tendon`, or an invalid one.
+            TypeError, ValueError, IndexError: not a :class:`Tendon`, or an invalid one; a path over a shape that is no site, or
+                around a shape that is neither a sphere nor a cylinder.
         """
         if not isinstance(tendon, Tendon):
             raise TypeError(f"{tendon!r} is not a Tendon")
         tendon.check(self.joint_count, self.shape_count)
+        check_shapes(tendon, self)
         self.tendons.append(dataclasses.replace(tendon, world=self.current_world))
         return len(self.tendons) - 1
 

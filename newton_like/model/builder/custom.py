@@ -183,7 +183,13 @@ class CustomMethods:
                 values = self.custom_attributes[key].values
                 values.extend([None] * (added[-1][key] - len(values)))
                 values.append(entry)
+        self._complete_custom({self.custom_attributes[key].frequency for row in read for key in row})
         return added
+
+    def _complete_custom(self, frequencies) -> None:
+        """Gives entities of custom frequencies the default of the attributes that state nothing about them."""
+        for attribute in self.get_custom_attributes_by_frequency(frequencies):
+            attribute.values.extend([None] * (self._rows_of(attribute.frequency) - len(attribute.values)))
 
     @property
     def joint_constraint_count(self) -> int:
@@ -317,8 +323,7 @@ class CustomMethods:
                 else:
                     start = offsets[COUNTED[attribute.frequency].removesuffix("_count")]
                     target.values.update({start + i: entry for i, entry in moved.items()})
-        for attribute in self.get_custom_attributes_by_frequency([f for f, n in rows.items() if n]):
-            attribute.values.extend([None] * (self._rows_of(attribute.frequency) - len(attribute.values)))
+        self._complete_custom([f for f, n in rows.items() if n])
 
     def _renumber_custom(self, remap: dict[str, dict[int, int]]) -> None:
         """Follows a removal of entities, before they are removed.

@@ -50,8 +50,12 @@ def has_equalities(model) -> bool:
     return hasattr(getattr(model, NAMESPACE, None), "equality_constraint_enabled")
 
 
-def equalities_of(model) -> dict[str, np.ndarray] | None:
+def equalities_of(model, every: bool = False) -> dict[str, np.ndarray] | None:
     """The enabled rows on the host, by the names of the attributes without ``equality_constraint_`` and ``eq_``; None: there are none.
+
+    Args:
+        model: the model.
+        every: also rows that are not enabled, which are not checked.
 
     Raises:
         ValueError: a setting is out of range.
@@ -64,9 +68,10 @@ def equalities_of(model) -> dict[str, np.ndarray] | None:
         for name, *_ in _ATTRIBUTES
     }
     on = rows["enabled"] != 0
-    rows = {name: values[on] for name, values in rows.items()}
-    _check(model, rows)
-    return rows if on.any() else None
+    enabled = {name: values[on] for name, values in rows.items()}
+    _check(model, enabled)
+    rows = rows if every else enabled
+    return rows if len(rows["enabled"]) else None
 
 
 def _check(model, rows: dict) -> None:

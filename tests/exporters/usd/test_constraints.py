@@ -18,7 +18,7 @@ from newton_like.usd import write
 from tests.support.loops import add_loop
 from tests.support.random_trees import random_tree
 from tests.support.tendons import chain
-from tests.support.usd_models import differences, randomize_dofs
+from tests.support.usd_models import colliding_pairs, differences, randomize_dofs
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*target gains are set, but target_mode is NONE")
 
@@ -115,7 +115,7 @@ def test_loop_joints_come_back_with_limits_drives_and_friction(rng, tmp_path):
 
 
 def test_equality_constraints_come_back(rng, tmp_path):
-    c = " ".join(map(str, rng.normal(size=5)))
+    c, d = (" ".join(map(str, rng.normal(size=5))) for _ in range(2))
     bodies = "".join(
         f'<body name="b{k}" pos=".3 0 0"><joint name="j{k}" axis="0 1 0" type="{"slide" if k == 2 else "hinge"}"/>'
         '<geom size=".05" contype="0" conaffinity="0"/>'
@@ -127,25 +127,36 @@ def test_equality_constraints_come_back(rng, tmp_path):
         f'<joint joint1="j0" joint2="j2" polycoef="{c}" solref=".03 .9"/><joint joint1="j1" polycoef=".2"/>'
         '<joint joint1="j3" joint2="j4" polycoef=".1 2 0 0 0" solimp=".7 .8 .01"/><joint joint1="j5" joint2="j4"/>'
         '<connect body1="b5" anchor=".1 0 0" solref="-300 -20"/><weld body1="b2" body2="b4" solref=".05 1"/><weld body1="b1" body2="b5"/>'
+        f'<joint joint1="j0" joint2="j1" polycoef="{d}"/><joint joint1="j3" joint2="j1" polycoef="{d}" solref="-90 -7"/>'
+        '<joint joint1="j3" polycoef=".3"/>'
         "</equality></mujoco>"
     )
+    # a second softness of a loop joint, and rows that are not enabled
+    hinges = builder.joint_label.index("mujoco/j2"), builder.joint_label.index("mujoco/j4")
+    loop = builder.joint_articulation.index(-1)
+    rows = [
+        {"equality_constraint_target": loop, "eq_rules": 1, "eq_solref": (0.07, 2.0), "equality_constraint_enabled": 0},
+        {
+            "equality_constraint_joint1": hinges[0],
+            "equality_constraint_joint2": hinges[1],
+            "equality_constraint_enabled": 0,
+        },
+    ]
+    builder.add_custom_values_batch([{f"mujoco:{name}": value for name, value in row.items()} for row in rows])
     scene = ModelBuilder()
     scene.replicate(builder, 2)
     model = scene.finalize("cpu")
     assert write(model, tmp_path / "a.usda").copies == 1
     other = read(tmp_path / "a.usda")
     assert differences(model, other, ignore=("body_q",)) == {}
-    found = [equalities_of(m) for m in (model, other)]
+    found = [equalities_of(m, every=True) for m in (model, other)]
 
     def rows(table):
-        # of what is soft, the law; of polynomials, the coefficients
-        kept = {
-            (int(table["world"][i]), int(table["target"][i]), int(table["joint1"][i]), int(table["joint2"][i])): [
-                *table["polycoef"][i].tolist(), int(table["rules"][i]), *table["solref"][i].tolist(), *table["solimp"][i].tolist()
-            ]
+        names = ("world", "target", "joint1", "joint2", "enabled", "rules", "polycoef", "solref", "solimp")
+        return sorted(
+            [number for name in names for number in np.ravel(table[name][i]).tolist()]
             for i in range(len(table["target"]))
-        }  # fmt: skip
-        return dict(sorted(kept.items()))
+        )
 
     assert rows(found[1]) == rows(found[0])
 
@@ -262,7 +273,7 @@ def test_bad_tendons_are_refused_with_their_prim(lines, told):
         imported(lines)
 
 
-GEOM = '<geom type="capsule" size=".02" fromto="0 0 0 .2 0 0" contype="0" conaffinity="0"/>'
+GEOM = '<geom type="capsule" size=".02" fromto="0 0 0 .2 0 0" contype="1" conaffinity="0"/>'
 TREES = f"""<mujoco><worldbody>
 <body name="a" pos="0 0 1"><joint name="ja" axis="0 1 0"/>{GEOM}<site name="sa" pos=".2 0 0"/></body>
 <body name="b" pos="0.5 0 1"><joint name="jb" axis="0 1 0"/>{GEOM}
@@ -296,6 +307,7 @@ def test_trees_that_constraints_couple_stay_one_articulation(tmp_path, root, cou
     read = again.finalize("cpu", dtype=wp.float64)
     for name in ("articulation_label", "joint_label", "body_label"):
         assert getattr(read, name) == getattr(model, name)
+    assert colliding_pairs(read) == colliding_pairs(model)
     np.testing.assert_array_equal(read.joint_articulation.numpy(), model.joint_articulation.numpy())
     found = []
     for each in (model, read):

@@ -1,10 +1,12 @@
 """Custom attributes: declared, given, copied into worlds, and carried by models, states and controls."""
 
+import warnings
+
 import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import Model, ModelBuilder, urdf, usd
+from newton_like import Model, ModelBuilder, urdf
 from newton_like.dynamics import reduce
 from newton_like.model.columns import KIND_OF
 from newton_like.model.custom import COUNTED, CustomAttribute, CustomFrequency
@@ -237,15 +239,13 @@ def test_an_assignment_that_fails_changes_nothing(rng, bodies):
     np.testing.assert_array_equal(mine.joint_q.numpy(), same.joint_q.numpy())
 
 
-def test_files_that_are_written_say_that_they_lack_them(tmp_path):
+def test_urdf_files_say_that_they_lack_them(tmp_path):
     builder = ModelBuilder()
     builder.add_custom_attribute(CustomAttribute("heat", float, F.BODY, namespace="own"))
     builder.add_body(mass=1.0, inertia=np.eye(3), label="ball")
-    model = builder.finalize("cpu")
-    for module, name in ((usd, "a.usda"), (urdf, "a.urdf")):
-        with pytest.warns(UserWarning, match="own:heat"):
-            report = module.write(model, tmp_path / name)
-        assert ["own:heat"] in report.remarks.values()
+    with pytest.warns(UserWarning, match="own:heat"):
+        report = urdf.write(builder.finalize("cpu"), tmp_path / "a.urdf")
+    assert ["own:heat"] in report.remarks.values()
 
 
 def test_entities_of_ones_own_are_counted_and_copied(rng):
@@ -276,6 +276,28 @@ def test_entities_of_ones_own_are_counted_and_copied(rng):
     np.testing.assert_allclose(model.lab.at.numpy(), np.tile(at, (3, 1)), rtol=1e-6)
     with pytest.raises(KeyError, match="lab:sensor"):
         model.get_custom_frequency_count("sensor")
+
+
+def test_entities_have_the_default_of_attributes_that_are_left_out(rng):
+    """Without a warning, whichever attributes the last entity states."""
+    builder = ModelBuilder()
+    builder.add_custom_frequency(CustomFrequency("sensor"))
+    defaults = {f"sensor_{i}": float(rng.integers(100)) for i in range(4)}
+    for name, default in defaults.items():
+        builder.add_custom_attribute(CustomAttribute(name, float, "sensor", default=default))
+    expected = []
+    for _ in range(int(rng.integers(1, 6))):
+        names = rng.choice(list(defaults), int(rng.integers(1, 5)), replace=False).tolist()
+        given = {name: float(rng.integers(100, 200)) for name in names}
+        added = builder.add_custom_values(**given)
+        assert added == dict.fromkeys(names, len(expected))
+        expected.append(defaults | given)
+    builder.add_body(mass=1.0, inertia=np.eye(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = builder.finalize("cpu")
+    for name in defaults:
+        np.testing.assert_array_equal(getattr(model, name).numpy(), [row[name] for row in expected])
 
 
 def test_numbers_of_warp_are_entries(rng):

@@ -29,6 +29,7 @@ NO_CUSTOM = "custom attributes are not written"
 SECOND_PAIRS = "second settings of a pair of shapes have no effect, and are not written"
 
 PAIR_NUMBERS = {
+    "index": "int[]",
     "condim": "int[]",
     "solref": "float[]",
     "solimp": "float[]",
@@ -36,7 +37,8 @@ PAIR_NUMBERS = {
     "gap": "float[]",
     "friction": "float[]",
 }
-"""Types of the attributes ``newtonLike:pair<Name>`` by the names of settings of pairs: the numbers of one pair after the other."""
+"""Types of the attributes ``newtonLike:pair<Name>`` by the names of settings of pairs: the numbers of one pair after the other. Pairs are
+read in the order of their indices."""
 
 
 @dataclass
@@ -172,6 +174,7 @@ class CustomWriter:
         """
         author, model, world = self._author, self._host.model, self._host.shape_world
         rows = settings_of(model) if PAIR in model.custom_frequency_counts and has_contact_settings(model) else {}
+        rows["pair_index"] = np.arange(len(rows.get("pair_geom1", ())))
         of_shape: dict[int, list[tuple[int, int]]] = {}
         seen = set()
         for i, pair in enumerate(zip(rows.get("pair_geom1", ()), rows.get("pair_geom2", ()), strict=True)):

@@ -22,7 +22,7 @@ _NO_RULES = "mjc: attributes of contacts have no effect without newton:mujoco:co
 _PAIRS = "newtonLike:pairs"
 _NO_PAIR = "settings of pairs of shapes that are not loaded are ignored"
 
-PAIR_SIZES = {"condim": 1, "solref": 2, "solimp": 5, "margin": 1, "gap": 1, "friction": 5}
+PAIR_SIZES = {"index": 1, "condim": 1, "solref": 2, "solimp": 5, "margin": 1, "gap": 1, "friction": 5}
 """Numbers of each pair in the attributes ``newtonLike:pair<Name>``, by the names of settings of pairs."""
 
 
@@ -68,11 +68,14 @@ class MujocoSettings:
             return
         for path in self.made.joints:
             self._limits(self.scene.prim_at(path), path)
+        pairs = []
         for path, indices in self.made.shapes.items():
             if not self.scene.order:
                 self._look_at_contacts(path, indices)
             elif indices:
-                self._pairs(self.scene.prim_at(path), path, indices[0])
+                pairs += self._pairs(self.scene.prim_at(path), path, indices[0])
+        for _, values in sorted(pairs, key=lambda pair: pair[0]):
+            self.builder.add_custom_values(**{f"{PAIR}_{name}": value for name, value in values.items()})
 
     def _limits(self, prim, path: str) -> None:
         """Softness of the limits of a joint with one axis, by attributes of MuJoCo."""
@@ -119,13 +122,11 @@ class MujocoSettings:
             if any(attribute.HasAuthoredValue() for name in _CONTACTS if (attribute := prim.GetAttribute(name))):
                 self.scene.remark(_NO_RULES, path)
 
-    def _pairs(self, prim, path: str, shape: int) -> None:
-        """Settings of pairs of a shape and others."""
+    def _pairs(self, prim, path: str, shape: int) -> list[tuple[float, dict]]:
+        """Index and settings of the pairs of a shape and others."""
         targets = [str(target) for target in self.reader.targets(prim, _PAIRS)]
-        if not targets:
-            return
-        columns = {}
-        for name, size in PAIR_SIZES.items():
+        columns, found = {}, []
+        for name, size in PAIR_SIZES.items() if targets else ():
             values = self.reader.numbers(prim, full := f"newtonLike:pair{name.capitalize()}")
             if values is None or values.size != size * len(targets):
                 raise self.reader.error(
@@ -139,4 +140,5 @@ class MujocoSettings:
                 continue
             values = {name: column[i].tolist() for name, column in columns.items()}
             values |= {"geom1": shape, "geom2": other[0], "condim": int(np.rint(columns["condim"][i]))}
-            self.builder.add_custom_values(**{f"{PAIR}_{name}": value for name, value in values.items()})
+            found.append((values.pop("index"), values))
+        return found

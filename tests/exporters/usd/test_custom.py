@@ -208,18 +208,12 @@ def test_settings_of_mujoco_come_back_without_a_declaration(rng, tmp_path):
         assert differences(model, other, ignore=("body_q", "body_qd")) == {}
         for name in (*SETTINGS, "gravcomp"):
             mine, theirs = (getattr(m.mujoco, name).numpy() for m in (model, other))
-            if name.startswith("pair_"):
-                # a pair comes back in the order of its shapes
-                mine, theirs = (_in_order(m, name) for m in (model, other))
+            if name in ("pair_geom1", "pair_geom2"):
+                # the two shapes of a pair are not told apart
+                mine, theirs = (
+                    np.sort([m.mujoco.pair_geom1.numpy(), m.mujoco.pair_geom2.numpy()], 0) for m in (model, other)
+                )
             np.testing.assert_array_equal(theirs, mine, err_msg=name)
-
-
-def _in_order(model, name: str) -> np.ndarray:
-    """Settings of pairs in the order of their shapes; the two shapes of a pair are not told apart."""
-    space = model.mujoco
-    ends = np.sort(np.stack([space.pair_geom1.numpy(), space.pair_geom2.numpy()]), axis=0)
-    values = ends[int(name[-1]) - 1] if name in ("pair_geom1", "pair_geom2") else getattr(space, name).numpy()
-    return values[np.lexsort(ends)]
 
 
 def test_worlds_with_other_settings_are_written_in_full(rng, tmp_path):
@@ -237,6 +231,24 @@ def test_worlds_with_other_settings_are_written_in_full(rng, tmp_path):
         values[-1] = values[-1] + 0.25
         array.assign(values)
         assert write(model, tmp_path / "a.usda").copies == 1, name
+
+
+def test_pairs_of_edited_stages(rng, tmp_path):
+    """Shapes that are not loaded are named, and so are numbers that are missing."""
+    robot = random_tree(rng, joints=5)
+    for body in range(5):
+        robot.add_shape_sphere(body, radius=0.1, label=f"ball_{body}")
+    random_settings(rng, robot)
+    write(robot.finalize("cpu"), tmp_path / "a.usda")
+    builder = ModelBuilder()
+    with pytest.warns(UserWarning, match="pairs of shapes that are not loaded.*ball_0 and .*ball_2"):
+        builder.add_usd(str(tmp_path / "a.usda"), ignore_paths=[".*ball_2"])
+    assert len(builder.custom_attributes["mujoco:pair_geom1"].values) == 2
+    stage = Usd.Stage.Open(str(tmp_path / "a.usda"))
+    (prim,) = (prim for prim in stage.Traverse() if prim.GetName() == "ball_0")
+    prim.GetAttribute("newtonLike:pairSolref").Set([1.0])
+    with pytest.raises(ImportFileError, match=f"<{prim.GetPath()}>: newtonLike:pairSolref .*2"):
+        ModelBuilder().add_usd(stage)
 
 
 PENDULA = """<mujoco><compiler angle="radian"/><default><geom contype="0" conaffinity="0"/></default><worldbody>

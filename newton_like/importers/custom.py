@@ -99,8 +99,15 @@ def from_prim(builder, prim, frequencies, reader, context: dict | None = None) -
 
 
 def _split(attribute: CustomAttribute, value):
-    """Entries of several numbers, of a list of all numbers of the dofs, coordinates or constraints of a joint."""
+    """Entries of several numbers, of a list of all numbers of the dofs, coordinates or constraints of a joint; and numbers of MuJoCo's
+    schemas with those that are missing at the end."""
     size = int(np.prod(attribute.shape, dtype=int))
+    if (
+        attribute.usd_attribute_name.startswith("mjc:")
+        and np.ndim(value) == len(attribute.shape) == 1
+        and len(value) < size
+    ):
+        return [*value, *attribute.default[len(value) :]]
     if attribute.frequency not in JOINT[1:] or not attribute.shape or np.ndim(value) != 1 or len(value) % size:
         return value
     return np.reshape(value, attribute.shape if len(value) == size else (-1, *attribute.shape)).tolist()

@@ -25,6 +25,9 @@ KINDS = {
 }
 """Kinds of entities whose attributes are written. Attributes of the last three are lists on the prims of joints."""
 
+_MUJOCO = "mjc:"
+"""Beginning of the names of MuJoCo's schemas, whose numbers are in double precision."""
+
 NO_CUSTOM = "custom attributes are not written"
 SECOND_PAIRS = "second settings of a pair of shapes have no effect, and are not written"
 
@@ -160,9 +163,10 @@ class CustomWriter:
         prim, name = self._author.layer.GetPrimAtPath(path), entries.attribute.usd_attribute_name
         if name in prim.properties:
             return False
-        single = entries.kind in ("body", "shape", "articulation", "joint")
-        values = entries.values[rows]
-        self._author.set(prim, name, _usd_type(entries.attribute, single), _flat(values, single), custom=True)
+        values, of_mujoco = entries.values[rows], name.startswith(_MUJOCO)
+        single = entries.kind in ("body", "shape", "articulation", "joint") or (of_mujoco and len(values) == 1)
+        kind = _usd_type(entries.attribute, single)
+        self._author.set(prim, name, kind, _flat(values, single), uniform=of_mujoco, custom=True)
         return True
 
     def write_pairs(self, shape_paths: list[str], written) -> None:
@@ -226,8 +230,9 @@ def _usd_type(attribute: CustomAttribute, single: bool) -> str:
         return "string" if single else "string[]"
     scalar, shape = attribute.scalar, attribute.shape
     kind = np.dtype(wp.dtype_to_numpy(scalar))
+    of_mujoco = attribute.usd_attribute_name.startswith(_MUJOCO)
     if kind.kind == "f":
-        base = "double" if kind.itemsize == 8 else "float"
+        base = "double" if kind.itemsize == 8 or of_mujoco else "float"
     elif kind.kind == "b" or scalar is wp.bool:
         base = "bool"
     else:
@@ -238,7 +243,8 @@ def _usd_type(attribute: CustomAttribute, single: bool) -> str:
         return "quatd" if base == "double" else "quatf"
     if not shape:
         return base
-    return f"{base}{shape[0]}" if base in ("float", "double") and shape in ((2,), (3,), (4,)) else f"{base}[]"
+    short = base in ("float", "double") and shape in ((2,), (3,), (4,)) and not of_mujoco
+    return f"{base}{shape[0]}" if short else f"{base}[]"
 
 
 def _flat(values, single: bool):

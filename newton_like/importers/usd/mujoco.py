@@ -81,7 +81,8 @@ class MujocoSettings:
         """Softness of the limits of a joint with one axis, by attributes of MuJoCo."""
         reader, builder = self.reader, self.builder
         stated = [name for name in _LIMITS if reader.get(prim, name) is not None]
-        if not stated or reader.get(prim, f"newton:{NAMESPACE}:limit_rules") is not None:
+        # stages of `newton_like.usd.write` state the rules
+        if not stated or reader.get(prim, "newtonLike:index") is not None:
             return
         dofs = self.made.dofs[path]
         if len(dofs) != 1:

@@ -50,10 +50,10 @@ _OF_PAIRS = (
 )
 _OF_DOFS = (
     # own: 1: the position limits of a degree of freedom are soft by solreflimit and solimplimit
-    ("limit_rules", wp.int32, 0),
-    ("solreflimit", wp.vec2, SOLREF),
-    ("solimplimit", _VEC5, SOLIMP),
-    ("limit_margin", wp.float32, 0.0),
+    ("limit_rules", wp.int32, 0, None),
+    ("solreflimit", wp.vec2, SOLREF, "mjc:solreflimit"),
+    ("solimplimit", _VEC5, SOLIMP, "mjc:solimplimit"),
+    ("limit_margin", wp.float32, 0.0, "mjc:margin"),
 )
 
 _SHAPE_SETTINGS = tuple(name for name, *_ in _OF_SHAPES)
@@ -79,10 +79,10 @@ def declare_contact_settings(builder) -> None:
         builder.add_custom_attribute(
             CustomAttribute(name, dtype, PAIR, namespace=NAMESPACE, default=default, references=refers)
         )
-    for name, dtype, default in _OF_DOFS:
+    for name, dtype, default, usd in _OF_DOFS:
         builder.add_custom_attribute(
             CustomAttribute(
-                name, dtype, AttributeFrequency.JOINT_DOF, namespace=NAMESPACE, default=default,
+                name, dtype, AttributeFrequency.JOINT_DOF, namespace=NAMESPACE, default=default, usd_attribute_name=usd,
                 mjcf_attribute_name=f"mujoco:{name}",
             )
         )  # fmt: skip

@@ -313,6 +313,25 @@ def test_a_scene_with_all_settings_moves_alike_after_a_round_trip(rng, tmp_path)
         array.assign(kept)
 
 
+def test_newton_reads_the_same_settings(rng, tmp_path):
+    newton = pytest.importorskip("newton")
+    pytest.importorskip("newton_usd_schemas")
+    builder = ModelBuilder()
+    builder.add_mjcf(PENDULA.format(gravcomp=rng.uniform(0.2, 1.0), length=0.38))
+    model = builder.finalize("cpu")
+    write(model, tmp_path / "a.usda")
+    peer = newton.ModelBuilder()
+    newton.solvers.SolverMuJoCo.register_custom_attributes(peer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        peer.add_usd(str(tmp_path / "a.usda"))
+    theirs = peer.finalize("cpu").mujoco
+    for name in ("gravcomp", "condim", "geom_priority", "geom_solimp", "solimplimit", "limit_margin"):
+        # the order of entities differs
+        found = [np.unique(getattr(space, name).numpy(), axis=0) for space in (model.mujoco, theirs)]
+        np.testing.assert_array_equal(*found, err_msg=name)
+
+
 OTHERS = """#usda 1.0
 (metersPerUnit = 0.01
 upAxis = "Z")

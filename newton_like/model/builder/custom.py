@@ -142,7 +142,8 @@ class CustomMethods:
 
         Args:
             values: entries by the keys of attributes, ``**{"space:name": value}``. Attributes of the frequency that are left out have
-                their default; those that refer to a world, the world that is open.
+                their default; those that refer to a world, the world that is open. Give all entries of an entity in one call: ``finalize``
+                warns of attributes that were always given in calls of their own.
 
         Returns:
             Of each attribute, the index of its entry.
@@ -179,17 +180,20 @@ class CustomMethods:
         for row in read:
             places = {f: self._rows_of(f) for f in {self.custom_attributes[key].frequency for key in row}}
             added.append({key: places[self.custom_attributes[key].frequency] for key in row})
+            # attributes that had entries beside those of the row before are left out on purpose: finalize does not warn of them
+            beside = {
+                self.custom_attributes[key].frequency
+                for key, place in added[-1].items()
+                if 0 < place == len(self.custom_attributes[key].values)
+            }
+            for attribute in self.get_custom_attributes_by_frequency(beside):
+                if attribute.key not in row and len(attribute.values) == places[attribute.frequency]:
+                    attribute.values.append(None)
             for key, entry in row.items():
                 values = self.custom_attributes[key].values
                 values.extend([None] * (added[-1][key] - len(values)))
                 values.append(entry)
-        self._complete_custom({self.custom_attributes[key].frequency for row in read for key in row})
         return added
-
-    def _complete_custom(self, frequencies) -> None:
-        """Gives entities of custom frequencies the default of the attributes that state nothing about them."""
-        for attribute in self.get_custom_attributes_by_frequency(frequencies):
-            attribute.values.extend([None] * (self._rows_of(attribute.frequency) - len(attribute.values)))
 
     @property
     def joint_constraint_count(self) -> int:
@@ -323,7 +327,8 @@ class CustomMethods:
                 else:
                     start = offsets[COUNTED[attribute.frequency].removesuffix("_count")]
                     target.values.update({start + i: entry for i, entry in moved.items()})
-        self._complete_custom([f for f, n in rows.items() if n])
+        for attribute in self.get_custom_attributes_by_frequency([f for f, n in rows.items() if n]):
+            attribute.values.extend([None] * (self._rows_of(attribute.frequency) - len(attribute.values)))
 
     def _renumber_custom(self, remap: dict[str, dict[int, int]]) -> None:
         """Follows a removal of entities, before they are removed.
@@ -367,7 +372,7 @@ def lay_out_custom(builder, model) -> None:
             continue
         values = attribute.values if owners.get(key) is None else owners[key]
         if isinstance(values, list):
-            if len(values) < count:
+            if 0 < len(values) < count:
                 warnings.warn(
                     f"{what} has missing values: {len(values)} entries, where others of {attribute.frequency!r} have {count}; the rest"
                     " is the default",

@@ -279,25 +279,33 @@ def test_entities_of_ones_own_are_counted_and_copied(rng):
 
 
 def test_entities_have_the_default_of_attributes_that_are_left_out(rng):
-    """Without a warning, whichever attributes the last entity states."""
-    builder = ModelBuilder()
-    builder.add_custom_frequency(CustomFrequency("sensor"))
+    """Without a warning, if all attributes that occur were given together once; and with one, if two were given in separate calls."""
     defaults = {f"sensor_{i}": float(rng.integers(100)) for i in range(4)}
-    for name, default in defaults.items():
-        builder.add_custom_attribute(CustomAttribute(name, float, "sensor", default=default))
-    expected = []
+    names = rng.choice(list(defaults), int(rng.integers(2, 5)), replace=False).tolist()
+
+    def finalized(rows) -> tuple:
+        builder = ModelBuilder()
+        builder.add_custom_frequency(CustomFrequency("sensor"))
+        for name, default in defaults.items():
+            builder.add_custom_attribute(CustomAttribute(name, float, "sensor", default=default))
+        for i, row in enumerate(rows):
+            assert builder.add_custom_values(**row) == dict.fromkeys(row, i)
+        builder.add_body(mass=1.0, inertia=np.eye(3))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = builder.finalize("cpu")
+        for name, default in defaults.items():
+            np.testing.assert_array_equal(getattr(model, name).numpy(), [row.get(name, default) for row in rows])
+        return [str(warning.message) for warning in caught]
+
+    rows = [dict.fromkeys(names, 1.0)]
     for _ in range(int(rng.integers(1, 6))):
-        names = rng.choice(list(defaults), int(rng.integers(1, 5)), replace=False).tolist()
-        given = {name: float(rng.integers(100, 200)) for name in names}
-        added = builder.add_custom_values(**given)
-        assert added == dict.fromkeys(names, len(expected))
-        expected.append(defaults | given)
-    builder.add_body(mass=1.0, inertia=np.eye(3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = builder.finalize("cpu")
-    for name in defaults:
-        np.testing.assert_array_equal(getattr(model, name).numpy(), [row[name] for row in expected])
+        rows.append(
+            {name: float(rng.integers(100, 200)) for name in rng.choice(names, int(rng.integers(1, len(names))), False)}
+        )
+    assert finalized(rows) == []
+    (told,) = finalized([{names[0]: 1.0}, {names[0]: 2.0}, {names[1]: 3.0}])
+    assert names[0] in told
 
 
 def test_numbers_of_warp_are_entries(rng):

@@ -39,14 +39,16 @@ class ActuatorWriter:
 
     Args:
         author: author of the layer.
-        model: the model.
+        host: arrays of the model.
         remark: function that is called with a statement and an actuator's label.
     """
 
-    def __init__(self, author: Author, model, remark):
+    def __init__(self, author: Author, host, remark):
+        model = host.model
         self._author, self._model, self._remark = author, model, remark
         names = {*NUMBERS, *RANGES, *OWN, "lengthrange"}
         self._arrays = {name: getattr(model, f"actuator_{name}").numpy().astype(float) for name in names}
+        self._arrays["act"] = host.actuator_act
 
     def write(self, path: str, number: int, index: int, label: str, paths: dict[str, list[str]]) -> None:
         """Writes one actuator.

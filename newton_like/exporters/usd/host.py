@@ -38,6 +38,7 @@ class Host:
         pose: link frames in the world ``[body_count, 7]``.
         twist: velocity of the centre of mass and angular velocity, world axes ``[body_count, 6]``.
         plain_free: for each joint, whether it is a FREE joint without further properties, which needs no prim in a stage.
+        actuator_act: activations of the actuators ``[actuator_count]``.
         custom, left_out: see :func:`newton_like.exporters.usd.custom.entries_of`.
     """
 
@@ -65,6 +66,8 @@ class Host:
                 raise ValueError(f"{name} of the state contains numbers that are not finite; the simulation diverged")
         for name in ("joint_q", "joint_qd"):
             setattr(self, name, getattr(state, name).numpy().astype(np.float64))
+        activations = state.actuator_act if len(state.actuator_act) == len(model.actuators) else model.actuator_act
+        self.actuator_act = activations.numpy().astype(np.float64) if model.actuators else np.zeros(0)
         self.pose = state.body_q.numpy().astype(np.float64).reshape(-1, 7)
         self.twist = state.body_qd.numpy().astype(np.float64).reshape(-1, 6)
         self.gravity = model.gravity.numpy().astype(np.float64)
@@ -186,7 +189,7 @@ def _bonds(host: Host, found: list[Scope]) -> dict[int, tuple]:
         numbers = tuple(float(array[n]) for array in arrays)
         label = tendon.label.rpartition("/")[2]
         bonds[tendon.world] = (*bonds.get(tendon.world, ()), (repr(alike), numbers, label, alone))
-    _add_actuators(model, first, bonds)
+    _add_actuators(host, first, bonds)
     pair_bonds(model, first, bonds)
     rows = equalities_of(model, every=True)
     for i in range(0 if rows is None else len(rows["target"])):
@@ -301,11 +304,13 @@ def _displacement(host: Host, scope: Scope, original: Scope) -> np.ndarray | Non
     return frame
 
 
-def _add_actuators(model, first: dict, bonds: dict) -> None:
+def _add_actuators(host: Host, first: dict, bonds: dict) -> None:
     """The same for actuators."""
+    model = host.model
     if not model.actuators:
         return
-    arrays = [getattr(model, f"actuator_{name}").numpy() for name in (*ACTUATOR_NUMBERS, "ctrl", "act")]
+    arrays = [getattr(model, f"actuator_{name}").numpy() for name in (*ACTUATOR_NUMBERS, "ctrl")]
+    arrays.append(host.actuator_act)
     bodies, tendons = (_first_of(world) for world in (model.body_world.numpy(), [x.world for x in model.tendons]))
     for n, actuator in enumerate(model.actuators):
         world = actuator.world

@@ -79,7 +79,7 @@ def write(
     Args:
         model: the model.
         path: the file: ``.usda`` (text), ``.usdc`` (binary) or ``.usd`` (binary). An existing file is replaced.
-        state: positions, velocities and custom attributes of states to write; by default those of the model's initial state.
+        state: positions, velocities, activations and custom attributes of states to write; by default those of the model's initial state.
         root: name of the default prim; by default that of the file.
         share_worlds: refer to equal worlds instead of writing each in full.
         instance_worlds: make these references instances, which USD composes only once. Stronger layers cannot override the
@@ -271,7 +271,7 @@ class StageWriter:
 
     def _write_actuators(self, tendons: list[str]) -> None:
         model, report = self._host.model, self.report
-        writer = ActuatorWriter(self._author, model, self.remark)
+        writer = ActuatorWriter(self._author, self._host, self.remark)
         paths = {"joint": report.joints, "shape": report.shapes, "tendon": tendons, "body": report.bodies}
         for scope in self._scopes:
             own = [n for n, actuator in enumerate(model.actuators) if actuator.world == scope.world]

@@ -67,6 +67,21 @@ def test_actuators_and_ties_come_back(tmp_path, rng):
     assert [tendon.ties for tendon in read.tendons] == [tendon.ties for tendon in model.tendons]
 
 
+def test_activations_of_a_state_are_written(tmp_path, rng):
+    """Of two worlds, which then are not copies of each other."""
+    scene = ModelBuilder()
+    scene.replicate(world(), 2)
+    model = scene.finalize("cpu")
+    state = model.state()
+    state.actuator_act.assign(rng.uniform(0.0, 1.0, len(model.actuators)))
+    assert write(model, tmp_path / "a.usda", state=state).copies == 0
+    builder = ModelBuilder()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        builder.add_usd(str(tmp_path / "a.usda"))
+    np.testing.assert_array_equal(builder.finalize("cpu").state().actuator_act.numpy(), state.actuator_act.numpy())
+
+
 STAGE = """#usda 1.0
 (metersPerUnit = %s
 kilogramsPerUnit = 1

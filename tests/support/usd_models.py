@@ -6,7 +6,11 @@ import numpy as np
 
 from newton_like import Axis, GeoType, JointDofConfig, JointTargetMode, JointType, ModelBuilder, ShapeConfig, ShapeFlags
 from newton_like.geometry.mesh import Heightfield, Mesh
+from newton_like.model.actuators import NUMBERS as ACTUATOR_NUMBERS
 from newton_like.model.columns import COLUMNS
+from newton_like.model.mujoco.contact_settings import SETTINGS
+from newton_like.model.mujoco.equality_settings import equalities_of
+from newton_like.model.tendons import ARRAYS as TENDON_ARRAYS
 
 from .random_trees import random_transform, random_tree, random_unit
 
@@ -249,3 +253,70 @@ def _same_source(a, b, tolerance: float) -> bool:
             and np.allclose(*numbers)
         )
     return a == b
+
+
+def differences_of_constraints(model, other, tolerance: float = SINGLE) -> dict[str, str]:
+    """What :func:`differences` does not compare: tendons, actuators, equality constraints, and attributes in the namespace ``mujoco``."""
+    found = {}
+
+    def compare(name: str, a, b) -> None:
+        a, b = np.asarray(a, float), np.asarray(b, float)
+        if a.shape != b.shape:
+            found[name] = f"{a.shape}, {b.shape}"
+            return
+        with np.errstate(invalid="ignore"):
+            error = np.where(a == b, 0.0, np.abs(a - b) / np.maximum(1.0, np.abs(a)))
+        if not error.max(initial=0.0) <= tolerance:
+            found[name] = f"{a.ravel()[error.argmax()]}, {b.ravel()[error.argmax()]}"
+
+    for kind, names, texts in (
+        (
+            "tendon",
+            TENDON_ARRAYS,
+            ("label", "world", "path", "ties", "effort", "solref_limit", "solimp_limit", "margin"),
+        ),
+        ("actuator", (*ACTUATOR_NUMBERS, "ctrl", "act"), _ACTUATOR_TEXTS),
+    ):
+        mine, theirs = getattr(model, f"{kind}s"), getattr(other, f"{kind}s")
+        for name in names if mine or theirs else ():
+            compare(f"{kind}_{name}", *(getattr(m, f"{kind}_{name}").numpy() for m in (model, other)))
+        for name in texts:
+            a, b = ([getattr(one, name) for one in ones] for ones in (mine, theirs))
+            if a != b:
+                found[f"{kind} {name}"] = next(
+                    (f"{x}, {y}" for x, y in zip(a, b, strict=False) if x != y), "other numbers"
+                )
+    compare("equality constraints", *(_equality_rows(m) for m in (model, other)))
+    for name in (*SETTINGS, "gravcomp"):
+        attribute = model.custom_attributes.get(f"mujoco:{name}")
+        mine, theirs = (getattr(getattr(m, "mujoco", None), name, None) for m in (model, other))
+        if mine is not None:
+            mine = mine.numpy()
+            # what has the default everywhere needs no attribute
+            usual = np.broadcast_to(np.asarray(attribute.default, mine.dtype), mine.shape)
+            compare(name, mine, usual if theirs is None else theirs.numpy())
+    return found
+
+
+_ACTUATOR_TEXTS = [
+    "label",
+    "world",
+    "transmission",
+    "target",
+    "dof",
+    "reference",
+    "gain",
+    "bias",
+    "dynamics",
+    "drive",
+    "actearly",
+    "rod",
+]
+
+
+def _equality_rows(model) -> list:
+    """Numbers of all equality constraints, in ascending order."""
+    rows = equalities_of(model, every=True)
+    names = ["target", "joint1", "joint2", "enabled", "rules", "polycoef", "solref", "solimp"]
+    count = 0 if rows is None else len(rows["target"])
+    return sorted([number for name in names for number in np.ravel(rows[name][i]).tolist()] for i in range(count))

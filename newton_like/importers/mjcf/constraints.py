@@ -8,13 +8,12 @@ import numpy as np
 
 from newton_like.geometry.transforms import transform
 from newton_like.importers.mjcf.actuation.actuators import copies
-from newton_like.importers.mjcf.contact import is_solref
 from newton_like.importers.mjcf.parse import BOOL, NOT_LINEAR, PASSIVE, coefficients, limits
 from newton_like.importers.mjcf.pose import unit
 from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.source import floats, words
 from newton_like.importers.xml_source import XmlElement
-from newton_like.model.mujoco.contact_settings import SOLIMP, SOLREF
+from newton_like.model.mujoco.contact_settings import SOLIMP, SOLREF, is_solref
 from newton_like.model.tendons import check_path
 
 

@@ -15,6 +15,7 @@ from newton_like.model.mujoco.contact_settings import (
     SOLIMP,
     SOLREF,
     declare_contact_settings,
+    is_solref,
 )
 
 CONDIMS = (1, 3, 4, 6)
@@ -62,11 +63,6 @@ def read_limit_settings(model: Mjcf, element: XmlElement, label: str) -> dict:
         "limit_rules": 1, "solreflimit": solref, "solimplimit": (*given, *SOLIMP[len(given) :]),
         "limit_margin": element.number("margin", 0.0, low=0.0),
     }  # fmt: skip
-
-
-def is_solref(solref) -> bool:
-    """Whether two numbers are a time constant and a damping ratio, or a stiffness and a damping as negative numbers."""
-    return min(solref) > 0.0 or max(solref) < 0.0
 
 
 def read_pair_settings(model: Mjcf, elements: list[XmlElement]) -> list[dict]:

@@ -13,12 +13,14 @@ from newton_like.model.mujoco.contact_settings import (
     SOLREF,
     declare_body_settings,
     declare_contact_settings,
+    is_solref,
 )
 from newton_like.types import ShapeFlags
 
 _LIMITS = ("mjc:solreflimit", "mjc:solimplimit", "mjc:margin")
 _CONTACTS = ("mjc:condim", "mjc:priority", "mjc:solmix", "mjc:solref", "mjc:solimp")
 _NO_RULES = "mjc: attributes of contacts have no effect without newton:mujoco:contact_rules"
+_RULES = f"newton:{NAMESPACE}:limit_rules"
 _PAIRS = "newtonLike:pairs"
 _NO_PAIR = "settings of pairs of shapes that are not loaded are ignored"
 
@@ -82,9 +84,13 @@ class MujocoSettings:
         reader, builder = self.reader, self.builder
         stated = [name for name in _LIMITS if reader.get(prim, name) is not None]
         # stages of `newton_like.usd.write` state the rules
-        if not stated or reader.get(prim, "newtonLike:index") is not None:
+        if not stated or any(reader.get(prim, name) is not None for name in ("newtonLike:index", _RULES)):
             return
         dofs = self.made.dofs[path]
+        # custom attributes are read without units and checks
+        for name in ("solreflimit", "solimplimit", "limit_margin"):
+            for dof in dofs:
+                builder.custom_attributes[f"{NAMESPACE}:{name}"].values.pop(dof, None)
         if len(dofs) != 1:
             self.scene.remark("mjc: attributes of limits are read for joints with one axis only", prim)
             return
@@ -92,12 +98,11 @@ class MujocoSettings:
         linear = dofs[0] - builder.joint_qd_start[joint] < builder.joint_dof_dim[joint][0]
         length = self.scene.units.meters if linear else 1.0
         solref, solimp = (self._filled(prim, *row) for row in zip(_LIMITS, (SOLREF, SOLIMP), strict=False))
-        if not (min(solref) > 0.0 or max(solref) < 0.0):
-            raise reader.error(
-                prim,
-                f"mjc:solreflimit is {list(solref)}; give a time constant and a damping ratio above 0, or a stiffness and a damping"
-                " below 0",
-            )
+        if not is_solref(solref):
+            self.scene.remark("mjc:solreflimit has a 0 or two signs, and is ignored", prim)
+            solref = SOLREF
+            if stated == ["mjc:solreflimit"]:
+                return
         low, high, width, *curve = solimp
         margin = reader.number(prim, "mjc:margin", 0.0, low=0.0)
         values = {
@@ -122,6 +127,10 @@ class MujocoSettings:
             prim = self.scene.prim_at(path)
             if any(attribute.HasAuthoredValue() for name in _CONTACTS if (attribute := prim.GetAttribute(name))):
                 self.scene.remark(_NO_RULES, path)
+            laws = self.builder.custom_attributes[f"{NAMESPACE}:solref"].values
+            for i in indices:
+                if i in laws and not is_solref(laws[i]):
+                    del laws[i]
 
     def _pairs(self, prim, path: str, shape: int) -> list[tuple[float, dict]]:
         """Index and settings of the pairs of a shape and others."""

@@ -62,6 +62,11 @@ LIMIT_SETTINGS = tuple(name for name, *_ in _OF_DOFS)
 SETTINGS = (*_SHAPE_SETTINGS, *PAIR_SETTINGS, *LIMIT_SETTINGS)
 
 
+def is_solref(solref) -> bool:
+    """Whether two numbers are a time constant and a damping ratio, or a stiffness and a damping as negative numbers."""
+    return min(solref) > 0.0 or max(solref) < 0.0
+
+
 def declare_contact_settings(builder) -> None:
     """Declares the settings of contacts and limits of MuJoCo as custom attributes of a builder; see
     :meth:`newton_like.solvers.SolverFeatherstone.register_custom_attributes`."""

@@ -342,7 +342,7 @@ def Xform "R" {
     float physics:mass = 1
     double mjc:gravcomp = 0.6
     def Sphere "ball" (prepend apiSchemas = ["PhysicsCollisionAPI"]) {
-      uniform double[] mjc:solref = [0.1, 1]
+      uniform double[] mjc:solref = [0.1, 0]
     }
   }
   def Xform "B" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"]) {
@@ -390,10 +390,21 @@ def test_settings_of_other_tools_are_read():
     assert [paths for what, paths in report.remarks.items() if "contact_rules" in what] == [["/R/A/ball"]]
 
 
+@pytest.mark.parametrize("margin", [None, 0.2])
+def test_a_softness_of_two_signs_is_ignored_as_in_mjcf(margin):
+    stated = "" if margin is None else f"\n    double mjc:margin = {margin}"
+    builder, report = imported(f"double[] mjc:solreflimit = [0.05, -1]{stated}")
+    assert [paths for what, paths in report.remarks.items() if "two signs" in what] == [["/R/hinge"]]
+    model = builder.finalize("cpu")
+    SolverFeatherstone(model, evaluator="general")
+    space, hinge = model.mujoco, report.dofs["/R/hinge"][0]
+    assert space.limit_rules.numpy()[hinge] == (margin is not None)
+    np.testing.assert_allclose(space.solreflimit.numpy()[hinge], (0.02, 1.0))
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("double[] mjc:solreflimit = [0.05, -1]", "mjc:solreflimit"),
         ("double[] mjc:solreflimit = [0.05, 1, 2]", "mjc:solreflimit"),
         ("double[] mjc:solimplimit = [0.05, 1, 2, 3, 4, 5]", "mjc:solimplimit"),
         ("double mjc:margin = -0.1", "mjc:margin"),

@@ -12,7 +12,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
-from newton_like.kernels.simd import C_NAME, FUSE
+from newton_like.kernels.simd import FUSE
 from newton_like.kernels.solvers.packed import MOST_DOFS
 from newton_like.kernels.solvers.polish import (
     ALONG,

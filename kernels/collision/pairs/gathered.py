@@ -362,8 +362,8 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def gather_pairs(b, t, slots: int, remembered: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]) -> int:
-        """Gives the contacts of all pairs slots, behind `slots` that there are. Returns the number of slots; `remembered` contacts are known
-        from the step before."""
+        """Gives the contacts of all pairs slots, behind `slots` that there are. `remembered` contacts are known from the step before.
+        Returns the number of slots."""
         m.weigh_trees(t, T, L, mem)
         m.place_shapes(b, t, dt, T, P, L, mem)
         place_more(b, t, T, P, L, mem)

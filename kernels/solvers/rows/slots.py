@@ -46,7 +46,8 @@ def take_row_code(slot: str, start: str) -> str:
             const int ids = L.slot + {SLOT} * ({slot}) + {SLOT_IDS}, leaf = (int)A(ids + 1), other = (int)A(ids + 2);
             for (int q = 0; q < (D + 31) / 32; ++q) {{
                 const int one = leaf < 0 ? 0 : chain_bits[{WORDS} * leaf + q], two = other < 0 ? 0 : chain_bits[{WORDS} * other + q];
-                for (unsigned left = (unsigned)(one | two); left; left &= left - 1) {{ const int k = 32 * q + __builtin_ctz(left); y[k * wide + i] = A({start} + k); }}
+                for (unsigned left = (unsigned)(one | two); left; left &= left - 1) {{
+                    const int k = 32 * q + __builtin_ctz(left); y[k * wide + i] = A({start} + k); }}
             }} }}"""
 
 

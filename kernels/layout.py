@@ -57,6 +57,11 @@ def _one(n) -> int:
     return 1
 
 
+def _settling(n) -> bool:
+    """Whether sweeps go on until velocities settle."""
+    return bool(n.pairs or n.bonds)
+
+
 KINEMATICS = (
     Row("q", "joint coordinates", lambda n: n.coords, "kernel"),
     Row("v", "joint velocities", _dofs, "kernel"),
@@ -207,11 +212,11 @@ STEP = (
     Row("swept_z", "z after the last sweep, where bodies may touch each other", lambda n: n.dofs if n.pairs else 0, "kernel"),
     Row("swept_impulse", "impulses of active rows after the last sweep", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
     Row("start_impulse", "the same with which the next sweep starts", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
-    Row("round_z", "z before the last round of sweeps", lambda n: n.dofs if n.pairs else 0, "kernel"),
+    Row("round_z", "z before the last round of sweeps", lambda n: n.dofs if _settling(n) else 0, "kernel"),
     Row("pace", "how far impulses go on along their last change", _one, "kernel"),
     Row("settled", "one for a world whose sweeps are done", _one, "kernel"),
-    Row("settled_z", "its z", lambda n: n.dofs if n.pairs else 0, "kernel"),
-    Row("settled_impulse", "its impulses", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
+    Row("settled_z", "its z", lambda n: n.dofs if _settling(n) else 0, "kernel"),
+    Row("settled_impulse", "its impulses", lambda n: _impulses(n) if _settling(n) else 0, "kernel"),
     # steps of Newton between sweeps
     Row("friction_bound", "bounds of the friction of dofs in the list", lambda n: n.polished * n.dofs, "kernel"),
     Row("velocity_bound", "velocity limits of dofs in the list; zero without one", lambda n: n.polished * n.dofs, "kernel"),

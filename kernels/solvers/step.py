@@ -40,13 +40,15 @@ def step_kernel(
     tensed: bool = False,
     actuated: bool = False,
     slotted: bool = False,
+    bonded: bool = False,
 ):
     """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block.
 
     With `given`, contacts are handed over in ``contacts_in`` and not looked for. `level` of optimisation: None for Warp's choice.
     `paired`: whether bodies may touch each other; without, the kernel has no code for that. `surfaces`: the same for height fields and
     meshes. `closed`: the same for loop joints. `tensed`: the same for tendons. `actuated`: the same for actuators and bodies that are
-    relieved of weight. `slotted`: whether contacts are in slots, see `kernels.collision.pairs.gathered`.
+    relieved of weight. `slotted`: whether contacts are in slots, see `kernels.collision.pairs.gathered`. `bonded`: whether sweeps go on
+    because of couplings, loop joints or tendons.
     """
     if not closed:
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_loops(m))})
@@ -262,7 +264,7 @@ def step_kernel(
                 n = n + 1
         return n
 
-    sweep = sweep_function(m, stages, paired, slotted)
+    sweep = sweep_function(m, stages, paired, bonded, slotted)
     report_contact = report_function(m, slotted)
     push_deep = deep_function(m, slotted)
 

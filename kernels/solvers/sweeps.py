@@ -5,6 +5,8 @@ An impulse passes about one contact a sweep, so a pile needs many sweeps. There,
 pairs, one backwards and one forwards: symmetric Gauss-Seidel descends in a symmetric metric, so it can be accelerated, while many
 extrapolated sweeps in one direction diverge.
 
+Sweeps of a robot alone with couplings, loop joints or tendons go on as well, without extrapolation.
+
 A robot whose links touch each other has other contacts in each world. There, contacts of a block of several worlds are packed, and steps of
 Newton alternate with sweeps (`kernels.solvers.polish`).
 """
@@ -35,13 +37,14 @@ FINISHED = 15
 """After so many sweeps, worlds that have not settled are solved one at a time."""
 
 
-def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, paired: bool, slotted: bool):
+def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, paired: bool, bonded: bool, slotted: bool):
     """The function that sweeps over the rows of a step.
 
     Args:
         m: the programs' namespace.
         stages: those of a step, general or specialised.
         paired: whether bodies may touch each other.
+        bonded: whether there are couplings, loop joints or tendons.
         slotted: whether the active contacts are in slots from the start.
     """
     real = m.real
@@ -50,9 +53,11 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     tendon_sweeps, tendon_sweeps_back = stages.tendon_sweeps, stages.tendon_sweeps_back
 
     @m.func
-    def sweep_rows(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
-        """``iterations`` sweeps over all rows of a lone robot; always in the same order, contacts last."""
-        for _sweep in range(o.iterations):
+    def sweep_lone(
+        b, t, sweeps: int, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
+    ):
+        """So many sweeps over all rows of a lone robot; always in the same order, contacts last."""
+        for _sweep in range(sweeps):
             for e in range(T.couplings):
                 coupling_sweep(t, e, T, L, mem)
             closure_sweep(b, t, o, T, P, L, mem)
@@ -67,7 +72,12 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                 c = active[a, t]
                 contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
 
-    if not paired:
+    @m.func
+    def sweep_rows(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
+        """``iterations`` sweeps over all rows of a lone robot."""
+        sweep_lone(b, t, o.iterations, contacts, limits, plain, o, T, P, L, mem, active)
+
+    if not paired and not bonded:
         return sweep_rows
 
     @m.func
@@ -85,7 +95,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             m.listed_visit(t, a, active[a, t], active[spans + 2 * a, t], active[spans + 2 * a + 1, t], T, L, mem)
 
     # one world has only its own contacts
-    can_pack = m.width > 1
+    can_pack = paired and m.width > 1
     visit_contact = visit_any if can_pack else visit_listed
 
     @m.shared
@@ -219,7 +229,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     extrapolate = extrapolate_any if can_pack else extrapolate_listed
 
     @m.func
-    def sweep_on(
+    def sweep_extrapolated(
         b, t, done: int, more: int, contacts: int, visited: int, packed: int, limits: int, plain: bool, o, T, P, L, mem,
         active: wp.array2d[int],
     ):  # fmt: skip
@@ -235,6 +245,16 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             extrapolate(t, contacts, visited, packed, limits, T, L, mem, active)
             sweep_backwards(b, t, visited, packed, limits, plain, o, T, P, L, mem, active)
             sweep_forwards(b, t, visited, packed, limits, plain, o, T, P, L, mem, active)
+
+    @m.func
+    def sweep_plainly(
+        b, t, done: int, more: int, contacts: int, visited: int, packed: int, limits: int, plain: bool, o, T, P, L, mem,
+        active: wp.array2d[int],
+    ):  # fmt: skip
+        """So many more sweeps. Extrapolated sweeps over tendons, loop joints and limits that act against each other diverge."""
+        sweep_lone(b, t, more, contacts, limits, plain, o, T, P, L, mem, active)
+
+    sweep_on = sweep_extrapolated if paired else sweep_plainly
 
     @m.func
     def no_slots(t, contacts: int, T, L, mem, active: wp.array2d[int]) -> int:
@@ -310,6 +330,16 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         return m.where_lt(m.mul(bound, whole), change, m.fill(real(1.0)), m.fill(real(0.0)))
 
     @m.func
+    def moving_lone(t, early: bool, o, T, L, mem) -> m.lane:
+        """The same for lone robots, where each look begins a round: a robot in motion changes the impulses of the step before by more than
+        `tolerance`."""
+        moving = moving_worlds(t, early, o, T, L, mem)
+        m.copy(t, L.round_z, L.z, T.dofs, mem)
+        return moving
+
+    look = moving_worlds if paired else moving_lone
+
+    @m.func
     def settle(b, t, done: int, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
         """Sweeps on, after those that are `done`, until a round of sweeps changed the velocities of every world of the block by no more
         than `tolerance`, in the norm of the kinetic energy, of the change by all impulses, but at most LONGEST times as often as
@@ -328,7 +358,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         all_done = bool(False)
         while done < o.iterations * LONGEST and not all_done:
             early = done < o.iterations
-            moving = moving_worlds(t, early, o, T, L, mem)
+            moving = look(t, early, o, T, L, mem)
             old = m.get(mem, L.settled, t)
             if m.any_lt(old, moving):
                 # 1 for a world that settles now
@@ -354,6 +384,27 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         old = m.get(mem, L.settled, t)
         if m.any_lt(zero, old):
             take_settled(t, old, first, contacts, limits, T, L, mem, active)
+
+    @m.func
+    def first_sweeps(o) -> int:
+        """How many sweeps come before the early look."""
+        done = int(o.iterations)
+        if o.iterations > 3:
+            done = o.iterations // 2
+        return done
+
+    @m.func
+    def sweep_bonded(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
+        """Sweeps over all rows of a lone robot until the velocities settle. The first round begins after a quarter of ``iterations``."""
+        before = o.iterations // 4
+        sweep_lone(b, t, before, contacts, limits, plain, o, T, P, L, mem, active)
+        m.copy(t, L.round_z, L.z, T.dofs, mem)
+        done = first_sweeps(o)
+        sweep_lone(b, t, done - before, contacts, limits, plain, o, T, P, L, mem, active)
+        settle(b, t, done, contacts, limits, plain, o, T, P, L, mem, active)
+
+    if not paired:
+        return sweep_bonded
 
     @m.func
     def sweep_packed(
@@ -511,9 +562,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
         packed = int(0)
         sweep_forwards(b, t, contacts, packed, limits, plain, o, T, P, L, mem, active)
-        done = int(o.iterations)
-        if o.iterations > 3:
-            done = o.iterations // 2
+        done = first_sweeps(o)
         sweep_on(b, t, 1, done - 1, contacts, contacts, packed, limits, plain, o, T, P, L, mem, active)
         # also without contacts, so that a world does not depend on those of its block
         settle(b, t, done, contacts, limits, plain, o, T, P, L, mem, active)

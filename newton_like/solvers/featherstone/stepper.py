@@ -59,10 +59,12 @@ def general_step(
     tensed: bool = False,
     actuated: bool = False,
     slotted: bool = False,
+    bonded: bool = False,
 ):
     """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`; for clusters in which bodies
     may touch each other, if `paired`; and height fields or meshes, if `surfaces`; for loop joints, if `closed`; for tendons,
-    if `tensed`; for actuators, if `actuated`; with contacts in slots, if `slotted`."""
+    if `tensed`; for actuators, if `actuated`; with contacts in slots, if `slotted`; for any of couplings,
+    loop joints and tendons, if `bonded`."""
     m = namespace(width, real, STEP_ROWS)
     return step_kernel(
         m,
@@ -74,6 +76,7 @@ def general_step(
         tensed=tensed,
         actuated=actuated,
         slotted=slotted,
+        bonded=bonded,
     )
 
 
@@ -231,8 +234,9 @@ class Stepper:
         paired, surfaces = self.tables.numbers["pairs"] > 0, self.tables.numbers["surface_pairs"] > 0
         closed, tensed = self.tables.numbers["loop_rows"] > 0, self.tables.numbers["tendons"] > 0
         actuated = self.actuators.acts
+        bonded = self.work.numbers["bonds"] > 0
         general = general_step(
-            solver.width, solver.model.dtype, self.given, paired, surfaces, closed, tensed, actuated, self.slotted
+            solver.width, solver.model.dtype, self.given, paired, surfaces, closed, tensed, actuated, self.slotted, bonded
         )
         if self.given or solver.evaluator == "general" or not self.batch.template.dofs:
             return general
@@ -258,6 +262,7 @@ class Stepper:
             tensed=tensed,
             actuated=actuated,
             slotted=self.slotted,
+            bonded=bonded,
         )
 
     def refresh(self) -> bool:

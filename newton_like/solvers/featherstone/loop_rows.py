@@ -232,12 +232,12 @@ class _Finder:
                 continue
             turns = n >= linear
             acting = [law for law in laws if law.acts]
-            if turns and (angular > 1 and not ball):
+            if turns and angular == 3 and not ball:
                 if acting:
                     raise ValueError(
-                        f"{self._name(j)} turns about {angular} axes and has forces along them"
-                        f" ({', '.join(law.name for law in acting)}), which are not solved; set them to 0, or close the loop at another"
-                        " joint"
+                        f"{self._name(j)} turns about 3 axes and has forces along them ({', '.join(law.name for law in acting)}), which"
+                        " are not solved: two of its angles have no values where the middle one is +-90 degrees; set the forces to 0, or"
+                        " close the loop at another joint, such as one with two angular axes"
                     )
                 continue
             if ball:
@@ -247,10 +247,12 @@ class _Finder:
                         f"{self._name(j)} is a ball joint with {', '.join(refused)}, which is not solved; set it to 0, or close the loop"
                         " at another joint"
                     )
-            vectors = self._vectors(j, frame, n, linear)
+            second = angular == 2 and n == linear + 1
+            vectors = self._second_turn(j, frame) if second else self._vectors(j, frame, n, linear)
+            ends = self._ends(j)[::-1] if second else self._ends(j)
             kind = TURN if turns else LINEAR
             for law in laws:
-                found.append(Row(kind, law.law, self._ends(j), vectors, law.numbers, -1, law.targets))
+                found.append(Row(kind, law.law, ends, vectors, law.numbers, -1, law.targets))
         return found
 
     def _may_vary(self, *names: str) -> bool:
@@ -268,6 +270,18 @@ class _Finder:
         vectors[PARENT_DIRECTION : PARENT_DIRECTION + 3] = quat_rotate(x_p[3:], turning[k])
         vectors[PARENT_ANCHOR : PARENT_ANCHOR + 3] = quat_rotate(x_p[3:], across)
         vectors[CHILD_DIRECTION : CHILD_DIRECTION + 3] = quat_rotate(x_c[3:], across)
+        return vectors
+
+    def _second_turn(self, j: int, frame) -> np.ndarray:
+        """Of two rotations: about a, which is fixed to the parent, and then about b, which is fixed to the child. The first angle turns b
+        of the parent to that of the child. The second one turns a of the child to that of the parent, about -b: a turn with the ends
+        swapped."""
+        a, b = frame[1][:2]
+        to_parent, to_child = (x[j][3:].astype(np.float64) for x in (self.X_p, self.X_c))
+        vectors = np.zeros(LOOP)
+        vectors[PARENT_DIRECTION : PARENT_DIRECTION + 3] = quat_rotate(to_child, -b)
+        vectors[PARENT_ANCHOR : PARENT_ANCHOR + 3] = quat_rotate(to_child, a)
+        vectors[CHILD_DIRECTION : CHILD_DIRECTION + 3] = quat_rotate(to_parent, a)
         return vectors
 
     def _laws(self, i: int, coordinate: int) -> list[_Law]:

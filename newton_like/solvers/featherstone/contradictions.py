@@ -2,13 +2,15 @@
 
 A step leaves out rows that depend on rows before them, so that one of two rows that contradict each other would be dropped without a
 word. Here the errors of all hard rows are minimised from the initial coordinates and from some others, by the method of Levenberg (1944)
-and Marquardt (1963). Rows that stay open in the best configuration contradict each other, or cannot be closed.
+and Marquardt (1963). Rows that stay open in the best configuration contradict each other, or cannot be closed. This is an error where
+they stay wide open and several searches ended there, since one search may end at a local minimum; otherwise it is a warning.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +35,10 @@ from newton_like.solvers.featherstone.loop_rows import CHILD, KIND, LAW, PARENT,
 
 OPEN = 1.0e-4
 """Errors from here on are open [m, rad or cosine]."""
+WIDE = 1.0e-2
+"""Errors from here on are wide open [m, rad or cosine]."""
+SAME, AGREEING = 1.0e-2, 1 / 3
+"""At least this share of all searches, and two of them, have to end with a sum of squares that is the least one up to the part SAME."""
 STARTS = 12
 """Configurations that the search starts from."""
 ITERATIONS = 60
@@ -46,40 +52,53 @@ SHOWN = 4
 """Constraints that a warning names."""
 
 
-def warn_of_contradictions(model, rows: SolverRows | None, user: str, stacklevel: int) -> None:
-    """Warns of hard constraints that no coordinates satisfy together. Of articulations with equal constraints the first is looked at.
+def check_constraints(model, rows: SolverRows | None, user: str, refuse: bool, stacklevel: int) -> None:
+    """Looks for hard constraints that no coordinates satisfy together. Of articulations with equal constraints the first is looked at.
 
     Args:
         model: the model.
         rows: its rows; None: it has no loop joints and no equality constraints.
         user: the solver.
+        refuse: whether to raise an error where there is no doubt; else there are warnings.
         stacklevel: as ``warnings.warn`` has it.
+
+    Raises:
+        ValueError: constraints contradict each other or cannot be closed by far, or hold a tendon at different lengths.
     """
-    if rows is None:
-        return
-    found = contradictions(model, rows)
-    if not found:
-        return
-    a, worst = next(iter(found.items()))
-    told = some_of([f"{name} by {size:.2g}" for name, size in worst], SHOWN)
-    others = f", and likewise of {len(found) - 1} others," if len(found) > 1 else ""
-    warnings.warn(
-        f"{user}: no coordinates were found that satisfy all constraints of articulation '{model.articulation_label[a]}' (index {a})"
-        f"{others}: they contradict each other, or cannot be closed. In the best coordinates these stay open [m or rad]: {told}."
-        " Correct them, make equality constraints soft (eq_solref), or start near a closed configuration (dynamics.assemble). A step"
-        " satisfies some of them and leaves the others open",
-        stacklevel=stacklevel,
-    )
-
-
-def warn_of_fixed_values(model, rows: SolverRows | None, user: str, stacklevel: int) -> None:
-    """Warns of hard constraints that give a joint or a tendon a value beyond its limits, or a tendon several lengths."""
-    told = [] if rows is None else [*_fixed_joints(model, rows), *_fixed_tendons(model)]
+    lengths = list(_contradicting_lengths(model))
+    if lengths and refuse:
+        raise ValueError(
+            f"{user}: {some_of(lengths, SHOWN)}: no coordinates satisfy these constraints together. Correct or remove them, make them soft"
+            f" (solref), or pass {_ANYWAY}"
+        )
+    told = [*lengths, *([] if rows is None else _fixed_joints(model, rows)), *_fixed_tendons(model)]
     if told:
         warnings.warn(
             f"{user}: no coordinates satisfy these constraints: {some_of(told, SHOWN)}. Correct them, or make them soft (eq_solref)",
             stacklevel=stacklevel,
         )
+    found = {} if rows is None else contradictions(model, rows)
+    if not found:
+        return
+    certain = [a for a, worst in found.items() if worst.certain]
+    a = (certain or list(found))[0]
+    open_ones = some_of([f"{name} by {size:.2g}" for name, size in found[a].sizes], SHOWN)
+    others = f", and likewise of {len(found) - 1} others," if len(found) > 1 else ""
+    where = f"articulation '{model.articulation_label[a]}' (index {a}){others}"
+    told = (
+        f"they contradict each other, or cannot be closed. In the best coordinates these stay open [m or rad]: {open_ones}. Correct or"
+        " disable them, make equality constraints soft (eq_solref), or start near a closed configuration (dynamics.assemble)"
+    )
+    if certain and refuse:
+        raise ValueError(f"{user}: no coordinates satisfy all rigid constraints of {where}: {told}, or pass {_ANYWAY}")
+    warnings.warn(
+        f"{user}: no coordinates were found that satisfy all constraints of {where}: {told}. A step satisfies some of them and leaves the"
+        " others open",
+        stacklevel=stacklevel,
+    )
+
+
+_ANYWAY = "unsatisfied_constraints='warn' for steps that satisfy some of them and leave the others open"
 
 
 def _beyond(value: float, lower: float, upper: float) -> bool:
@@ -102,23 +121,42 @@ def _fixed_joints(model, rows: SolverRows) -> Iterator[str]:
             yield f"joint '{model.joint_label[j]}' (index {j}) is held at {value:.3g}, beyond its limits {low:.3g} and {high:.3g}"
 
 
-def _fixed_tendons(model) -> Iterator[str]:
-    """Tendons that are held at several lengths, or at lengths beyond their limits."""
+def _held_tendons(model) -> Iterator[tuple]:
+    """Tendons that are held at lengths: the name and the limits of each, and these lengths in their order."""
     for n, tendon in enumerate(model.tendons):
         lengths = sorted(tie.rest[0] + tie.polycoef[0] for tie in tendon.ties if tie.solref is None and not tie.leader)
-        if not lengths:
-            continue
-        name = f"tendon '{tendon.label}' (index {n})"
+        if lengths:
+            yield f"tendon '{tendon.label}' (index {n})", tendon.limits or (-np.inf, np.inf), lengths
+
+
+def _contradicting_lengths(model) -> Iterator[str]:
+    """Tendons that are held at several lengths."""
+    for name, _, lengths in _held_tendons(model):
         if lengths[-1] - lengths[0] > OPEN:
             yield f"{name} is held at the lengths {lengths[0]:.3g} and {lengths[-1]:.3g}"
-        low, high = tendon.limits or (-np.inf, np.inf)
+
+
+def _fixed_tendons(model) -> Iterator[str]:
+    """Tendons that are held at lengths beyond their limits."""
+    for name, (low, high), lengths in _held_tendons(model):
         if _beyond(lengths[0], low, high) or _beyond(lengths[-1], low, high):
             yield f"{name} is held at a length beyond its limits {low:.3g} and {high:.3g}"
 
 
-def contradictions(model, rows: SolverRows) -> dict[int, list[tuple[str, float]]]:
-    """Constraints that contradict each other, by the index of their articulation: the name of each and by how much it stays open, the
-    largest first."""
+class Unsatisfied(NamedTuple):
+    """Constraints of an articulation that contradict each other.
+
+    Attributes:
+        sizes: the name of each and by how much it stays open, the largest first.
+        certain: whether they are wide open, and several searches ended there.
+    """
+
+    sizes: list[tuple[str, float]]
+    certain: bool
+
+
+def contradictions(model, rows: SolverRows) -> dict[int, Unsatisfied]:
+    """Constraints that contradict each other, by the index of their articulation."""
     kinds = rows.rows[:, KIND]
     # the lengths of tendons are not searched
     hard = (rows.rows[:, LAW] == HARD) & (kinds != NO_ROW) & (kinds != TENDONS) & (rows.rows[:, CHILD] != NONE)
@@ -129,13 +167,14 @@ def contradictions(model, rows: SolverRows) -> dict[int, list[tuple[str, float]]
             continue
         known.add(key)
         error = _Errors(model, arrays, rows, a, np.flatnonzero(hard[a]))
-        left = np.abs(_least(error))
+        left, agreed = _least(error)
+        left = np.abs(left)
         if left.max() > OPEN:
             worst: dict[str, float] = {}
             for name, size in sorted(zip(error.names, left.tolist(), strict=True), key=lambda entry: -entry[1]):
                 if size > 0.02 * left.max():
                     worst.setdefault(name, size)
-            found[a] = list(worst.items())
+            found[a] = Unsatisfied(list(worst.items()), bool(agreed and left.max() > WIDE))
     return found
 
 
@@ -234,22 +273,25 @@ class _Errors:
         return result
 
 
-def _least(error: _Errors) -> np.ndarray:
-    """The errors in the best configuration that is found."""
+def _least(error: _Errors) -> tuple[np.ndarray, bool]:
+    """The errors in the best configuration that is found, and whether several searches ended there."""
     tree, start = error.tree, error.start
     best = error(start[None])[0]
     if np.abs(best).max(initial=0.0) <= OPEN or not tree.dofs:
-        return best
+        return best, True
     rng = np.random.default_rng(1)
     cost = len(tree.parent) * (tree.dofs + 1)
+    squares = []
     for n in range(min(STARTS, max(ROOM // (cost * ITERATIONS), 4))):
         # the start itself may be singular, as a stretched chain is; others are anywhere
         found = _descend(error, start + (1e-3 if n == 0 else 3.0) * rng.uniform(-1.0, 1.0, tree.dofs))
-        if np.abs(found).max() < np.abs(best).max():
+        squares.append(np.sum(found**2))
+        if squares[-1] <= min(squares):
             best = found
         if np.abs(best).max() <= OPEN:
             break
-    return best
+    same = np.count_nonzero(np.array(squares) <= (1.0 + SAME) * min(squares))
+    return best, same >= max(2, AGREEING * len(squares))
 
 
 def _descend(error: _Errors, q: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ from newton_like.solvers.edit_kernels import load_edit_kernels
 from newton_like.solvers.featherstone.actuators import ActuatorWatch
 from newton_like.solvers.featherstone.arrays import PLAIN, WITH_ACTUATORS, WITH_TENDONS
 from newton_like.solvers.featherstone.closures import LoopWatch
-from newton_like.solvers.featherstone.contradictions import warn_of_contradictions, warn_of_fixed_values
+from newton_like.solvers.featherstone.contradictions import check_constraints
 from newton_like.solvers.featherstone.report import ContactReport
 from newton_like.solvers.featherstone.requested import DERIVED, Requested
 from newton_like.solvers.featherstone.stepper import Stepper
@@ -123,6 +123,10 @@ class SolverFeatherstone(SolverBase):
         angular_damping: decay rate [1/s] of the angular velocities of FREE and DISTANCE joints. Each step multiplies these
             velocities by ``exp(-angular_damping dt)``.
         unsupported_contacts: ``"error"`` or ``"ignore"``.
+        unsatisfied_constraints: ``"error"``: rigid loop joints, relations between joints and ties of tendons that no coordinates satisfy
+            together are refused, where a search for coordinates leaves no doubt: it ends several times at the same place, and a gap there
+            is above 1 cm or 0.01 rad. Smaller gaps and doubtful cases are warnings. ``"warn"``: all are warnings. A step then satisfies
+            some of them and leaves the others open.
         varying: names of model arrays whose numbers will be edited, such as ``("body_mass", "shape_material_mu")``; they are
             added to ``Model.varying``. Specialised kernels read these arrays from memory, so :meth:`notify_model_changed` does
             not compile them again; the kernels of notices and of :meth:`reset` are loaded when the solver is made. Parameters of
@@ -141,7 +145,8 @@ class SolverFeatherstone(SolverBase):
         ValueError: an argument is out of range; a surface is too large for its table; or the model has features that this solver does not
             support: disabled joints of trees; loop joints between two articulations, ball joints that close loops and have limits, drives
             or springs, and loop joints with three angular axes and any of these or friction; equality constraints between other joints
-            than revolute and prismatic ones of one articulation; shapes that may touch planes and height fields on moving bodies.
+            than revolute and prismatic ones of one articulation; shapes that may touch planes and height fields on moving bodies;
+            or rigid constraints contradict each other, see `unsatisfied_constraints`.
 
     ``iterations``, ``substeps``, ``tolerance``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes
     that may be written at any time, with the same errors; the next step uses the new values. A captured graph keeps its values. The other
@@ -157,7 +162,7 @@ class SolverFeatherstone(SolverBase):
     restitution_speed = Setting(positive)
     max_depenetration_speed = Setting(positive)
     angular_damping = Setting(rate)
-    evaluator, unsupported_contacts, width, threads = Fixed(), Fixed(), Fixed(), Fixed()
+    evaluator, unsupported_contacts, unsatisfied_constraints, width, threads = (Fixed() for _ in range(5))
 
     def __init__(
         self,
@@ -171,6 +176,7 @@ class SolverFeatherstone(SolverBase):
         max_depenetration_speed: float = 1.0,
         angular_damping: float = 0.0,
         unsupported_contacts: str = "error",
+        unsatisfied_constraints: str = "error",
         varying: Iterable[str] = (),
         width: int | None = None,
         threads: int | None = None,
@@ -183,6 +189,8 @@ class SolverFeatherstone(SolverBase):
             raise ValueError(f"evaluator {evaluator!r} must be one of {EVALUATORS}")
         if unsupported_contacts not in ("error", "ignore"):
             raise ValueError(f"unsupported_contacts {unsupported_contacts!r} must be 'error' or 'ignore'")
+        if unsatisfied_constraints not in ("error", "warn"):
+            raise ValueError(f"unsatisfied_constraints {unsatisfied_constraints!r} must be 'error' or 'warn'")
         self._recorded = None
         self.iterations = iterations
         self.substeps = substeps
@@ -194,6 +202,7 @@ class SolverFeatherstone(SolverBase):
         model.varying |= checked_names(varying, "varying")
         self.evaluator = evaluator
         self.unsupported_contacts = unsupported_contacts
+        self.unsatisfied_constraints = unsatisfied_constraints
         self.width = lane_width(model.device, model.dtype, width)
         self.threads = threads
         if unsupported_contacts == "error":
@@ -204,8 +213,8 @@ class SolverFeatherstone(SolverBase):
         self._recorded, self._cuda = Recordings(_RECORDED, model.device), model.device.is_cuda
         self._handed = None
         self._loops = LoopWatch(model)
-        warn_of_contradictions(model, self._loops.rows, "SolverFeatherstone", stacklevel=3)
-        warn_of_fixed_values(model, self._loops.rows, "SolverFeatherstone", stacklevel=3)
+        refuse = unsatisfied_constraints == "error"
+        check_constraints(model, self._loops.rows, "SolverFeatherstone", refuse, stacklevel=3)
         self._tendons = TendonWatch(model)
         self._actuators = ActuatorWatch(model)
         self.ports = WITH_ACTUATORS if model.actuator_count else WITH_TENDONS if model.tendon_count else PLAIN

@@ -27,11 +27,18 @@ def arm(equalities: str):
 
 
 def told(model) -> list[str]:
-    """Warnings about contradictions."""
+    """Warnings about contradictions. What is said of these is an error unless warnings are asked for."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        SolverFeatherstone(model, evaluator="general", unsatisfied_constraints="warn")
+    found = [str(w.message) for w in caught if "contradict" in str(w.message)]
+    if found:
+        what = re.search(r"these stay open.*dynamics.assemble", found[0]).group()
+        with pytest.raises(ValueError, match=re.escape(what)):
+            SolverFeatherstone(model, evaluator="general")
+    else:
         SolverFeatherstone(model, evaluator="general")
-    return [str(w.message) for w in caught if "contradict" in str(w.message)]
+    return found
 
 
 @pytest.mark.slow
@@ -143,4 +150,29 @@ def test_values_that_joints_and_tendons_cannot_have_are_named(limits, equality, 
             SolverFeatherstone(model, evaluator="general")
         return
     with pytest.warns(UserWarning, match=told):
+        SolverFeatherstone(model, evaluator="general", unsatisfied_constraints="warn")
+    if "lengths" in told:
+        with pytest.raises(ValueError, match=rf"{told}.*unsatisfied_constraints='warn'"):
+            SolverFeatherstone(model, evaluator="general")
+
+
+def test_small_gaps_and_other_choices(rng):
+    """Below 1 cm there is a warning, as files with rounded numbers have such gaps."""
+    a, gap = rng.uniform(-1.0, 1.0), rng.uniform(5.0e-4, 1.5e-2)
+    model = arm(f'<joint joint1="j1" polycoef="{a}"/><joint joint1="j1" polycoef="{a + gap}"/>')
+    with pytest.warns(UserWarning, match="stay open"):
         SolverFeatherstone(model, evaluator="general")
+    with pytest.raises(ValueError, match="unsatisfied_constraints 'ignore' must be 'error' or 'warn'"):
+        SolverFeatherstone(model, unsatisfied_constraints="ignore")
+
+
+@pytest.mark.slow
+def test_loops_that_can_close_are_never_refused(rng):
+    """Closed trees that start anywhere: a search may end at a local minimum, which is no proof."""
+    for _ in range(5):
+        tree, q = closed(rng, [(JointType.BALL, -1, 4), (JointType.REVOLUTE, 1, 6)], joints=7, floating=False)
+        model = tree.finalize("cpu")
+        model.joint_q.assign(loop_coordinates(model, q + rng.uniform(-3.0, 3.0, len(q))))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            SolverFeatherstone(model, evaluator="general")

@@ -127,8 +127,10 @@ def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
             f"{name} connects a body that belongs to no articulation; fix the body to the world with add_joint_fixed"
         )
     if parent >= 0 and articulation[parent] != a:
+        one, two = (f"'{model.articulation_label[i]}' (index {i})" for i in (int(articulation[parent]), a))
         raise ValueError(
-            f"{name} connects articulations {articulation[parent]} and {a}; list the joints of both in one articulation"
+            f"{name} connects the articulations {one} and {two}; list the joints of both in one add_articulation, which may have several"
+            " trees, or use SolverXPBD"
         )
 
 

@@ -329,6 +329,39 @@ def test_disabled_loop_joints_have_no_rows(rng):
     assert np.abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max() < 1e-4
 
 
+def test_two_free_bodies_on_a_loop_joint_are_one_articulation_with_two_trees(rng):
+    """As two articulations they are refused, with this cure. Their momenta stay as they are, and the joint stays closed."""
+    builders = [ModelBuilder(gravity=0.0) for _ in range(2)]
+    masses, places = rng.uniform(0.5, 2.0, 2), 0.2 * rng.normal(size=(2, 3))
+    for builder, together in zip(builders, (False, True), strict=True):
+        links = [builder.add_link(mass=mass, inertia=0.02 * mass * np.eye(3)) for mass in masses]
+        joints = [builder.add_joint_free(link) for link in links]
+        for listed in [joints] if together else [joints[:1], joints[1:]]:
+            builder.add_articulation(listed)
+        ends = {f"{end}_xform": (*place, 0, 0, 0, 1) for end, place in zip(("parent", "child"), places, strict=True)}
+        builder.add_joint_ball(*links, label="link", **ends)
+        builder.joint_q[7:10] = places[0] - places[1]
+    apart = builders[0].finalize("cpu", dtype=wp.float64)
+    told = r"'link' \(index 2\) connects the articulations 'articulation_0' \(index 0\) and 'articulation_1'.* one add_articulation"
+    for refusing in (SolverFeatherstone, lambda model: dynamics.constraint_jacobian(model, model.state())):
+        with pytest.raises(ValueError, match=told):
+            refusing(apart)
+    model = builders[1].finalize("cpu", dtype=wp.float64)
+    state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
+    state.joint_qd.assign([*rng.normal(size=12), 0.0, 0.0, 0.0])
+    momenta = []
+    for _ in range(200):
+        # the first step makes the velocities agree, with impulses that are opposite
+        solver.step(state, state, None, None, 1.0e-3)
+        v, w = np.split(state.body_qd.numpy(), 2, axis=1)
+        p = masses[:, None] * v
+        turn = np.cross(state.body_q.numpy()[:, :3], p) + 0.02 * masses[:, None] * w
+        momenta.append([*p.sum(axis=0), *turn.sum(axis=0)])
+    np.testing.assert_allclose(momenta, momenta[:1] * 200, rtol=0, atol=1e-4 * np.abs(momenta[0]).max())
+    assert np.abs(state.joint_q.numpy()[:3]).max() > 0.01
+    assert np.abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max() < 1e-5
+
+
 def test_a_loop_joint_without_rows_has_no_effect():
     results = []
     for with_joint in (False, True):

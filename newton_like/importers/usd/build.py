@@ -116,9 +116,10 @@ class SceneBuilder:
         if ordered:
             self._add_ordered()
         else:
-            for tree in self._trees:
-                self._add_bodies(tree.bodies)
-                self._add_trees([tree])
+            for trees in self._groups():
+                for tree in trees:
+                    self._add_bodies(tree.bodies)
+                self._add_trees(trees)
             for edge in self._loops:
                 self._add_loop(edge)
         self._number_dofs()
@@ -146,6 +147,21 @@ class SceneBuilder:
         if self.options.parent_body >= 0:
             pose = transform_multiply(as_transform(self.builder.body_q[self.options.parent_body]), pose)
         return pose
+
+    def _groups(self) -> list[list[Tree]]:
+        """The trees of each articulation: those that enabled loop joints connect, unless they have different ArticulationRootAPIs. A tree
+        with such a root is the first one."""
+        group_of = {body: number for number, tree in enumerate(self._trees) for body in tree.bodies}
+        groups = [[tree] for tree in self._trees]
+        roots = [{self._root_prim(tree)} - {None} for tree in self._trees]
+        for edge in self._loops:
+            if edge.joint.enabled and edge.parent is not None:
+                kept, gone = sorted(group_of[path] for path in (edge.parent, edge.child))
+                if kept != gone and len(roots[kept] | roots[gone]) <= 1:
+                    group_of |= {body: kept for tree in groups[gone] for body in tree.bodies}
+                    groups[kept], groups[gone] = groups[kept] + groups[gone], []
+                    roots[kept] |= roots[gone]
+        return [sorted(group, key=lambda tree: self._root_prim(tree) is None) for group in groups if group]
 
     def _add_ordered(self) -> None:
         self._add_bodies(self.scene.bodies)

@@ -144,7 +144,8 @@ def add_usd(
       the centre of that box. A collider whose collisionEnabled is false does not collide and has no mass.
     * **Joints**: revolute, prismatic, spherical, fixed, distance, and generic ones as D6 whose locked axes are gone
       (FREE without any limit). All bodies that joints connect form a tree, ArticulationRootAPI or not; joints that are
-      excluded from articulations, disabled or close a loop are added outside of it. Joint coordinates start where the
+      excluded from articulations, disabled or close a loop are added outside of it. Trees that such joints connect are one
+      articulation, unless they have different ArticulationRootAPIs or the joint is disabled. Joint coordinates start where the
       bodies are, or at the state that the file gives (``state:*:physics:position``). Several hinges and slides between
       the same two bodies, as converters from MuJoCo write them, follow each other: one D6, or a chain of massless links.
     * **Drives** are in POSITION, VELOCITY, POSITION_VELOCITY (where a target velocity is given) or EFFORT mode (without

@@ -10,7 +10,7 @@ pytest.importorskip("pxr")
 from pxr import Gf, UsdGeom, UsdPhysics
 from scipy.spatial.transform import Rotation
 
-from newton_like import JointDofConfig, ModelBuilder
+from newton_like import JointDofConfig, ModelBuilder, dynamics
 from newton_like.geometry.transforms import (
     IDENTITY,
     quat_from_axis_angle,
@@ -21,6 +21,7 @@ from newton_like.geometry.transforms import (
     transform_to_matrix,
 )
 from newton_like.importers.usd import UsdWarning
+from newton_like.solvers import SolverFeatherstone
 from newton_like.types import MAXVAL, JointTargetMode, JointType
 from tests.support.reference import mass_matrix, pose_matrix
 from tests.support.usd_stages import (
@@ -310,6 +311,47 @@ def test_two_hinges_of_a_door_close_a_loop():
     with pytest.warns(UsdWarning, match=r"loops.*\(1\): /hinge1"):
         builder, report = load(writer.stage)
     assert builder.joint_articulation[report.joints["/hinge1"]] == -1
+
+
+@pytest.mark.filterwarnings("ignore::newton_like.importers.usd.UsdWarning")
+@pytest.mark.parametrize("rooted", ["", "/b", "/a /b"])
+def test_a_linkage_with_two_hinges_on_the_world_is_one_articulation(rng, rooted):
+    """Its two trees are connected by the loop joint, so that the solver closes the loop; two ArticulationRootAPIs keep them apart."""
+    writer = StageWriter()
+    places = {"/a": (0.0, 0.0, 0.5), "/rod": (0.3, 0.0, 1.0), "/b": (0.6, 0.0, 0.5)}
+    for path, place in places.items():
+        writer.body(path, transform(place), random_inertial(rng))
+    for path in rooted.split():
+        UsdPhysics.ArticulationRootAPI.Apply(writer.stage.GetPrimAtPath(path))
+    ends = {"/a": (0.0, 0.0, 0.5), "/b": (0.0, 0.0, 0.5)}
+    for path, end in ends.items():
+        writer.joint(
+            f"/ground{path[1:]}",
+            "revolute",
+            None,
+            path,
+            transform(np.array(places[path]) - end),
+            transform([-x for x in end]),
+            axis=1,
+        )
+    writer.joint("/top_a", "revolute", "/a", "/rod", transform(ends["/a"]), transform([-0.3, 0.0, 0.0]), axis=1)
+    writer.joint("/top_b", "revolute", "/b", "/rod", transform(ends["/b"]), transform([0.3, 0.0, 0.0]), axis=1)
+    # rod and /b are not in one tree
+    UsdPhysics.Joint(writer.stage.GetPrimAtPath("/top_b")).CreateExcludeFromArticulationAttr(True)
+    builder, _ = load(writer.stage)
+    assert builder.articulation_count == (2 if rooted == "/a /b" else 1)
+    model = builder.finalize("cpu")
+    if rooted == "/a /b":
+        with pytest.raises(ValueError, match="connects the articulations"):
+            SolverFeatherstone(model)
+        return
+    assert builder.articulation_label[0] == (rooted or "/a_articulation")
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+    state.joint_qd = rng.normal(size=model.joint_dof_count)
+    for _ in range(100):
+        solver.step(state, state, dt=1.0e-3)
+    assert np.abs(state.joint_q.numpy()).max() > 1e-4
+    assert np.abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max() < 1.0e-4
 
 
 @pytest.mark.filterwarnings("ignore::newton_like.importers.usd.UsdWarning")

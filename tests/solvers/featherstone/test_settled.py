@@ -111,3 +111,33 @@ def test_steps_in_motion_are_near_the_converged_solution(rng):
     default, eight = np.moveaxis(residuals, 1, 0)
     assert np.mean(default < 10.0 * others[0].tolerance) > 0.9
     assert default.mean() < 0.5 * eight.mean()
+
+
+@pytest.mark.slow
+def test_a_robot_does_not_depend_on_those_that_need_more_sweeps(rng):
+    """Fingers in a batch have the bits that each has alone, in both evaluators; they settle after different numbers of sweeps."""
+    builders = []
+    for _ in range(20):
+        robot = ModelBuilder()
+        made = robot.add_mjcf(finger(rng)).actuators[0]
+        builders.append(robot)
+    starts = rng.uniform(-0.3, 0.3, (20, 3))
+
+    def run(chosen, evaluator) -> np.ndarray:
+        scene = ModelBuilder()
+        for i in chosen:
+            scene.add_world(builders[i])
+        model = scene.finalize("cpu")
+        solver, state, control = SolverFeatherstone(model, evaluator=evaluator), model.state(), model.control()
+        setattr(control, made.drive, np.full(len(chosen), made.factor * 0.02 + made.offset))
+        state.joint_q = starts[chosen].ravel()
+        for _ in range(100):
+            solver.step(state, state, control, dt=DT)
+        return state.joint_q.numpy().reshape(len(chosen), -1).copy()
+
+    together = run(range(20), "general")
+    np.testing.assert_array_equal(run(range(20), "specialised"), together)
+    for i in (0, 17):
+        np.testing.assert_array_equal(run([i], "general")[0], together[i])
+    for first in (3, 11):
+        np.testing.assert_array_equal(run([*range(first, 20)], "general"), together[first:])

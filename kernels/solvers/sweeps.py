@@ -52,9 +52,12 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     contact_sweep, closure_sweep = stages.contact_sweep, stages.closure_sweep
     tendon_sweeps, tendon_sweeps_back = stages.tendon_sweeps, stages.tendon_sweeps_back
 
-    @m.func
+    # called at several places if sweeps go on
+    own = m.shared if bonded else m.func
+
+    @own
     def sweep_lone(
-        b, t, sweeps: int, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
+        b: int, t: int, sweeps: int, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
     ):
         """So many sweeps over all rows of a lone robot; always in the same order, contacts last."""
         for _sweep in range(sweeps):

@@ -216,7 +216,9 @@ def test_loops_between_articulations_and_ropes_are_refused(rng):
         builder.add_articulation([builder.add_joint_revolute(-1, link, label=f"hinge_{i}")])
     builder.add_joint_ball(*links, label="bridge")
     state = MechanismState(builder.finalize("cpu"))
-    with pytest.raises(ValueError, match=r"loop joint 'bridge' \(index 2\) .*articulations 'articulation_0' .*'articulation_1'"):
+    with pytest.raises(
+        ValueError, match=r"loop joint 'bridge' \(index 2\) .*articulations 'articulation_0' .*'articulation_1'"
+    ):
         _ = state.num_constraints
     builder = ModelBuilder()
     link = builder.add_link(mass=1.0, inertia=np.eye(3))

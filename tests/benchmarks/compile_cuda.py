@@ -67,6 +67,9 @@ def programs() -> dict[str, Callable]:
         "multirotors, float32": lambda: flight_kernel(1, wp.float32),
         "step, general, float32": lambda: stepper.general_step(1, wp.float32, False, False),
         "step, general, pairs of bodies": lambda: stepper.general_step(1, wp.float32, False, True),
+        "step, general, loops and tendons": lambda: stepper.general_step(
+            1, wp.float32, False, False, closed=True, tensed=True, bonded=True
+        ),
         "step, general, contacts given": lambda: stepper.general_step(1, wp.float32, True, False),
         "SolverXPBD, float32": lambda: xpbd_kernel(1, wp.float32)[0],
         "SolverXPBD, laws of contacts, wraps": lambda: xpbd_kernel(1, wp.float32, "wraps", True)[0],

@@ -236,7 +236,16 @@ class Stepper:
         actuated = self.actuators.acts
         bonded = self.work.numbers["bonds"] > 0
         general = general_step(
-            solver.width, solver.model.dtype, self.given, paired, surfaces, closed, tensed, actuated, self.slotted, bonded
+            solver.width,
+            solver.model.dtype,
+            self.given,
+            paired,
+            surfaces,
+            closed,
+            tensed,
+            actuated,
+            self.slotted,
+            bonded,
         )
         if self.given or solver.evaluator == "general" or not self.batch.template.dofs:
             return general

@@ -5,6 +5,7 @@ strings them together, and decides which constraint rows some world of the block
 """
 
 import types
+from typing import NamedTuple
 
 import warp as wp
 from newton_like.kernels.collision.pairs.records import SLOT, SLOT_FEATURE, SLOT_IDS, SLOT_NORMAL
@@ -28,28 +29,47 @@ from newton_like.kernels.tree import FRICTION, GIVEN, GIVEN_ON, POSITION, VELOCI
 AGAIN = 3
 
 
+class Features(NamedTuple):
+    """What the clusters of a step have. The kernel has no code for features that they lack.
+
+    Attributes:
+        given: contacts are handed over, and not looked for.
+        paired: bodies may touch each other.
+        surfaces: there are height fields or meshes.
+        closed: there are loop joints.
+        tensed: there are tendons.
+        actuated: there are actuators, or bodies that are relieved of weight.
+        bonded: sweeps go on because of couplings, loop joints or tendons.
+        slotted: contacts are in slots, see `kernels.collision.pairs.gathered`.
+    """
+
+    given: bool = False
+    paired: bool = False
+    surfaces: bool = False
+    closed: bool = False
+    tensed: bool = False
+    actuated: bool = False
+    bonded: bool = False
+    slotted: bool = False
+
+
 def step_kernel(
     m: types.SimpleNamespace,
     stages: types.SimpleNamespace,
+    features: Features,
     flags: str = GENERAL_FLAGS,
-    given: bool = False,
     level: int | None = None,
-    paired: bool = True,
-    surfaces: bool = False,
-    closed: bool = False,
-    tensed: bool = False,
-    actuated: bool = False,
-    slotted: bool = False,
-    bonded: bool = False,
 ):
     """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block.
 
-    With `given`, contacts are handed over in ``contacts_in`` and not looked for. `level` of optimisation: None for Warp's choice.
-    `paired`: whether bodies may touch each other; without, the kernel has no code for that. `surfaces`: the same for height fields and
-    meshes. `closed`: the same for loop joints. `tensed`: the same for tendons. `actuated`: the same for actuators and bodies that are
-    relieved of weight. `slotted`: whether contacts are in slots, see `kernels.collision.pairs.gathered`. `bonded`: whether sweeps go on
-    because of couplings, loop joints or tendons.
+    Args:
+        m: the programs' namespace.
+        stages: those of a step, general or specialised.
+        features: of the clusters.
+        flags: of the compiler for CPUs.
+        level: of optimisation, or None for Warp's choice.
     """
+    given, paired, surfaces, closed, tensed, actuated, bonded, slotted = features
     if not closed:
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_loops(m))})
     of_tendons = tendon_loops(m, stages) if tensed else stages_without_tendons(m)

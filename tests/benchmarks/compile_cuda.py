@@ -24,6 +24,7 @@ from newton_like.kernels.articulation.reactions import reaction_kernels
 from newton_like.kernels.articulation.scatter import scatter_kernels
 from newton_like.kernels.articulation.wrenches import wrench_kernels
 from newton_like.kernels.solvers.health import forget_kernel
+from newton_like.kernels.solvers.step import Features
 from newton_like.kernels.solvers.xpbd.step import xpbd_kernel
 
 import newton_like
@@ -65,15 +66,15 @@ def programs() -> dict[str, Callable]:
     """What there is to compile: names, and what makes the kernel."""
     made = {
         "multirotors, float32": lambda: flight_kernel(1, wp.float32),
-        "step, general, float32": lambda: stepper.general_step(1, wp.float32, False, False),
-        "step, general, pairs of bodies": lambda: stepper.general_step(1, wp.float32, False, True),
+        "step, general, float32": lambda: stepper.general_step(1, wp.float32, Features()),
+        "step, general, pairs of bodies": lambda: stepper.general_step(1, wp.float32, Features(paired=True)),
         "step, general, loops and tendons": lambda: stepper.general_step(
-            1, wp.float32, False, False, closed=True, tensed=True, bonded=True
+            1, wp.float32, Features(closed=True, tensed=True, bonded=True)
         ),
-        "step, general, contacts given": lambda: stepper.general_step(1, wp.float32, True, False),
+        "step, general, contacts given": lambda: stepper.general_step(1, wp.float32, Features(given=True)),
         "SolverXPBD, float32": lambda: xpbd_kernel(1, wp.float32)[0],
         "SolverXPBD, laws of contacts, wraps": lambda: xpbd_kernel(1, wp.float32, "wraps", True)[0],
-        "step, general, float64": lambda: stepper.general_step(1, wp.float64, False, False),
+        "step, general, float64": lambda: stepper.general_step(1, wp.float64, Features()),
     }
     for case in CASES:
         if case.name != "trot":

@@ -32,7 +32,7 @@ from newton_like.kernels.solvers.rows.couplings import COUPLING
 from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES, DOF_ROW
 from newton_like.kernels.solvers.rows.slots import SLOT_WORK, WORDS
 from newton_like.kernels.solvers.stages import general_stages
-from newton_like.kernels.solvers.step import step_kernel
+from newton_like.kernels.solvers.step import Features, step_kernel
 from newton_like.kernels.solvers.tendons import TENDON_IMPULSES, TENDON_ROW
 from newton_like.kernels.tree import FRICTION, POSITION, PRESCRIBED, SHAPE_TABLE, VELOCITY
 from newton_like.programs.parameters import Parameters, TablesChanged
@@ -49,35 +49,10 @@ log = logging.getLogger("newton_like")
 
 
 @cache
-def general_step(
-    width: int,
-    real,
-    given: bool,
-    paired: bool,
-    surfaces: bool = False,
-    closed: bool = False,
-    tensed: bool = False,
-    actuated: bool = False,
-    slotted: bool = False,
-    bonded: bool = False,
-):
-    """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`; for clusters in which bodies
-    may touch each other, if `paired`; and height fields or meshes, if `surfaces`; for loop joints, if `closed`; for tendons,
-    if `tensed`; for actuators, if `actuated`; with contacts in slots, if `slotted`; for any of couplings,
-    loop joints and tendons, if `bonded`."""
+def general_step(width: int, real, features: Features):
+    """The kernel for all robots with these features, of one width and scalar type."""
     m = namespace(width, real, STEP_ROWS)
-    return step_kernel(
-        m,
-        general_stages(m, closed, tensed),
-        given=given,
-        paired=paired,
-        surfaces=surfaces,
-        closed=closed,
-        tensed=tensed,
-        actuated=actuated,
-        slotted=slotted,
-        bonded=bonded,
-    )
+    return step_kernel(m, general_stages(m, features.closed, features.tensed), features)
 
 
 SLOT_ROWS = dict(packed="contact", packed_impulse="impulse", packed_swept="swept_impulse", packed_start="start_impulse")
@@ -231,22 +206,12 @@ class Stepper:
         solver = self.solver
         # specialised steps write no accelerations that nobody asked for
         self.accelerated = "joint_qdd" in solver.model.state_attributes
-        paired, surfaces = self.tables.numbers["pairs"] > 0, self.tables.numbers["surface_pairs"] > 0
-        closed, tensed = self.tables.numbers["loop_rows"] > 0, self.tables.numbers["tendons"] > 0
-        actuated = self.actuators.acts
-        bonded = self.work.numbers["bonds"] > 0
-        general = general_step(
-            solver.width,
-            solver.model.dtype,
-            self.given,
-            paired,
-            surfaces,
-            closed,
-            tensed,
-            actuated,
-            self.slotted,
-            bonded,
-        )
+        numbers = self.work.numbers
+        features = Features(
+            given=self.given, paired=numbers["pairs"] > 0, surfaces=numbers["surface_pairs"] > 0, closed=numbers["loop_rows"] > 0,
+            tensed=numbers["tendons"] > 0, actuated=self.actuators.acts, bonded=numbers["bonds"] > 0, slotted=self.slotted,
+        )  # fmt: skip
+        general = general_step(solver.width, solver.model.dtype, features)
         if self.given or solver.evaluator == "general" or not self.batch.template.dofs:
             return general
         special = Specialiser(self.work, self.accelerated, self.tendons.items)
@@ -260,19 +225,7 @@ class Stepper:
         )
         self.work.T.tendon_loads = special.tendon_loads
         level = special.level if solver.width == 1 else None
-        return step_kernel(
-            solver.m,
-            special.stages(),
-            FLAGS,
-            level=level,
-            paired=paired,
-            surfaces=surfaces,
-            closed=closed,
-            tensed=tensed,
-            actuated=actuated,
-            slotted=self.slotted,
-            bonded=bonded,
-        )
+        return step_kernel(solver.m, special.stages(), features, FLAGS, level)
 
     def refresh(self) -> bool:
         """Takes over what was edited. Returns whether launches have to be recorded again."""

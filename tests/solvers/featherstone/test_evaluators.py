@@ -9,6 +9,7 @@ from newton_like import JointDofConfig, JointTargetMode, ModelBuilder
 from newton_like.geometry.mesh import Mesh
 from newton_like.solvers import SolverFeatherstone
 from newton_like.solvers.featherstone.specialise import BUDGET
+from newton_like.kernels.solvers.step import Features
 from newton_like.solvers.featherstone.stepper import general_step
 from tests.support.mechanisms import mechanism, quadruped, random_commands, random_start, same_robot, vary, worlds_of
 from tests.support.random_trees import random_inertia, random_transform, random_unit
@@ -217,12 +218,12 @@ def test_auto_specialises_small_robots_and_spares_large_ones(monkeypatch):
     model = worlds_of(quadruped(), 1).finalize("cpu")
     solver = SolverFeatherstone(model, evaluator="auto")
     (stepper,) = solver._steppers
-    assert stepper.kernel is not general_step(solver.width, wp.float32, False, False)
+    assert stepper.kernel is not general_step(solver.width, wp.float32, Features())
     assert 1_000 < stepper.operations < BUDGET
 
     monkeypatch.setattr("newton_like.solvers.featherstone.stepper.BUDGET", stepper.operations - 1)
     solver = SolverFeatherstone(model, evaluator="auto")
-    assert solver._steppers[0].kernel is general_step(solver.width, wp.float32, False, False)
+    assert solver._steppers[0].kernel is general_step(solver.width, wp.float32, Features())
 
 
 @pytest.mark.slow

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import trimesh
 import warp as wp
+from newton_like.kernels.solvers.step import Features
 
 from newton_like import JointDofConfig, JointTargetMode, ModelBuilder
 from newton_like.geometry.mesh import Mesh
 from newton_like.solvers import SolverFeatherstone
 from newton_like.solvers.featherstone.specialise import BUDGET
-from newton_like.kernels.solvers.step import Features
 from newton_like.solvers.featherstone.stepper import general_step
 from tests.support.mechanisms import mechanism, quadruped, random_commands, random_start, same_robot, vary, worlds_of
 from tests.support.random_trees import random_inertia, random_transform, random_unit

@@ -234,11 +234,12 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
             know_box_of(b, t, one, T, P, L, mem)
             know_box_of(b, t, two, T, P, L, mem)
             gap = m.box_gap(t, one, two, d, L, mem)
-            reach = closing_reach(b, t, p, reach, dt, T, P, L, mem)
-            bound = m.larger(m.add(reach, apart), zero)
-            reach = m.where_lt(m.dot(d, d), m.mul(bound, bound), reach, m.fill(real(-FAR)))
-            near = m.where_lt(gap, reach, m.fill(real(1.0)), zero)
-            m.put(mem, L.pair_work + LIMIT, t, m.where_lt(gap, reach, reach, m.fill(real(-FAR))))
+            if m.any_lt(gap, reach):
+                reach = closing_reach(b, t, p, reach, dt, T, P, L, mem)
+                bound = m.larger(m.add(reach, apart), zero)
+                reach = m.where_lt(m.dot(d, d), m.mul(bound, bound), reach, m.fill(real(-FAR)))
+                near = m.where_lt(gap, reach, m.fill(real(1.0)), zero)
+                m.put(mem, L.pair_work + LIMIT, t, m.where_lt(gap, reach, reach, m.fill(real(-FAR))))
         return near
 
     @m.func

@@ -335,7 +335,7 @@ def narrow_kernel(m, surfaces: bool):
                 if other >= FIELD:
                     on_surface(t, points, dt, T, P, L, mem)
                 else:
-                    m.near_worlds(t, t, 0, dt, T, P, L, mem)
+                    m.pair_is_near(t, t, 0, dt, T, P, L, mem)
                     m.detect_pair(t, t, 0, dt, T, P, L, mem)
             for c in range(points):
                 at = FOUND * (B.candidate[b] + c)

@@ -33,6 +33,11 @@ from newton_like.kernels.tree import (  # isort: skip
 )  # fmt: skip
 
 
+NOWHERE = -FAR
+"""Limit of the distance of pairs that are not looked at. The reach of shapes that may not touch is about as far below zero, and no gap of
+boxes is."""
+
+
 def pair_detection(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``find_pairs``, ``look_at_pairs``, ``mix_materials``, and features between steps."""
     real = m.real
@@ -216,10 +221,10 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         return m.smaller(reach, m.fma(m.add(dt, dt), speed, slack))
 
     @m.func
-    def near_worlds(b, t, p: int, dt: m.lane, T, P, L, mem) -> m.lane:
-        """Positive in worlds where the bounding spheres and the boxes of a pair, with their reach, overlap. There, a search for points ends
-        where the surfaces are farther apart than their reach. Elsewhere, it ends at once."""
-        zero = m.fill(real(0.0))
+    def look_limit(b, t, p: int, dt: m.lane, T, P, L, mem) -> m.lane:
+        """How far from each other the surfaces of pair p are looked at, in worlds where the bounding spheres and the boxes of its shapes, with
+        their reach, overlap; NOWHERE in others."""
+        nowhere = m.fill(real(NOWHERE))
         one = pair_one(p, T)
         two = pair_two(p, T)
         d = centre_to_centre(t, one, two, T, L, mem)
@@ -228,24 +233,24 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         # far below zero where the two may not touch in this world
         reach = m.add(m.add(m.get(mem, first + REACH, t), m.get(mem, second + REACH, t)), m.pair_param(P, b, p))
         apart = m.add(m.get(mem, first + BOUND, t), m.get(mem, second + BOUND, t))
-        bound = m.larger(m.add(reach, apart), zero)
-        near = zero
+        bound = m.larger(m.add(reach, apart), m.fill(real(0.0)))
+        limit = nowhere
         if m.any_lt(m.dot(d, d), m.mul(bound, bound)):
             know_box_of(b, t, one, T, P, L, mem)
             know_box_of(b, t, two, T, P, L, mem)
             gap = m.box_gap(t, one, two, d, L, mem)
-            if m.any_lt(gap, reach):
-                reach = closing_reach(b, t, p, reach, dt, T, P, L, mem)
-                bound = m.larger(m.add(reach, apart), zero)
-                reach = m.where_lt(m.dot(d, d), m.mul(bound, bound), reach, m.fill(real(-FAR)))
-                near = m.where_lt(gap, reach, m.fill(real(1.0)), zero)
-                m.put(mem, L.pair_work + LIMIT, t, m.where_lt(gap, reach, reach, m.fill(real(-FAR))))
-        return near
+            reach = closing_reach(b, t, p, reach, dt, T, P, L, mem)
+            bound = m.larger(m.add(reach, apart), m.fill(real(0.0)))
+            limit = m.where_lt(m.dot(d, d), m.mul(bound, bound), reach, nowhere)
+            limit = m.where_lt(gap, limit, limit, nowhere)
+        return limit
 
     @m.func
     def pair_is_near(b, t, p: int, dt: m.lane, T, P, L, mem) -> bool:
-        """Whether the bounding spheres and the boxes of a pair, with their reach, overlap in some world of the block."""
-        return m.any_lt(m.fill(real(0.0)), near_worlds(b, t, p, dt, T, P, L, mem))
+        """Whether pair p is looked at in some world of the block. A search for its points ends where its surfaces are beyond the limit."""
+        limit = look_limit(b, t, p, dt, T, P, L, mem)
+        m.put(mem, L.pair_work + LIMIT, t, limit)
+        return m.any_lt(m.fill(real(NOWHERE)), limit)
 
     @m.func
     def put_shape(b, t, s: int, at: int, x: m.Vec3, T, P, L, mem):

@@ -12,6 +12,7 @@ are vectors in world axes.
 import types
 
 import warp as wp
+from newton_like.kernels.collision.pairs.detect import NOWHERE
 from newton_like.kernels.collision.pairs.records import (
     AWAY,
     AXES,
@@ -78,7 +79,7 @@ def _tables(width: int, real) -> str:
 def _note_code(width: int) -> str:
     """C++ body of ``note_near``."""
     return f"""int bits = 0;
-        for (int l = 0; l < {width}; ++l) if (near[l] > 0) bits |= 1 << l;
+        for (int l = 0; l < {width}; ++l) if (limit[l] > real_t({NOWHERE})) bits |= 1 << l;
         if (bits == 0) return n;
         near_pairs[2 * n] = p; near_pairs[2 * n + 1] = bits;
         return n + 1;"""
@@ -147,7 +148,7 @@ def _gather_code(width: int) -> str:
             to[{OF_MARGIN} * {width}] = margin;
             to[{OF_SLACK} * {width}] = any ? slack + F[(size_t)(L.pair_shift + p) * {width} + l] : real_t({-FAR});
             to[{OF_PAIR} * {width}] = p;
-            F[(size_t)(L.pair_work + {LIMIT}) * {width} + l] = any ? F[(size_t)(L.pair_limit + p) * {width} + l] : real_t({-FAR});
+            F[(size_t)(L.pair_work + {LIMIT}) * {width} + l] = any ? F[(size_t)(L.pair_limit + p) * {width} + l] : real_t({NOWHERE});
             if (searched) put_hint(l, pair[5], remembered);
         }}"""
 
@@ -207,9 +208,10 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
 
     @wp.func_native(body(_note_code(m.width)))
     def note_near(
-        n: int, p: int, near: m.lane, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
+        n: int, p: int, limit: m.lane, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
     ) -> int:
-        """Lists pair p, behind `n` pairs, if it is near in some world, where `near` is positive. Returns the length of the list."""
+        """Lists pair p, behind `n` pairs, if it is looked at in some world, where it has a `limit`. Returns the length of the
+        list."""
 
     @wp.func_native(body(_NEXT_KIND))
     def next_kinds(
@@ -370,9 +372,10 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
         n = int(0)
         p = m.next_close_pair(t, 0, T.pairs, T, L, mem)
         while p < T.pairs:
-            n = note_near(n, p, m.near_worlds(b, t, p, dt, T, P, L, mem), T, L, mem, active)
+            limit = m.look_limit(b, t, p, dt, T, P, L, mem)
+            n = note_near(n, p, limit, T, L, mem, active)
             m.put(mem, L.pair_shift + p, t, m.pair_param(P, b, p))
-            m.put(mem, L.pair_limit + p, t, m.get(mem, L.pair_work + LIMIT, t))
+            m.put(mem, L.pair_limit + p, t, limit)
             p = m.next_close_pair(t, p + 1, T.pairs, T, L, mem)
         kinds = next_kinds(n, -1, T, L, mem, active)
         while kinds >= 0:

@@ -222,8 +222,8 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def look_limit(b, t, p: int, dt: m.lane, T, P, L, mem) -> m.lane:
-        """How far from each other the surfaces of pair p are looked at, in worlds where the bounding spheres and the boxes of its shapes, with
-        their reach, overlap; NOWHERE in others."""
+        """How far from each other the surfaces of pair p are looked at, in worlds where the bounding spheres and the boxes of its shapes
+        overlap with their reach; NOWHERE in others."""
         nowhere = m.fill(real(NOWHERE))
         one = pair_one(p, T)
         two = pair_two(p, T)

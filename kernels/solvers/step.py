@@ -149,20 +149,25 @@ def step_kernel(
         return planned
 
     @m.func
+    def look_at_collider(b, t, s: int, o, T, P, L, mem) -> bool:
+        """Whether candidates of collider s may be near, which are known then."""
+        near = bool(True)
+        if s >= T.first_guarded:
+            near = m.any_lt(m.get(mem, L.clear + s, t), m.fill(real(0.0)))
+            if near:
+                if s < T.first_hull:
+                    detect(b, t, s, o, T, P, L, mem)
+                else:
+                    detect_hull(b, t, s, m.fill(o.dt), T, P, L, mem)
+        return near
+
+    @m.func
     def find_contacts(b, t, remembered: int, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
         """Lists the candidates that are near in some world of the block."""
         zero = m.fill(real(0.0))
         n = int(0)
         for s in range(T.colliders):
-            near = bool(True)
-            if s >= T.first_guarded:
-                near = m.any_lt(m.get(mem, L.clear + s, t), zero)
-                if near:
-                    if s < T.first_hull:
-                        detect(b, t, s, o, T, P, L, mem)
-                    else:
-                        detect_hull(b, t, s, m.fill(o.dt), T, P, L, mem)
-            if near:
+            if look_at_collider(b, t, s, o, T, P, L, mem):
                 for c in range(T.collider_candidate[s], T.collider_candidate[s + 1]):
                     if m.any_lt(m.get(mem, L.near + c, t), zero):
                         active[n, t] = c
@@ -176,15 +181,7 @@ def step_kernel(
         m.clear_slots(t, L, mem)
         slots = int(0)
         for s in range(T.colliders):
-            near = bool(True)
-            if s >= T.first_guarded:
-                near = m.any_lt(m.get(mem, L.clear + s, t), zero)
-                if near:
-                    if s < T.first_hull:
-                        detect(b, t, s, o, T, P, L, mem)
-                    else:
-                        detect_hull(b, t, s, m.fill(o.dt), T, P, L, mem)
-            if near:
+            if look_at_collider(b, t, s, o, T, P, L, mem):
                 for c in range(T.collider_candidate[s], T.collider_candidate[s + 1]):
                     if m.any_lt(m.get(mem, L.near + c, t), zero):
                         slots = m.append_candidate(b, t, c, s, slots, T, P, L, mem, active)

@@ -144,7 +144,6 @@ STEP = (
     Row("gathered", "the pairs that a visit looks at", lambda n: n.slotted * n.gathered_numbers, "kernel"),
     Row("old_impulse", "impulses of the step before", lambda n: n.slotted * n.contact_rows * n.candidates, "kernel"),
     Row("old_feature", "their features", lambda n: n.slotted * n.candidates, "kernel"),
-    Row("old_normal", "their normals", lambda n: 3 * n.slotted * n.candidates, "kernel", lambda n: 3 * n.slotted * n.candidates),
     Row("old_pair", "and their pairs", lambda n: n.slotted * n.candidates, "kernel", lambda n: n.slotted * n.candidates),
     # the same of packed contacts
     Row("packed", "coefficients of contacts in slots", lambda n: n.packed * n.contact_numbers * n.candidates, "kernel"),

@@ -8,7 +8,7 @@ import types
 from typing import NamedTuple
 
 import warp as wp
-from newton_like.kernels.collision.pairs.records import SLOT, SLOT_FEATURE, SLOT_IDS, SLOT_NORMAL
+from newton_like.kernels.collision.pairs.records import SLOT, SLOT_FEATURE, SLOT_IDS
 from newton_like.kernels.collision.report import report_function
 from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
@@ -162,7 +162,7 @@ def step_kernel(
         return near
 
     @m.func
-    def find_contacts(b, t, remembered: int, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
+    def find_contacts(b, t, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
         """Lists the candidates that are near in some world of the block."""
         zero = m.fill(real(0.0))
         n = int(0)
@@ -175,7 +175,7 @@ def step_kernel(
         return find_pairs(b, t, n, m.fill(o.dt), T, P, L, mem, active)
 
     @m.func
-    def fill_slots(b, t, remembered: int, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
+    def fill_slots(b, t, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
         """Gives the contacts of each world slots, which are the active contacts."""
         zero = m.fill(real(0.0))
         m.clear_slots(t, L, mem)
@@ -185,7 +185,7 @@ def step_kernel(
                 for c in range(T.collider_candidate[s], T.collider_candidate[s + 1]):
                     if m.any_lt(m.get(mem, L.near + c, t), zero):
                         slots = m.append_candidate(b, t, c, s, slots, T, P, L, mem, active)
-        slots = m.gather_pairs(b, t, slots, remembered, m.fill(o.dt), T, P, L, mem, active)
+        slots = m.gather_pairs(b, t, slots, m.fill(o.dt), T, P, L, mem, active)
         for n in range(slots):
             active[n, t] = n
         return slots
@@ -204,7 +204,7 @@ def step_kernel(
     place_given = place_any if paired else place_beside_fixed
 
     @m.func
-    def take_contacts(b, t, remembered: int, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
+    def take_contacts(b, t, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
         """Lists the candidates that some world of the block was handed."""
         zero = m.fill(real(0.0))
         n = int(0)
@@ -411,7 +411,6 @@ def step_kernel(
         n = kept_active[b, 0]
         m.recall(mem, L.old_impulse, L.kept_impulse, t, kept, b, T.contact_rows * n)
         m.recall(mem, L.old_feature, L.kept_feature, t, kept, b, n)
-        m.recall(mem, L.old_normal, L.kept_old_normal, t, kept, b, 3 * n)
         m.recall(mem, L.old_pair, L.kept_old_pair, t, kept, b, n)
 
     @m.func
@@ -423,7 +422,6 @@ def step_kernel(
         as_forces(t, L.impulse, rows * contacts, o, mem)
         for n in range(contacts):
             m.slot_to_world(t, n, T, L, mem)
-            m.keep(mem, L.slot + SLOT * n + SLOT_NORMAL, L.kept_old_normal + 3 * n, t, kept, b, 3)
             m.keep(mem, L.slot + SLOT * n + SLOT_FEATURE, L.kept_feature + n, t, kept, b, 1)
             m.keep(mem, L.slot + SLOT * n + SLOT_IDS, L.kept_old_pair + n, t, kept, b, 1)
         m.keep(mem, L.impulse, L.kept_impulse, t, kept, b, rows * contacts)
@@ -510,7 +508,7 @@ def step_kernel(
             if m.any_lt(zero, m.get(mem, L.over, t)):
                 saturate(b, t, o, T, P, L, mem)
                 closure_rows(b, t, o, T, P, L, mem)
-        contacts = list_contacts(b, t, kept_active[b, 0], o, T, P, L, mem, contacts_in, active)
+        contacts = list_contacts(b, t, o, T, P, L, mem, contacts_in, active)
         match_contacts(t, contacts, T, L, mem, kept_active, b)
         limits = find_limits(t, T, L, mem, active)
         constrain(b, t, contacts, limits, o, T, P, L, mem, active)

@@ -40,8 +40,8 @@ from newton_like.kernels.collision.pairs.records import (
     SLOT_NORMAL,
     SLOT_POINT,
 )
-from newton_like.kernels.collision.pairs.work import HINT, LIMIT
-from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, FAR, HULL, SPHERE
+from newton_like.kernels.collision.pairs.work import LIMIT
+from newton_like.kernels.collision.plane import BOX, CAPSULE, FAR, HULL, SPHERE
 from newton_like.kernels.simd import C_NAME, FUSE, simd_types
 
 from newton_like.kernels.tree import (  # isort: skip
@@ -64,16 +64,7 @@ def _tables(width: int, real) -> str:
         {number}* const F = ({number}*)mem.data;
         int* const near_pairs = active.data + 3 * T.candidates + T.dofs; int* const queue = near_pairs + 2 * T.pairs;
         auto kinds_of = [=](int p) {{ return {KINDS} * shapes[{SHAPE_TABLE} * pairs[{PAIR_TABLE} * p] + 1]
-            + shapes[{SHAPE_TABLE} * pairs[{PAIR_TABLE} * p + 1] + 1]; }};
-        // the search of world l begins with the normal of a contact of the same pair in the step before
-        auto put_hint = [=](int l, int id, int remembered) {{
-            {number} hint[3] = {{0, 0, 0}};
-            for (int k = 0; k < remembered; ++k) if ((int)F[(size_t)(L.old_pair + k) * {width} + l] == id) {{
-                for (int j = 0; j < 3; ++j) hint[j] = F[(size_t)(L.old_normal + 3 * k + j) * {width} + l];
-                break;
-            }}
-            for (int j = 0; j < 3; ++j) F[(size_t)(L.pair_work + {HINT} + j) * {width} + l] = hint[j];
-        }};"""
+            + shapes[{SHAPE_TABLE} * pairs[{PAIR_TABLE} * p + 1] + 1]; }};"""
 
 
 def _note_code(width: int) -> str:
@@ -149,7 +140,6 @@ def _gather_code(width: int) -> str:
             to[{OF_SLACK} * {width}] = any ? slack + F[(size_t)(L.pair_shift + p) * {width} + l] : real_t({-FAR});
             to[{OF_PAIR} * {width}] = p;
             F[(size_t)(L.pair_work + {LIMIT}) * {width} + l] = any ? F[(size_t)(L.pair_limit + p) * {width} + l] : real_t({NOWHERE});
-            if (searched) put_hint(l, pair[5], remembered);
         }}"""
 
 
@@ -226,17 +216,8 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
         """Queues the listed pairs of these kinds, those of each world by themselves. Returns the length of the longest queue."""
 
     @wp.func_native(body(_gather_code(m.width)))
-    def gather_shapes(
-        visit: int, searched: int, remembered: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
-    ):  # fmt: skip
-        """What the narrow phase needs of the pair number `visit` of each world. If it is a search, it begins with the normals of the
-        `remembered` contacts of the step before."""
-
-    @wp.func_native(body(f"for (int l = 0; l < {m.width}; ++l) put_hint(l, id, remembered);"))
-    def put_hints(
-        id: int, remembered: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
-    ):
-        """The search begins with the normals of contacts of the pair `id` in the step before."""
+    def gather_shapes(visit: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]):
+        """What the narrow phase needs of the pair number `visit` of each world."""
 
     @wp.func_native(body("return kinds_of(near_pairs[2 * i]) == kinds ? near_pairs[2 * i] : -1;"))
     def listed_pair(
@@ -315,14 +296,10 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def look_at_visit(
-        b, t, visit: int, remembered: int, kind: int, other: int, slots: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]
+        b, t, visit: int, kind: int, other: int, slots: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]
     ) -> int:  # fmt: skip
         """Gives the contact points of the pair number `visit` of each world slots. Returns the number of slots."""
-        # kinds beyond boxes have no closed form, but one
-        searched = int(0)
-        if other > BOX and (kind > SPHERE or other > CYLINDER):
-            searched = 1
-        gather_shapes(visit, searched, remembered, T, L, mem, active)
+        gather_shapes(visit, T, L, mem, active)
         m.pair_points(b, t, kind, other, 0, 0, 0, 0, T, P, L, mem)
         centre = m.get3(mem, L.gathered + OF_CENTRE, t)
         twist = m.get6(mem, L.gathered + OF_TWIST, t)
@@ -341,12 +318,9 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
         return slots
 
     @m.shared
-    def look_at_hull(
-        b, t, p: int, remembered: int, slots: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]
-    ) -> int:
+    def look_at_hull(b, t, p: int, slots: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]) -> int:
         """Gives the contact points of pair p slots in worlds where they are near. Returns the number of slots."""
         m.put(mem, L.pair_work + LIMIT, t, m.get(mem, L.pair_limit + p, t))
-        put_hints(m.pair_candidate(p, T), remembered, T, L, mem, active)
         m.detect_pair(b, t, p, dt, T, P, L, mem)
         m.mix_materials(b, t, p, T, P, L, mem)
         m.copy(t, L.fresh + SLOT_MATERIAL, L.material, MATERIALS, mem)
@@ -363,9 +337,8 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
         return slots
 
     @m.func
-    def gather_pairs(b, t, slots: int, remembered: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]) -> int:
-        """Gives the contacts of all pairs slots, behind `slots` that there are. `remembered` contacts are known from the step before.
-        Returns the number of slots."""
+    def gather_pairs(b, t, slots: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]) -> int:
+        """Gives the contacts of all pairs slots, behind `slots` that there are. Returns the number of slots."""
         m.weigh_trees(t, T, L, mem)
         m.place_shapes(b, t, dt, T, P, L, mem)
         place_more(b, t, T, P, L, mem)
@@ -383,13 +356,11 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
                 for i in range(n):
                     hulls = listed_pair(i, kinds, T, L, mem, active)
                     if hulls >= 0:
-                        slots = look_at_hull(b, t, hulls, remembered, slots, dt, T, P, L, mem, active)
+                        slots = look_at_hull(b, t, hulls, slots, dt, T, P, L, mem, active)
             else:
                 visits = queue_pairs(n, kinds, T, L, mem, active)
                 for visit in range(visits):
-                    slots = look_at_visit(
-                        b, t, visit, remembered, kinds // KINDS, kinds % KINDS, slots, dt, T, P, L, mem, active
-                    )
+                    slots = look_at_visit(b, t, visit, kinds // KINDS, kinds % KINDS, slots, dt, T, P, L, mem, active)
             kinds = next_kinds(n, kinds, T, L, mem, active)
         return slots
 

@@ -13,13 +13,10 @@ PER_UNIT = 0
 # How far from each other surfaces are looked at [m]: a search ends where the distance is larger.
 LIMIT = 1
 
-# Where the search begins: the normal of the step before, or zero.
-HINT = 2
-
 # The simplex of the distance search: a point of the difference of both shapes less the point whose distance is computed, and the point of
 # the first shape that it comes from.
 CORNER = 6
-SIMPLEX = HINT + 3
+SIMPLEX = LIMIT + 1
 
 # The polytope of the depth search. A face has its outward unit normal, its distance from the origin and three vertices.
 VISITS = 20

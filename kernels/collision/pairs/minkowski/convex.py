@@ -10,7 +10,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.collision.pairs.records import AXES, SHAPE
-from newton_like.kernels.collision.pairs.work import CORNER, HINT, LIMIT, PER_UNIT, SHAPES, SIMPLEX, SMALLEST, VISITS
+from newton_like.kernels.collision.pairs.work import CORNER, LIMIT, PER_UNIT, SHAPES, SIMPLEX, SMALLEST, VISITS
 from newton_like.kernels.collision.plane import CAPSULE, FAR
 
 
@@ -233,7 +233,6 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         one = m.fill(real(1.0))
         axes = m.get9(mem, L.pair_work + SHAPES + AXES, t)
         start = normalized(middle, m.column(axes, 2))
-        start = normalized(m.get3(mem, L.pair_work + HINT, t), start)
         visits = int(SEARCH)
         r = m.nearest(
             b, t, m.zero3(), start, one, limit, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem

@@ -15,7 +15,13 @@ from newton_like.geometry.transforms import (
 )
 from newton_like.importers.custom import BODY, JOINT, SHAPE, from_element, from_elements, understood
 from newton_like.importers.mjcf.actuation.acting import Binder
-from newton_like.importers.mjcf.actuation.actuators import drives_of, find_drives, read_actuators, reflect_rotors
+from newton_like.importers.mjcf.actuation.actuators import (
+    drives_of,
+    find_drives,
+    read_actuators,
+    reflect_rotors,
+    site_ties,
+)
 from newton_like.importers.mjcf.assets import Assets
 from newton_like.importers.mjcf.constraints import (
     Names,
@@ -118,7 +124,11 @@ class SceneBuilder:
         self._trees = order_of(
             model,
             self._hosts,
-            [*self._ties.pairs(), *tendon_ties(model, names, self.tendons)],
+            [
+                *self._ties.pairs(),
+                *tendon_ties(model, names, self.tendons),
+                *site_ties(self.actuators, names.tables["site"]),
+            ],
             options.joint_ordering == "bfs",
         )
         self._base = self._find_base()

@@ -116,6 +116,27 @@ def test_motion_is_that_of_mujoco(kinds, rng):
     np.testing.assert_allclose(pair.activations(), pair.data.act, atol=2e-4)
 
 
+TREES = """<mujoco><default><geom contype="0" conaffinity="0"/></default><worldbody>
+  <body><joint name="x" type="slide" axis="1 0 0"/><geom size=".05" pos=".3 0 .1"/><site name="slider" euler="0 90 0"/></body>
+  <body pos="-.3 0 0"><joint name="y" axis="0 1 0"/><geom size=".04" pos="0 .1 .2"/><site name="crank" pos="0 0 .1"/></body>
+  </worldbody><actuator>{}</actuator></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    "actuator",
+    [
+        '<position cranksite="crank" slidersite="slider" cranklength=".45" kp="50" kv="3"/>',
+        '<general site="slider" refsite="crank" gear="1 0 2 .1 0 0"/>',
+    ],
+)
+def test_sites_of_two_trees(actuator, rng):
+    """Accelerations by an actuator between two trees, which are one articulation, are those of MuJoCo."""
+    pair, base = Pair(TREES.format(actuator)), Pair(TREES.format(""))
+    assert pair.model.articulation_count == 1
+    theirs, ours = pair.actuated(base, *pair.random(rng))
+    np.testing.assert_allclose(ours, theirs, atol=1e-3 * np.abs(theirs).max())
+
+
 def energy(pair: Pair) -> float:
     return float(dynamics.mechanical_energy(pair.model, pair.state).numpy()[0])
 

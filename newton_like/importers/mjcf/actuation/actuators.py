@@ -562,3 +562,9 @@ def _ended(element: XmlElement, model: Mjcf, references: dict[str, str], ending:
         return replace(part, attributes=attributes, children=children)
 
     return ended(element, [ended(child, child.children) for child in element.children])
+
+
+def site_ties(actuators: list[Actuator], sites: dict) -> list[tuple[int, int]]:
+    """Pairs of bodies that must be in one articulation, because an actuator acts on a site of each."""
+    ends = [(actuator.target, actuator.reference or actuator.crank) for actuator in actuators]
+    return [(sites[a].body, sites[b].body) for a, b in ends if b and min(sites[a].body, sites[b].body) > 0]

@@ -317,6 +317,6 @@ _ACTUATOR_TEXTS = [
 def _equality_rows(model) -> list:
     """Numbers of all equality constraints, in ascending order."""
     rows = equalities_of(model, every=True)
-    names = ["target", "joint1", "joint2", "enabled", "rules", "polycoef", "solref", "solimp"]
+    names = ["target", "joint1", "joint2", "enabled", "rules", "polycoef", "solref", "solimp", "torquescale"]
     count = 0 if rows is None else len(rows["target"])
     return sorted([number for name in names for number in np.ravel(rows[name][i]).tolist()] for i in range(count))

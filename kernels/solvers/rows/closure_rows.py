@@ -53,6 +53,9 @@ ROW_LOWER, ROW_UPPER = 0, 1
 OWN_REST, LEADER_REST = 5, 6
 """Where the lengths from which a polynomial of tendons counts are in its vectors."""
 
+ANGLE_SHARE = PARENT_ANCHOR
+"""Where the factor on the angle of a soft angular row, which has no anchors, is in its vectors: that of the row of MuJoCo."""
+
 BOUNDED_ROW = 3
 """Numbers of a bounded row: least and largest impulse, and the inverse of its response."""
 LEAST_IMPULSE, LARGEST_IMPULSE, BOUNDED_MASS = range(BOUNDED_ROW)
@@ -265,13 +268,13 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def joint_error(t, r: int, T, L, mem) -> m.lane:
-        """The norm of the errors of all rows of the joint of row r. Those of angles count half, as parts of quaternions."""
+        """The norm of the errors of all rows of the joint of row r. Those of angles count by ANGLE_SHARE."""
         square = m.fill(real(0.0))
         for i in range(T.loop_group[T.loop_rows + r]):
             s = T.loop_group[r] + i
             g = closure_error(t, s, T, L, mem)
-            if T.loop_kind[s] == ANGULAR or T.loop_kind[s] == TURN:
-                g = m.mul(m.fill(real(0.5)), g)
+            if T.loop_kind[s] == ANGULAR:
+                g = m.mul(m.get(mem, L.loop + LOOP * s + ANGLE_SHARE, t), g)
             square = m.fma(g, g, square)
         return m.sqrt(square)
 

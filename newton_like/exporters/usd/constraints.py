@@ -175,6 +175,7 @@ def write_equalities(author: Author, model, joint_paths: list[str], written, rem
             others[joint] = number = others.get(joint, 0) + 1
             name, relation = f"{OTHER_EQUALITY}{number}", f"{OTHER_EQUALITY}{number}Joint"
             law, coefficients = (f"{name}Solref", f"{name}Solimp"), [f"{name}Coefficients"]
+            scale = f"{name}TorqueScale"
             author.set(prim, f"{name}Enabled", "bool", rows["enabled"][i])
         else:
             taken.add(joint)
@@ -182,10 +183,13 @@ def write_equalities(author: Author, model, joint_paths: list[str], written, rem
             welds = JOINT_TYPES[int(kinds[joint])].fixed
             _apply(prim, f"MjcEquality{'Joint' if follows else 'Weld' if welds else 'Connect'}API")
             law, relation, coefficients = ("mjc:solref", "mjc:solimp"), "mjc:target", [f"mjc:coef{n}" for n in range(5)]
+            scale = "mjc:torqueScale"
             if target < 0:
                 author.set(prim, POLYNOMIAL, "bool", True)
         for name, column in zip(law, ("solref", "solimp"), strict=True) if rows["rules"][i] else ():
             author.set(prim, name, "double[]", rows[column][i])
+        if rows["torquescale"][i] != 1.0:
+            author.set(prim, scale, "double", float(rows["torquescale"][i]))
         if target >= 0:
             continue
         if second >= 0:

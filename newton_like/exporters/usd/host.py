@@ -199,7 +199,7 @@ def _bonds(host: Host, found: list[Scope]) -> dict[int, tuple]:
         world = int(host.joint_world[joint])
         own = [int(rows[name][i]) for name in ("target", "joint1", "joint2")]
         own = [j - first[world][0] if j >= 0 else -1 for j in own]
-        law = [rows[name][i].tolist() for name in ("polycoef", "rules", "solref", "solimp", "enabled")]
+        law = [rows[name][i].tolist() for name in ("polycoef", "rules", "solref", "solimp", "enabled", "torquescale")]
         bonds[world] = (*bonds.get(world, ()), (repr(own), repr(law)))
     return bonds
 

@@ -33,6 +33,7 @@ class Equality:
         joint: index of its joint in the builder: a loop joint, or the follower of a mimic relation; -1 if it is only data.
         attributes: attributes of the element and its defaults, as strings (``solref``, ``solimp``, ...).
         softness: ``solref`` and ``solimp`` if the file states one of them, else ``None``.
+        torquescale: of a weld: how much of an angle [rad] counts as a length [m]. 0: rotations are free.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Equality:
     polycoef: tuple[float, ...] = (0.0, 1.0, 0.0, 0.0, 0.0)
     joint: int = -1
     softness: tuple | None = None
+    torquescale: float = 1.0
     attributes: dict[str, str] = field(default_factory=dict)
 
 
@@ -140,6 +142,8 @@ def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
         equality = Equality(name, element.tag, words(element, "active", BOOL, True), "", "")
         equality.attributes = dict(element.attributes)
         equality.softness = _softness(model, element, name)
+        if element.tag == "weld":
+            equality.torquescale = element.number("torquescale", 1.0)
         equality.on_sites = element.tag in ("connect", "weld") and bool(element.get("site1") or element.get("site2"))
         kind = {"joint": "joint", "tendon": "tendon", "distance": "geom"}.get(
             element.tag, "site" if equality.on_sites else "body"

@@ -198,8 +198,9 @@ class Ties:
             (parent, x_p), (child, x_c) = ends
             placed = {"parent_xform": x_p, "child_xform": x_c, "collision_filter_parent": False}
             placed["label"] = f"{self.model.name}/{equality.name}"
-            if equality.kind == "connect":
+            if equality.kind == "connect" or equality.torquescale == 0.0:
                 equality.joint = builder.add_joint_ball(parent, child, **NO_FORCES, **placed)
             else:
                 equality.joint = builder.add_joint_fixed(parent, child, **placed)
-            self._soften(builder, equality, equality.joint)
+            share = {"equality_constraint_torquescale": equality.torquescale} if equality.torquescale else {}
+            self._soften(builder, equality, equality.joint, **share)

@@ -272,6 +272,7 @@ class Constraints:
             return
         law = self._law(prim, "solref", "solimp", ("eq_solref", "eq_solimp"), 1.0)
         values = {**EQUALITY_DEFAULTS, **law, "eq_rules": int(bool(law)), "equality_constraint_target": joint}
+        values["equality_constraint_torquescale"] = self.reader.number(prim, "mjc:torqueScale", 1.0)
         follower = self.builder.joint_mimic_joint[joint] >= 0
         if "MjcEqualityJointAPI" in kinds and not follower:
             values |= self._polynomial(prim, joint)
@@ -299,6 +300,7 @@ class Constraints:
             coefficients = self._several(prim, f"{name}Coefficients", 5)
             if coefficients is None:
                 values["equality_constraint_target"] = joint
+                values["equality_constraint_torquescale"] = self.reader.number(prim, f"{name}TorqueScale", 1.0)
             else:
                 values |= {
                     "equality_constraint_joint1": joint,

@@ -23,6 +23,8 @@ _ATTRIBUTES = (
     ("equality_constraint_joint2", wp.int32, -1, "joint"),
     ("equality_constraint_polycoef", _VEC5, (0.0, 1.0, 0.0, 0.0, 0.0), None),
     ("equality_constraint_enabled", wp.int32, 1, None),
+    # of a soft weld: how much of an angle counts as a length
+    ("equality_constraint_torquescale", wp.float32, 1.0, None),
     # the mimic joint or the loop joint that is the constraint; -1: a polynomial
     ("equality_constraint_target", wp.int32, -1, "joint"),
     # own: 1: soft by solref and solimp
@@ -95,6 +97,12 @@ def _check(model, rows: dict) -> None:
             raise ValueError(
                 f"{what}: eq_solref is {solref.tolist()}; give a time constant [s] and a damping ratio above 0, or both a stiffness and a"
                 " damping as negative numbers"
+            )
+        scale = float(rows["torquescale"][i])
+        if not np.isfinite(scale) or (rows["rules"][i] and scale == 0.0):
+            raise ValueError(
+                f"{what}: equality_constraint_torquescale is {scale:g}; give a finite number other than 0, or use a ball joint if rotations"
+                " are to be free"
             )
         if target < 0 and second >= model.joint_count:
             raise ValueError(

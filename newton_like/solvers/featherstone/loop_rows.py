@@ -16,6 +16,7 @@ from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.loops import ANGULAR, CHILD_DIRECTION, LINEAR, LOOP, PARENT_ANCHOR, PARENT_DIRECTION
 from newton_like.kernels.parameters.gains import NO_LIMIT, WEAK
 from newton_like.kernels.solvers.rows.closure_rows import (
+    ANGLE_SHARE,
     DRIVE,
     DRY,
     HARD,
@@ -142,9 +143,10 @@ def _weigh(model, found: list[list[Row]]) -> None:
             elif row.kind == POLYNOMIAL:
                 weight = sum(masses.of_dof(a, dof) for dof in row.dofs)
             else:
-                turns = row.kind in (ANGULAR, TURN)
-                # MuJoCo's rows of rotations are parts of quaternions, which change half as fast as angles
-                weight = (4.0 if turns else 1.0) * masses.of_ends(a, row.ends, turns)
+                turns = row.kind == ANGULAR
+                # MuJoCo's approximation of the response of a row is without the factor on its angle
+                share = row.vectors[ANGLE_SHARE] if turns else 1.0
+                weight = masses.of_ends(a, row.ends, turns) / share**2
             row.numbers = (*row.numbers[:SOFT_WEIGHT], weight)
 
 
@@ -156,9 +158,15 @@ class _Finder:
         self.names = names_of(model)
         self.equalities = equalities_of(model)
         self.soft: dict[int, tuple] = {}
+        self.angle_share: dict[int, float] = {}
         if self.equalities is not None:
             targets, rules = self.equalities["target"], self.equalities["rules"]
             self.soft = {int(j): self._softness(i) for i, j in enumerate(targets) if j >= 0 and rules[i]}
+            # MuJoCo's rows of rotations are parts of quaternions, which change half as fast as angles
+            scales = self.equalities["torquescale"]
+            self.angle_share = {
+                int(j): 0.5 * abs(float(scales[i])) for i, j in enumerate(targets) if int(j) in self.soft
+            }
         names = (
             "joint_type", "joint_enabled", "joint_parent", "joint_articulation", "joint_X_p", "joint_X_c", "joint_q_start",
             "joint_qd_start", "joint_dof_dim", "joint_min_distance", "joint_max_distance", "joint_target_mode", "joint_target_ke",
@@ -195,6 +203,9 @@ class _Finder:
         """The rows that block directions, and those of limits of a distance."""
         law = (SOFT, self.soft[j]) if j in self.soft else (HARD, ())
         rows, numbers = self.loops.rows[a], self.loops.numbers[a]
+        if j in self.soft:
+            numbers = numbers.copy()
+            numbers[rows[0] == ANGULAR, ANGLE_SHARE] = self.angle_share[j]
         found = [
             Row(int(rows[0, r]), law[0], (int(rows[1, r]), int(rows[2, r])), numbers[r], law[1], r)
             for r in range(start, end)

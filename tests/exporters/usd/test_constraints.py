@@ -126,7 +126,8 @@ def test_equality_constraints_come_back(rng, tmp_path):
         f"<mujoco><worldbody>{bodies}{'</body>' * 6}</worldbody><equality>"
         f'<joint joint1="j0" joint2="j2" polycoef="{c}" solref=".03 .9"/><joint joint1="j1" polycoef=".2"/>'
         '<joint joint1="j3" joint2="j4" polycoef=".1 2 0 0 0" solimp=".7 .8 .01"/><joint joint1="j5" joint2="j4"/>'
-        '<connect body1="b5" anchor=".1 0 0" solref="-300 -20"/><weld body1="b2" body2="b4" solref=".05 1"/><weld body1="b1" body2="b5"/>'
+        '<connect body1="b5" anchor=".1 0 0" solref="-300 -20"/><weld body1="b2" body2="b4" solref=".05 1" torquescale="3"/>'
+        '<weld body1="b1" body2="b5"/>'
         f'<joint joint1="j0" joint2="j1" polycoef="{d}"/><joint joint1="j3" joint2="j1" polycoef="{d}" solref="-90 -7"/>'
         '<joint joint1="j3" polycoef=".3"/>'
         "</equality></mujoco>"
@@ -135,7 +136,13 @@ def test_equality_constraints_come_back(rng, tmp_path):
     hinges = builder.joint_label.index("mujoco/j2"), builder.joint_label.index("mujoco/j4")
     loop = builder.joint_articulation.index(-1)
     rows = [
-        {"equality_constraint_target": loop, "eq_rules": 1, "eq_solref": (0.07, 2.0), "equality_constraint_enabled": 0},
+        {
+            "equality_constraint_target": loop,
+            "eq_rules": 1,
+            "eq_solref": (0.07, 2.0),
+            "equality_constraint_enabled": 0,
+            "equality_constraint_torquescale": 0.7,
+        },
         {
             "equality_constraint_joint1": hinges[0],
             "equality_constraint_joint2": hinges[1],
@@ -152,7 +159,18 @@ def test_equality_constraints_come_back(rng, tmp_path):
     found = [equalities_of(m, every=True) for m in (model, other)]
 
     def rows(table):
-        names = ("world", "target", "joint1", "joint2", "enabled", "rules", "polycoef", "solref", "solimp")
+        names = (
+            "world",
+            "target",
+            "joint1",
+            "joint2",
+            "enabled",
+            "rules",
+            "polycoef",
+            "solref",
+            "solimp",
+            "torquescale",
+        )
         return sorted(
             [number for name in names for number in np.ravel(table[name][i]).tolist()]
             for i in range(len(table["target"]))

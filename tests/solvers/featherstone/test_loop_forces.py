@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import JointDofConfig, JointTargetMode, ModelBuilder, ModelFlags, dynamics, eval_fk
+from newton_like import JointDofConfig, JointTargetMode, JointType, ModelBuilder, ModelFlags, dynamics, eval_fk
 from newton_like.solvers import SolverFeatherstone
 from tests.support.loops import four_bar, started
 from tests.support.random_trees import random_inertia, random_transform, random_unit
@@ -320,6 +320,43 @@ def test_a_soft_weld_of_a_stretched_arm_sags_as_in_mujoco(softness):
     ours, theirs, _ = fall(xml, xml, 1000, 0.002)
     # both are at rest up to exp(-2 / 0.1), where the arm is no longer straight
     np.testing.assert_allclose(ours[-1], theirs[-1], rtol=0, atol=3e-3 * np.abs(theirs[-1]).max())
+
+
+@pytest.mark.parametrize(
+    "softness", ['solref="0.02 1" solimp="0.9 0.9 0.001"', 'solref="0.05 1" solimp="0.3 0.8 0.2 0.4 3"']
+)
+def test_the_tilt_of_a_soft_weld_goes_by_its_torquescale_as_in_mujoco(softness):
+    """A beam of 2 kg that is held 1 mm from its middle. MuJoCo's rows of rotations are those of the half angle, times torquescale, and its
+    approximation of their response is not scaled: the tilt goes by 1 / torquescale^2. The impedance goes by the norm of all rows."""
+    found = []
+    for scale in (0.5, 1.0, -2.0):
+        xml = f"""<mujoco><option timestep=".002"/><worldbody><body name="c"><freejoint/><geom type="box" size=".3 .03 .03" pos=".001 0 0"
+            mass="2" contype="0" conaffinity="0"/></body></worldbody>
+            <equality><weld body1="c" {softness} torquescale="{scale}"/></equality></mujoco>"""
+        peer = mujoco.MjModel.from_xml_string(xml)
+        data = mujoco.MjData(peer)
+        builder = ModelBuilder()
+        builder.add_mjcf(xml)
+        model = builder.finalize("cpu", dtype=wp.float64)
+        state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
+        for _ in range(500):
+            mujoco.mj_step(peer, data)
+            solver.step(state, state, None, None, 0.002)
+        sag, tilt = state.joint_q.numpy()[[2, 4]]
+        assert tilt == pytest.approx(data.qpos[5], rel=0.01)
+        assert sag == pytest.approx(data.qpos[2], rel=0.01)
+        found.append(tilt)
+    if "0.9 0.9" in softness:  # the impedance is constant
+        np.testing.assert_allclose(found, np.array([4.0, 1.0, 0.25]) * found[1], rtol=0.01)
+
+
+def test_a_weld_with_torquescale_zero_leaves_rotations_free():
+    builder = ModelBuilder()
+    builder.add_mjcf(
+        '<mujoco><worldbody><body name="c"><freejoint/><geom size=".1" pos=".1 0 0"/></body></worldbody>'
+        '<equality><weld body1="c" solref=".02 1" torquescale="0"/><weld body1="c" torquescale="0"/></equality></mujoco>'
+    )
+    assert builder.joint_type[-2:] == [JointType.BALL] * 2
 
 
 TIES = """

@@ -21,7 +21,7 @@ _READ = {
         rf"limit:(distance|{_DOF}):physics:(low|high)",
         rf"drive:{_DOF}:physics:(type|stiffness|damping|maxForce|targetPosition|targetVelocity)",
         r"mjc:(armature|damping|stiffness|springref|frictionloss|actuatorfrcrange:(min|max)|actuatorfrclimited)",
-        r"mjc:(target|coef[0-4]|solref|solimp)",
+        r"mjc:(target|coef[0-4]|solref|solimp|torqueScale)",
     ),
     "PhysicsCollisionAPI": (
         r"newton:(contactMargin|contactGap)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -43,7 +44,7 @@ from newton_like.importers.mjcf.trees import find_hosts, order_of, share_joints
 from newton_like.importers.shared import Options, add_root_joint, join_articulation, remark_massless
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.model.mujoco.contact_settings import NAMESPACE, declare_body_settings, declare_contact_settings
-from newton_like.model.tendons import Tendon
+from newton_like.model.tendons import Tendon, length_of
 from newton_like.types import MAXVAL, JointTargetMode, JointType
 
 
@@ -480,6 +481,19 @@ class SceneBuilder:
             settings["effort_limit"] = min(drive.effort, MAXVAL)
         return default.copy(**settings)
 
+    def _with_rest(self, tendon: Tendon) -> Tendon:
+        """A spatial tendon with the length at which the joints are at ``springref``, or unchanged where this is the initial pose."""
+        joints = [joint for body in self.model.bodies for joint in body.joints if joint.kind in ("hinge", "slide")]
+        if all(joint.springref == joint.ref for joint in joints):
+            return tendon
+        builder, poses = self.builder, self.model.spring_poses()
+        body_q = list(builder.body_q)
+        for host in {self._hosts.place(i, IDENTITY)[0] for i in range(1, len(poses))} - {0}:
+            body_q[self._link_of[host]] = transform_multiply(self._world_pose, _scaled(poses[host], self.options.scale))
+        names = ("shape_transform", "shape_body", "shape_type", "shape_scale")
+        length = length_of(tendon, SimpleNamespace(body_q=body_q, **{name: getattr(builder, name) for name in names}))
+        return replace(tendon, rest_length=(length, length))
+
     def _add_tendons(self) -> None:
         for record in self.tendons:
             joints = tuple(
@@ -506,6 +520,8 @@ class SceneBuilder:
             if path and self.options.scale != 1.0:
                 values = scaled_lengths(values, self.options.scale)
             tendon = Tendon(label=self.label(record.name), joints=joints, path=tuple(path), **values)
+            if tendon.is_spatial and tendon.rest_length is None and tendon.stiffness > 0.0:
+                tendon = self._with_rest(tendon)
             self.indices[record.name] = self.builder.add_tendon(tendon)
 
     def _relieve(self) -> None:

@@ -219,13 +219,13 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
             if any(numbers[1:]):
                 model.findings.remark(NOT_LINEAR, name)
         rest = floats(element, "springlength", 2)
-        # -1 is the length at the start
+        # -1 is the length where the joints are at springref
         if rest is not None and {*rest} != {-1.0}:
             values["rest_length"] = (rest[0], max(rest))
         elif joints:
-            # of spatial tendons: that in the pose of the file, which the builder finds
-            at_start = sum(factor * names.tables["joint"][joint].ref for joint, factor in joints)
-            values["rest_length"] = (at_start, at_start)
+            # where the springs of the joints rest; that of spatial tendons is found when there are sites
+            at_rest = sum(factor * names.tables["joint"][joint].springref for joint, factor in joints)
+            values["rest_length"] = (at_rest, at_rest)
         values |= _limit_settings(model, element, name)
         if path:
             try:

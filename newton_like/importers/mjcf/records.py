@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from newton_like.geometry.transforms import transform_multiply
+from newton_like.geometry.transforms import quat_from_axis_angle, quat_rotate, transform, transform_multiply
 from newton_like.importers.mjcf.source import Findings, MjcfSource
 from newton_like.importers.xml_source import XmlElement
 
@@ -181,4 +181,19 @@ class Mjcf:
         poses: list[np.ndarray] = []
         for body in self.bodies:
             poses.append(body.pose if body.parent < 0 else transform_multiply(poses[body.parent], body.pose))
+        return poses
+
+    def spring_poses(self) -> list[np.ndarray]:
+        """The same with hinges and slides where their springs rest, at ``springref``."""
+        poses: list[np.ndarray] = []
+        for body in self.bodies:
+            pose = body.pose if body.parent < 0 else transform_multiply(poses[body.parent], body.pose)
+            for joint in body.joints:
+                way = joint.springref - joint.ref
+                if joint.kind == "slide":
+                    pose = transform_multiply(pose, transform(way * joint.axis))
+                elif joint.kind == "hinge":
+                    turn = quat_from_axis_angle(joint.axis, way)
+                    pose = transform_multiply(pose, transform(joint.pos - quat_rotate(turn, joint.pos), turn))
+            poses.append(pose)
         return poses

@@ -13,6 +13,7 @@ from newton_like.geometry.transforms import quat_to_matrix, transform_multiply
 from newton_like.importers.mjcf import MjcfWarning
 from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.configs import JointDofConfig
+from newton_like.model.tendons import tendon_numbers
 from newton_like.solvers import SolverFeatherstone
 from newton_like.types import MAXVAL, JointTargetMode, JointType
 from tests.support.mjcf_peer import MjcfPeer
@@ -526,3 +527,38 @@ def test_connects_have_no_forces_of_the_builders_defaults():
     for name in ("armature", "damping", "target_ke", "target_kd", "friction", "stiffness"):
         assert getattr(builder, f"joint_{name}")[loop : loop + 3] == [0.0] * 3
         assert getattr(builder, f"joint_{name}")[0] > 0.0
+
+
+def test_default_rest_lengths_of_tendons_are_those_where_the_springs_of_the_joints_rest(rng):
+    """MuJoCo's ``tendon_lengthspring``: fixed, straight and wrapping tendons, in a tree with several joints of a body and a merged body."""
+
+    def joint(name, kind):
+        numbers = {"ref": rng.uniform(-0.3, 0.3), "springref": rng.uniform(-0.5, 0.5)}
+        if kind == "hinge":
+            numbers = {key: np.degrees(value) for key, value in numbers.items()}
+        shown = " ".join(f'{key}="{value}"' for key, value in numbers.items())
+        pos, axis = text(rng.uniform(-0.2, 0.2, 3)), text(rng.normal(size=3))
+        return f'<joint name="{name}" type="{kind}" pos="{pos}" axis="{axis}" {shown}/>'
+
+    def place():
+        return f'pos="{text(rng.uniform(-0.5, 0.5, 3))}" euler="{text(rng.uniform(-90, 90, 3))}"'
+
+    xml = model(
+        f'<site name="w" pos="1 .2 0"/><body name="a" {place()}>{joint("s", "slide")}{joint("p", "slide")}{joint("q", "hinge")}{BOX}'
+        f'<geom name="c" type="cylinder" size=".15 .1"/><body name="m" {place()}>{BOX}<body {place()}>{joint("r", "hinge")}{BOX}'
+        f'<body name="e" {place()}>{BOX}<site name="x" pos="-1 .1 0"/></body></body></body></body>',
+        '<tendon><fixed name="f" stiffness="3"><joint joint="q" coef="2"/><joint joint="r" coef="-.4"/></fixed>'
+        '<spatial name="t" stiffness="9"><site site="w"/><site site="x"/></spatial>'
+        '<spatial name="u" stiffness="9"><site site="w"/><geom geom="c"/><site site="x"/></spatial>'
+        "</tendon>",
+    )
+    expected = mujoco.MjModel.from_xml_string(xml)
+    assert np.abs(expected.tendon_lengthspring[:, 0] - expected.tendon_length0).min() > 1e-3
+    for options, factors in (
+        ({"scale": 2.0}, [1.0, 2.0, 2.0]),
+        ({"collapse_fixed_joints": True}, 1.0),
+        ({"xform": (1.0, 2.0, 3.0, 0.6, 0.0, 0.0, 0.8)}, 1.0),
+    ):
+        builder, _ = load(xml, **options)
+        rest = tendon_numbers(builder)["rest_lower"]
+        np.testing.assert_allclose(rest, factors * expected.tendon_lengthspring[:, 0], rtol=1e-6, atol=1e-9)

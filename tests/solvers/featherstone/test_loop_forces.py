@@ -326,7 +326,7 @@ def test_a_soft_weld_of_a_stretched_arm_sags_as_in_mujoco(softness):
     "softness", ['solref="0.02 1" solimp="0.9 0.9 0.001"', 'solref="0.05 1" solimp="0.3 0.8 0.2 0.4 3"']
 )
 def test_the_tilt_of_a_soft_weld_goes_by_its_torquescale_as_in_mujoco(softness):
-    """A cube of 2 kg that is held 0.3 mm from its middle. MuJoCo's rows of rotations are those of the half angle, times torquescale, and its
+    """A cube of 2 kg that is held 0.3 mm from its middle. MuJoCo's rows of rotations are half angles times torquescale, and its
     approximation of their response is not scaled: the tilt goes by 1 / torquescale^2. The impedance goes by the norm of all rows."""
     found = []
     for scale in (0.5, 1.0, -2.0):

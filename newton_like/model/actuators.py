@@ -8,7 +8,7 @@ import numpy as np
 
 from newton_like.coercion import as_index, as_number
 from newton_like.options import configuration
-from newton_like.types import MAXVAL
+from newton_like.types import MAXVAL, ShapeFlags
 
 TRANSMISSIONS = ("joint", "jointinparent", "tendon", "site", "slidercrank", "body")
 GAINS = ("fixed", "affine", "muscle")
@@ -177,6 +177,18 @@ class Actuator:
             raise ValueError(f"{what}: only an actuator on a joint with lengths or angles sets a drive")
         if self.drive is not None and self.dynamics == "dcmotor":
             raise ValueError(f"{what}: the current of a motor is a force of its own; dcmotor dynamics set no drive")
+
+
+def check_sites(actuator: Actuator, builder) -> None:
+    """Raises ValueError if an actuator on sites names a shape of a builder that is no site."""
+    if not actuator.pulls_sites:
+        return
+    for name, shape in (("target", actuator.target), ("reference", actuator.reference)):
+        if shape >= 0 and not builder.shape_flags[shape] & ShapeFlags.SITE:
+            raise ValueError(
+                f"actuator {actuator.label!r}: its {name} is {builder._describe('shape', shape)}, which is no site; make a site with"
+                " add_site()"
+            )
 
 
 NUMBERS = {

@@ -12,7 +12,7 @@ import warp as wp
 from newton_like.coercion import as_flag, as_index, as_list, as_matrix33, as_number, as_vector
 from newton_like.geometry.transforms import as_transform
 from newton_like.model.actuators import NUMBERS as ACTUATOR_NUMBERS
-from newton_like.model.actuators import Actuator
+from newton_like.model.actuators import Actuator, check_sites
 from newton_like.model.builder.approximation import ApproximationMethods
 from newton_like.model.builder.collapse import collapse_fixed_joints
 from newton_like.model.builder.custom import CustomMethods
@@ -448,11 +448,13 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
             Its index in ``actuators``.
 
         Raises:
-            TypeError, ValueError, IndexError: not an :class:`Actuator`, or an invalid one; a target that does not exist.
+            TypeError, ValueError, IndexError: not an :class:`Actuator`, or an invalid one; a target that does not exist, or a shape that is
+                no site.
         """
         if not isinstance(actuator, Actuator):
             raise TypeError(f"{actuator!r} is not an Actuator")
         actuator.check(self.joint_count, self.shape_count, len(self.tendons), self.body_count)
+        check_sites(actuator, self)
         self.actuators.append(dataclasses.replace(actuator, world=self.current_world))
         return len(self.actuators) - 1
 

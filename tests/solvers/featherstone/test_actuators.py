@@ -341,3 +341,15 @@ def test_edits_to_negative_times_are_refused():
     model.actuator_dynprm.assign(numbers)
     with pytest.raises(ValueError, match=r"actuator 'x' \(index 2\).*time constant -1\b"):
         solver.notify_model_changed(ModelFlags.ACTUATOR_PROPERTIES)
+
+
+def test_actuators_on_sites_refuse_other_shapes():
+    builder = ModelBuilder()
+    bar = builder.add_link(mass=1.0, inertia=((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)))
+    builder.add_articulation([builder.add_joint_revolute(-1, bar)])
+    site, box = builder.add_site(bar), builder.add_shape_box(bar, label="plate")
+    for named in ({"target": box}, {"target": site, "reference": box}):
+        for way in ({"transmission": "site"}, {"transmission": "slidercrank", "rod": 1.0}):
+            with pytest.raises(ValueError, match=r"'x': its (target|reference) is shape .*'plate'.*no site.*add_site"):
+                builder.add_actuator(Actuator(label="x", **{"reference": site, **way, **named}))
+    assert builder.add_actuator(Actuator(label="x", transmission="site", target=site)) == 0

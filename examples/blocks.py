@@ -190,6 +190,7 @@ def run(
     row: int,
     look: dict,
     solvers: tuple[str, ...] = (),
+    dt: str = "1/240",
 ) -> None:
     """Runs an example: reads the options, simulates, prints the summary, and writes and checks what the options ask for.
 
@@ -210,8 +211,10 @@ def run(
         look: options of the video.
         solvers: names of solvers that the option ``--solver`` takes, the first one by default; `build` gets the name as a fifth
             argument. Empty: there is no such option.
+        dt: default time step [s].
     """
     options = common.parser(description, world_count=world_count, num_frames=num_frames)
+    options.set_defaults(dt=dt)
     options.add_argument("--test", action="store_true", help=f"fail unless {tested}")
     options.add_argument(
         "--benchmark", action="store_true", help="measure the throughput of the motion, from the start, five times"

@@ -26,8 +26,10 @@ DENSITY, RADIUS = 1500.0, 0.015
 AXIS = (0.0, -1.0, 0.0)
 """Axis of all hinges; angles grow from x towards z."""
 GRAVITY = 9.81
-TEST_TIME, TEST_ENERGY, TEST_GAP = 3.0, 1.0e-2, 2.0e-4
+TEST_TIME, TEST_ENERGY, TEST_GAP = 3.0, 1.0e-2, 1.0e-4
 """Linkages keep their energy for this time [s], to this part of the energy that they can store, and loops stay closed within a gap [m]."""
+TIME_STEP = "1/480"
+"""Gaps after a step go by the square of the time step: 0.03 mm here, 0.11 mm at 1/240 s. They are closed in the middle of each step."""
 ROW = 4
 LOOK = {"spacing": (0.95, 0.0, 0.0), "azimuth": -90.0, "elevation": 0.0, "size": (640, 240)}
 
@@ -171,6 +173,7 @@ def main(arguments: list[str] | None = None) -> None:
         check=check,
         row=ROW,
         look=LOOK,
+        dt=TIME_STEP,
     )
 
 

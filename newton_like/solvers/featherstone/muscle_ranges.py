@@ -1,4 +1,4 @@
-"""Ranges of the lengths of muscles that do not state them: the extreme lengths of their tendons within the limits of the joints."""
+"""Ranges of the lengths of muscles that do not state them: the extreme lengths of their tendons within the limits of joints and tendon."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ STEPS = 400
 
 def length_ranges(model, muscles: dict[int, int]) -> dict[int, tuple[float, float]]:
     """Smallest and largest length of tendons, as local extremes of the length within the limits of joints, which searches reach from the
-    initial coordinates on. Loops, mimic joints and equalities are not regarded.
+    initial coordinates on, and within the limits of the tendon. Loops, mimic joints, equalities and limits of other tendons are not
+    regarded.
 
     MuJoCo finds the same extremes by pulling at the tendon in a damped motion without gravity (documentation, "Modeling", "Length range").
 
@@ -47,14 +48,27 @@ def length_ranges(model, muscles: dict[int, int]) -> dict[int, tuple[float, floa
             lengths = _extremes(model, [places[n] for n in group], sign)
             for n, length in zip(group, lengths, strict=True):
                 found[n].append(length)
+    lower, upper, stiffness = (getattr(model, f"tendon_limit_{name}").numpy() for name in ("lower", "upper", "ke"))
+    for n in found:
+        if stiffness[n] != 0.0:
+            # MuJoCo pulls a tendon beyond them, by a little that depends on their softness
+            found[n] = [_within(length, lower[n], upper[n]) for length in found[n]]
     for actuator, n in muscles.items():
         low, high = found[n]
         if not np.isfinite([low, high]).all() or high - low <= LEAST_RANGE * max(abs(low), abs(high)):
             raise ValueError(
                 f"actuator '{model.actuator_label[actuator]}' (index {actuator}): the length of tendon '{model.tendon_label[n]}' has no"
-                " range within the limits of the joints; give the actuator a lengthrange, or the joints limits"
+                " range within the limits of the joints and of the tendon; give the actuator a lengthrange, or the joints or the tendon"
+                " limits"
             )
     return {actuator: (found[n][0], found[n][1]) for actuator, n in muscles.items()}
+
+
+def _within(length: float, lower: float, upper: float) -> float:
+    """A length within limits that count."""
+    low = lower if lower > -NO_LIMIT else -np.inf
+    high = upper if upper < NO_LIMIT else np.inf
+    return float(np.clip(length, low, high))
 
 
 class _Limits:
@@ -95,7 +109,7 @@ class _Limits:
 
 def _extremes(model, places: list[tuple[int, int]], sign: float) -> list[float]:
     """The largest (sign 1) or smallest (-1) length of tendons of different articulations, by ascent along the gradient with a step size of
-    each one; infinite for those that do not come to rest."""
+    each one; infinite, with that sign, for those that do not come to rest."""
     state = model.state(requires_grad=False)
     rows, tendons = (np.array(x) for x in zip(*places, strict=True))
     lengths, jacobian, _ = (x.numpy().astype(np.float64) for x in tendon_kinematics(model, state))
@@ -127,7 +141,7 @@ def _extremes(model, places: list[tuple[int, int]], sign: float) -> list[float]:
         length = np.where(better, lengths[rows, tendons], length)
         slope = np.where(better[:, None], sign * jacobian[rows, tendons], slope)
         size = np.where(better, np.minimum(1.5 * size, MOST_STEP), 0.5 * size)
-    return np.where(size < LEAST_STEP, length, np.inf).tolist()
+    return np.where(size < LEAST_STEP, length, sign * np.inf).tolist()
 
 
 def _flat(model, dense: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from newton_like import ModelBuilder
+from newton_like.solvers import SolverFeatherstone
 from newton_like.solvers.featherstone.muscle_ranges import length_ranges
 
 ARM = """
@@ -57,3 +58,21 @@ def test_a_muscle_that_nothing_bounds_is_refused_by_name():
     model = builder.finalize("cpu")
     with pytest.raises(ValueError, match=r"/m' \(index 0\).*tendon '.*t3'.*range"):
         length_ranges(model, {0: 3})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("joint", ["", 'limited="true" range="-.05 .2"'])
+def test_limits_of_the_tendon_bound_the_range_as_in_mujoco(joint):
+    """A load that hangs on a muscle, as in myomuscle.xml of myosuite; its joint has no limits, or one nearer than that of the tendon."""
+    xml = f"""<mujoco><worldbody><site name="hook" pos="0 0 .5"/><body pos="0 0 .1"><joint type="slide" axis="0 0 1" {joint}/>
+        <geom size=".02" mass="1"/><site name="load"/></body></worldbody>
+        <tendon><spatial name="t" limited="true" range=".3 .5" solreflimit=".001 1" solimplimit=".9999 .9999 .001"><site site="hook"/>
+        <site site="load"/></spatial></tendon><actuator><muscle name="m" tendon="t" force="10"/></actuator></mujoco>"""
+    theirs = mujoco.MjModel.from_xml_string(xml).actuator_lengthrange[0]
+    builder = ModelBuilder()
+    builder.add_mjcf(xml)
+    model = builder.finalize("cpu")
+    found = length_ranges(model, {0: 0})[0]
+    np.testing.assert_allclose(found, [0.3, 0.45 if joint else 0.5], atol=1e-6)
+    np.testing.assert_allclose(found, theirs, atol=2e-3)
+    SolverFeatherstone(model, evaluator="general")

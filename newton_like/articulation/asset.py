@@ -46,7 +46,9 @@ class Asset(Drawing):
         self.model, self.device = self.sim.model, self.sim.device
         self._layout = Layout(self.model, pattern)
         self._every = Chosen(None, self._layout.count, self.device)
+        self._every_body = Chosen(None, self._layout.bodies.shape[1], self.device)
         state, layout = self.sim.state, self._layout
+        self._pushed = layout.view(state.body_f, layout.bodies)
         self._world_of = wp.array(layout.worlds, dtype=wp.int32, device=self.device)
         self._root_joint = wp.array(layout.root_joints, dtype=wp.int32, device=self.device)
         if layout.is_floating:
@@ -349,6 +351,8 @@ class Asset(Drawing):
         self.permanent_wrench_composer.reset(rows)
         self.instantaneous_wrench_composer.reset(rows)
         if rows.count:
+            # what the last write_data_to_sim applied
+            write(self._pushed, rows, self._every_body, 0.0, "zeros")
             if self._layout.is_floating:
                 write(self._root_qdd, rows, choose(None, 6, self.device, "dofs"), 0.0, "zeros")
             self.sim.forget(None if rows.everything else self._layout.worlds[rows.indices])

@@ -95,6 +95,34 @@ def test_a_world_that_went_nan_comes_back(rng):
     )
 
 
+def test_reset_clears_the_forces_on_bodies(rng):
+    """Wrenches of the last step, and NaN in them, neither act nor are seen after a reset, before ``write_data_to_sim``."""
+    robot, calm = (walker(np.random.default_rng(5)) for _ in range(2))
+    calm.reset_to()
+    calm.sim.step()
+    robot.permanent_wrench_composer.set_forces_and_torques(rng.normal(size=(WORLDS, 5, 3)) * 50.0)
+    robot.write_data_to_sim()
+    robot.sim.state.joint_q.numpy().reshape(WORLDS, -1)[1] = np.nan
+    for _ in range(3):
+        robot.write_data_to_sim()
+        robot.sim.step()
+    forces = robot.sim.state.body_f.numpy().reshape(WORLDS, -1, 6)
+    assert np.isnan(forces[1]).any() and (forces[[0, 2, 3, 4]] != 0.0).any(axis=(1, 2)).all()
+    kept = forces.copy()
+    robot.reset_to([1, 3])
+    assert not forces[[1, 3]].any()
+    np.testing.assert_array_equal(forces[[0, 2, 4]], kept[[0, 2, 4]])
+    # at rest, without contacts and wrenches: the root carries the weight
+    found = numbers(robot.data.body_incoming_joint_wrench_b)[[1, 3], 0]
+    weight = 9.81 * numbers(robot.data.body_mass).sum(axis=1)[[1, 3]]
+    np.testing.assert_allclose(np.linalg.norm(found[:, :3], axis=1), weight, rtol=1e-4)
+    robot.sim.step()
+    np.testing.assert_array_equal(
+        robot.sim.state.joint_qd.numpy().reshape(WORLDS, -1)[[1, 3]],
+        calm.sim.state.joint_qd.numpy().reshape(WORLDS, -1)[[1, 3]],
+    )
+
+
 def test_reset_of_no_instance_changes_nothing(rng):
     robot = walker(rng, actuators=DELAYED)
     play(robot, rng)

@@ -18,13 +18,13 @@ from newton_like.articulation.chosen import Chosen, choose, write
 from newton_like.articulation.drawing import FRAME, ROD, TARGET
 from newton_like.articulation.multirotor.allocation import checked_weights
 from newton_like.articulation.multirotor.flight import COMMAND
-from newton_like.articulation.multirotor.rotors import rounds_of
+from newton_like.articulation.multirotor.rotors import Rotors, rounds_of
 from newton_like.coercion import as_flag, as_number
 from newton_like.geometry.markers import Markers
 from newton_like.geometry.transforms import UNIT_TOLERANCE
 from newton_like.kernels.articulation.multirotor import records
 from newton_like.kernels.articulation.multirotor.records import ALLOCATE, BOUND, CONTROL
-from newton_like.options import refuse_options
+from newton_like.options import unknown_option
 
 ALLOCATIONS = ("pseudo_inverse", "bounded")
 """How thrusts are found for a wrench."""
@@ -68,7 +68,7 @@ class LeeController:
         command: the command of each world, ``[count, n]`` Warp array; None before :meth:`set_command`.
 
     Raises:
-        TypeError: an argument that the controller does not use.
+        TypeError: not a multirotor; an argument that the controller does not use.
         ValueError: the allocation cannot make the wrench; gains that are negative; limits that are not positive; a largest tilt of a
             controller that is fully actuated.
     """
@@ -105,7 +105,9 @@ class LeeController:
         **others: Never,
     ):
         if others:
-            refuse_options(type(self).__init__, others)
+            raise unknown_option(type(self).__name__, next(iter(others)), [*self.uses, *ALWAYS])
+        if not isinstance(getattr(multirotor, "rotors", None), Rotors):
+            raise TypeError(f"{type(self).__name__} needs a Multirotor, not {multirotor!r}")
         self.multirotor, self._rotors = multirotor, multirotor.rotors
         count = self._rotors.count
         gains = {
@@ -141,10 +143,11 @@ class LeeController:
 
     def _put_gain(self, name: str, at: int, value, count: int) -> None:
         gain = np.asarray(value.numpy() if isinstance(value, wp.array) else value, dtype=float)
-        if gain.shape not in ((), (3,), (count, 3)) or not np.isfinite(gain).all() or (gain < 0.0).any():
-            raise ValueError(
-                f"{name} must be a number, three numbers or ({count}, 3) numbers, not negative; got shape {gain.shape}"
-            )
+        if gain.shape not in ((), (3,), (count, 3)):
+            raise ValueError(f"{name} must be a number, three numbers or ({count}, 3) numbers; got shape {gain.shape}")
+        wrong = gain[~(gain >= 0.0) | np.isinf(gain)]
+        if wrong.size:
+            raise ValueError(f"{name} holds {wrong.flat[0]:g}; gains are finite and not negative")
         gain = np.broadcast_to(gain, (count if gain.ndim == 2 else 1, 3))
         if len(gain) > len(self._gains):
             self._gains = np.repeat(self._gains, len(gain), axis=0)

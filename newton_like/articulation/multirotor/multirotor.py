@@ -12,6 +12,7 @@ from newton_like.articulation.chosen import Chosen, write
 from newton_like.articulation.drawing import THRUST
 from newton_like.articulation.multirotor.config import MultirotorCfg
 from newton_like.articulation.multirotor.data import MultirotorData
+from newton_like.articulation.multirotor.lee import LeeController
 from newton_like.articulation.multirotor.rotors import Rotors
 from newton_like.articulation.multirotor.thruster import Thruster
 from newton_like.model.arguments import check_choice
@@ -37,8 +38,8 @@ class Multirotor(Articulation):
         cfg: as above.
         rotors: the :class:`newton_like.articulation.multirotor.rotors.Rotors`.
         thrusters: the groups of thrusters by name, :class:`newton_like.articulation.multirotor.Thruster`.
-        controller: a :class:`newton_like.articulation.multirotor.LeePositionController` or another one that sets the targets in every
-            ``write_data_to_sim``; None: none.
+        controller: a :class:`newton_like.articulation.multirotor.LeePositionController` or another Lee controller of this multirotor, which
+            sets the targets in every ``write_data_to_sim``; None: none.
         data: the :class:`newton_like.articulation.multirotor.MultirotorData`.
 
     Raises:
@@ -61,10 +62,39 @@ class Multirotor(Articulation):
         self.cfg = cfg
         self.rotors = Rotors(self.model, self._layout.bodies, self.body_names, cfg, evaluator)
         self.thrusters = {group: Thruster(self.rotors, group) for group in self.rotors.groups}
-        self.controller = None
+        self._controller = None
         self.data.take_thrusters(self.rotors)
         if cfg.debug_vis:
             self.set_debug_vis(True)
+
+    @property
+    def controller(self):
+        """The controller that sets the targets; see the class.
+
+        Raises:
+            TypeError: not a Lee controller.
+            ValueError: a controller of another multirotor.
+        """
+        return self._controller
+
+    @controller.setter
+    def controller(self, controller: LeeController | None) -> None:
+        if controller is None:
+            self._controller = None
+            return
+        if not isinstance(controller, LeeController):
+            raise TypeError(
+                f"controller of '{self._layout.label}' must be a Lee controller or None, not {controller!r}; make one with"
+                " LeePositionController(multirotor)"
+            )
+        other = controller.multirotor
+        if other is not self:
+            raise ValueError(
+                f"the {type(controller).__name__} is one of another multirotor, '{other._layout.label}' in {other.num_instances} worlds"
+                f" (this one: '{self._layout.label}' in {self.num_instances} worlds); make it with this one:"
+                f" {type(controller).__name__}(multirotor)"
+            )
+        self._controller = controller
 
     def _make_data(self) -> MultirotorData:
         return MultirotorData(self.sim, self._layout, self._soft_factor)
@@ -162,7 +192,7 @@ class Multirotor(Articulation):
 
     def add_wrenches(self) -> None:
         """Runs the controller and the motors, and adds the wrenches of thrusters and of the air to ``sim.state.body_f``."""
-        self.rotors.run(self.sim.state, self.sim.dt, self.controller)
+        self.rotors.run(self.sim.state, self.sim.dt, self._controller)
 
     def _apply_wrenches(self) -> None:
         if self._pressed or self.permanent_wrench_composer.active or self.instantaneous_wrench_composer.active:
@@ -170,7 +200,7 @@ class Multirotor(Articulation):
         else:
             # nothing to add to: one launch writes the forces
             self.sim.forward()
-            self.rotors.run(self.sim.state, self.sim.dt, self.controller, added=False)
+            self.rotors.run(self.sim.state, self.sim.dt, self._controller, added=False)
 
     def _draw(self, markers, poses: np.ndarray, rows: np.ndarray) -> None:
         super()._draw(markers, poses, rows)

@@ -153,3 +153,29 @@ def test_time_steps_too_long_for_a_scheme_are_refused():
     drone = flock("iris", 1, dt=0.1, cfg=with_cfg(integration="rk4"))
     with pytest.raises(ValueError, match=r"'rk4'.*stable.*0\.1"):
         drone.write_data_to_sim()
+
+
+def test_controllers_of_others_are_refused():
+    drone, twin, many, other = flock("iris", 2), flock("iris", 2), flock("iris", 3), flock("hexarotor", 2)
+    for stranger, message in (
+        (twin, "another multirotor, 'iris' in 2 worlds"),
+        (many, r"'iris' in 3 worlds \(this one: 'iris' in 2 worlds\).*LeeRateController\(multirotor\)"),
+        (other, "'hexarotor' in 2 worlds"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            drone.controller = LeeRateController(stranger)
+    for wrong in ("lee", 3, LeeRateController):
+        with pytest.raises(TypeError, match="controller of 'iris' must be a Lee controller or None"):
+            drone.controller = wrong
+    assert drone.controller is None
+    drone.controller = own = LeeRateController(drone)
+    with pytest.raises(ValueError, match="another multirotor"):
+        drone.controller = LeeRateController(twin)
+    assert drone.controller is own
+    with pytest.raises(TypeError, match="LeeRateController needs a Multirotor, not 3"):
+        LeeRateController(3)
+    with pytest.raises(TypeError, match=r"LeeRateController\(\) has no option 'rate_gian'; did you mean 'rate_gain'"):
+        LeeRateController(drone, rate_gian=1.0)
+    for gain in (-1.0, float("nan"), (1.0, -1.0, 0.0)):
+        with pytest.raises(ValueError, match=r"rate_gain holds (-1|nan)"):
+            LeeRateController(drone, rate_gain=gain)

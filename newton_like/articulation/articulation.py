@@ -151,10 +151,18 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
     def write_joint_state_to_sim(self, position, velocity, joint_ids=None, env_ids=None) -> None:
         """Writes joint positions [rad or m] and velocities [rad/s or m/s], ``[instances, joints]``; see the class."""
         rows, columns = self._rows(env_ids), self._columns(joint_ids)
-        q, qd = self.data._q, self.data._qd
-        # both are looked at before one of them is written
-        given = prepared(q, rows, columns, position, "position"), prepared(qd, rows, columns, velocity, "velocity")
-        for target, values in zip((q, qd), given, strict=True):
+        self._put_joints(self._checked_joints(position, velocity, rows, columns), rows, columns)
+
+    def _checked_joints(self, position, velocity, rows: Chosen, columns: Chosen) -> tuple:
+        """Positions and velocities that can be written. Nothing is written."""
+        return (
+            prepared(self.data._q, rows, columns, position, "position"),
+            prepared(self.data._qd, rows, columns, velocity, "velocity"),
+        )
+
+    def _put_joints(self, given: tuple, rows: Chosen, columns: Chosen) -> None:
+        """Writes what :meth:`_checked_joints` gave."""
+        for target, values in zip((self.data._q, self.data._qd), given, strict=True):
             put(target, rows, columns, values)
         self.sim.joints_written(rows.array, rows.count, self._world_of)
 
@@ -206,7 +214,7 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
         super().reset(rows)
 
     def reset_to(self, env_ids=None, root_state=None, joint_pos=None, joint_vel=None, frame: str = "state") -> None:
-        """Resets instances to the default state, or to a given one, in all that :meth:`reset` clears.
+        """Resets instances to the default state, or to a given one, in all that :meth:`reset` clears. After an error nothing has changed.
 
         Args:
             env_ids: instances: None (all), a slice, indices, or a mask of bools.
@@ -219,13 +227,24 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
             ValueError: an unknown frame; see :meth:`write_root_state_to_sim`.
             IndexError: an instance does not exist.
         """
-        rows, data = self._rows(env_ids), self.data
-        self._reset_root(rows, root_state, frame)
+        rows = self._rows(env_ids)
+        self._put_reset(self._checked_reset(rows, root_state, joint_pos, joint_vel, frame), rows, frame)
+
+    def _checked_reset(self, rows: Chosen, root_state, joint_pos, joint_vel, frame: str) -> tuple:
+        """What a reset writes, looked at. Nothing is written."""
+        data = self.data
 
         def default(array: wp.array):
             return array if rows.everything else array.numpy()[rows.indices]
 
         position = default(data.default_joint_pos) if joint_pos is None else joint_pos
         velocity = default(data.default_joint_vel) if joint_vel is None else joint_vel
-        self.write_joint_state_to_sim(position, velocity, None, rows)
+        root = self._checked_root(rows, root_state, frame)
+        return root, self._checked_joints(position, velocity, rows, self._every_joint)
+
+    def _put_reset(self, checked: tuple, rows: Chosen, frame: str) -> None:
+        """Writes what :meth:`_checked_reset` gave."""
+        root, joints = checked
+        self._put_root(root, rows, frame)
+        self._put_joints(joints, rows, self._every_joint)
         self.reset(rows)

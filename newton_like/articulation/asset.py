@@ -203,7 +203,8 @@ class Asset(Drawing):
             env_ids: instances: None (all), a slice, indices, or a mask of bools. With a mask, rows are those of chosen or of all instances.
 
         Raises:
-            ValueError: another shape; numbers that are not finite; a zero quaternion; a root without a free joint has velocities.
+            ValueError: another shape; numbers that are not finite; a zero quaternion; velocities of a root without a free joint, unless
+                they are zero, those of now, or the default ones; another pose of a root on a joint than that of now and the default one.
             IndexError: an instance does not exist.
         """
         self._write_state(root_state, env_ids, False, False)
@@ -243,14 +244,27 @@ class Asset(Drawing):
 
     def _write_state(self, state, env_ids, pose_of_com: bool, velocity_of_link: bool) -> None:
         rows = self._rows(env_ids)
+        self._put_state(
+            self._checked_state(state, rows, pose_of_com, velocity_of_link), rows, pose_of_com, velocity_of_link
+        )
+
+    def _checked_state(self, state, rows: Chosen, pose_of_com: bool, velocity_of_link: bool) -> wp.array:
+        """A state ``[rows, 13]`` on the device that can be written. Nothing is written."""
         values = as_device(state, rows, (13,), self.model.dtype, self.device, "root_state", quaternion_at=3)
+        if rows.count and not self._layout.is_floating:
+            numbers = values.numpy()
+            if not self.root_is_fixed:
+                self._refuse_another_pose(numbers[:, :7], rows, pose_of_com)
+            self._refuse_another_velocity(numbers[:, 7:], rows, velocity_of_link)
+        return values
+
+    def _put_state(self, values: wp.array, rows: Chosen, pose_of_com: bool, velocity_of_link: bool) -> None:
+        """Writes what :meth:`_checked_state` gave."""
         if not rows.count:
             return
-        moves = self._layout.is_floating
-        if not moves and np.any(values.numpy()[:, 7:]):
-            self._refuse_velocity()
-        self._write_pose(values[:, :7], rows, pose_of_com)
-        if moves:
+        if self._layout.is_floating or self.root_is_fixed:
+            self._write_pose(values[:, :7], rows, pose_of_com)
+        if self._layout.is_floating:
             self._write_velocity(values[:, 7:], rows, velocity_of_link)
 
     def _write_pose(self, pose, rows: Chosen, of_com: bool) -> None:
@@ -265,7 +279,9 @@ class Asset(Drawing):
                 device=self.device,
             )  # fmt: skip
         else:
-            self._refuse_moving_root()
+            if not self.root_is_fixed:
+                self._refuse_another_pose(values.numpy(), rows, of_com)
+                return
             wp.launch(
                 kernels.put_anchors,
                 dim=rows.count,
@@ -278,9 +294,10 @@ class Asset(Drawing):
 
     def _write_velocity(self, velocity, rows: Chosen, of_link: bool) -> None:
         values = as_device(velocity, rows, (6,), self.model.dtype, self.device, "root_velocity")
-        if not self._layout.is_floating:
-            self._refuse_velocity()
         if not rows.count:
+            return
+        if not self._layout.is_floating:
+            self._refuse_another_velocity(values.numpy(), rows, of_link)
             return
         model = self.model
         inputs = [
@@ -290,9 +307,18 @@ class Asset(Drawing):
         wp.launch(kernel, dim=rows.count, inputs=inputs, outputs=[self._root_qd], device=self.device)
         self.sim.joints_written(rows.array, rows.count, self._world_of)
 
-    def _refuse_velocity(self) -> None:
-        """Raises ValueError: the root has no velocity."""
-        raise ValueError(f"'{self._layout.label}' has no free joint at its root: its root has no velocity to write")
+    def _refuse_another_velocity(self, numbers: np.ndarray, rows: Chosen, of_link: bool) -> None:
+        """Raises ValueError unless a root without a free joint has these velocities, in the state or by default, or they are zero."""
+        if not numbers.any():
+            return
+        data = self.data
+        now = (data.root_link_vel_w if of_link else data.root_com_vel_w).numpy()[rows.indices]
+        if _same(numbers, now, data.default_root_state.numpy()[rows.indices, 7:]):
+            return
+        raise ValueError(
+            f"'{self._layout.label}' has no free joint at its root, so that its root has no velocity to write; give zeros, or write the"
+            " velocities of joints"
+        )
 
     @property
     def root_is_fixed(self) -> bool:
@@ -301,28 +327,36 @@ class Asset(Drawing):
         start = self.model.joint_qd_start.numpy()
         return bool(start[joint + 1] == start[joint] and self.model.joint_parent.numpy()[joint] < 0)
 
-    def _refuse_moving_root(self) -> None:
-        """Raises ValueError unless the root is fixed to the world."""
-        joint = int(self._layout.root_joints[0])
-        if not self.root_is_fixed:
-            raise ValueError(
-                f"the root of '{self._layout.label}' moves on joint '{self.model.joint_label[joint]}', so that its pose follows from that"
-                " joint; write the joint's position"
-            )
+    def _refuse_another_pose(self, numbers: np.ndarray, rows: Chosen, of_com: bool) -> None:
+        """Raises ValueError unless a root that moves on a joint has these poses, in the state or by default."""
+        data, joint = self.data, int(self._layout.root_joints[0])
+        now = (data.root_com_pose_w if of_com else data.root_link_pose_w).numpy()[rows.indices]
+        if _same(numbers, now, data.default_root_state.numpy()[rows.indices, :7]):
+            return
+        raise ValueError(
+            f"the root of '{self._layout.label}' moves on joint '{self.model.joint_label[joint]}', so that its pose follows from that"
+            " joint: write the joint's position (the pose of now and the default pose are accepted, and change nothing)"
+        )
 
-    def _reset_root(self, rows: Chosen, root_state, frame: str) -> None:
-        """Writes the default state, or a given one in a frame.
+    def _checked_root(self, rows: Chosen, root_state, frame: str) -> wp.array | None:
+        """The state that a reset writes, looked at: the default one, or a given one in a frame; None: the root stays.
 
         Raises:
-            ValueError: an unknown frame.
+            ValueError: an unknown frame; see :meth:`write_root_state_to_sim`.
         """
         if frame not in ("state", "link", "com"):
             raise ValueError(f"frame {frame!r} must be 'state', 'link' or 'com'")
-        if root_state is not None:
-            self._write_state(root_state, rows, frame == "com", frame == "link")
-        elif self._layout.is_floating:
+        if root_state is None:
+            if not self._layout.is_floating:
+                return None
             start = self.data.default_root_state
-            self._write_state(start if rows.everything else start.numpy()[rows.indices], rows, False, False)
+            root_state = start if rows.everything else start.numpy()[rows.indices]
+        return self._checked_state(root_state, rows, frame == "com", frame == "link")
+
+    def _put_root(self, values: wp.array | None, rows: Chosen, frame: str) -> None:
+        """Writes what :meth:`_checked_root` gave."""
+        if values is not None:
+            self._put_state(values, rows, frame == "com", frame == "link")
 
     # ------------------------------------------------------------------------------------------------------- steps
 
@@ -357,3 +391,16 @@ class Asset(Drawing):
                 write(self._root_qdd, rows, choose(None, 6, self.device, "dofs"), 0.0, "zeros")
             self.sim.forget(None if rows.everything else self._layout.worlds[rows.indices])
             self.sim.touch()
+
+
+def _same(numbers: np.ndarray, *others: np.ndarray) -> bool:
+    """Whether numbers, or quaternions of the other sign behind three of them, are those of an array, up to rounding."""
+
+    def near(other: np.ndarray) -> bool:
+        other = other.copy()
+        if other.shape[1] == 7:
+            turned = np.einsum("ni,ni->n", numbers[:, 3:], other[:, 3:]) < 0.0
+            other[turned, 3:] *= -1.0
+        return np.allclose(numbers, other, rtol=1.0e-5, atol=1.0e-5)
+
+    return any(near(other) for other in others)

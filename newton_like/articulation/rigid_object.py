@@ -5,7 +5,7 @@ from __future__ import annotations
 import warp as wp
 
 from newton_like.articulation.asset import Asset
-from newton_like.articulation.chosen import as_device, choose
+from newton_like.articulation.chosen import Chosen, as_device, choose
 from newton_like.articulation.data.body_data import BodyData
 from newton_like.articulation.data.foreign import NumpyViews, TorchViews
 from newton_like.articulation.names import find_names
@@ -61,8 +61,13 @@ class RigidObject(Asset):
             ValueError: an unknown frame; see :meth:`write_root_state_to_sim`.
             IndexError: an instance does not exist.
         """
-        self._reset_root(self._rows(env_ids), root_state, frame)
-        self.reset(env_ids)
+        rows = self._rows(env_ids)
+        self._put_reset(self._checked_root(rows, root_state, frame), rows, frame)
+
+    def _put_reset(self, root: wp.array | None, rows: Chosen, frame: str) -> None:
+        """Writes what ``_checked_root`` gave."""
+        self._put_root(root, rows, frame)
+        self.reset(rows)
 
 
 class RigidObjectCollectionData:

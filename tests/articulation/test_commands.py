@@ -419,3 +419,46 @@ def test_what_is_refused_changes_nothing(rng, stepped):
         for name, values in everything().items():
             np.testing.assert_array_equal(values, before[name], err_msg=f"{method} {name}")
         robot.sim.step()
+
+
+def cart_and_pole() -> Articulation:
+    """The root slides on a rail: it has no free joint, and no anchor that poses could move."""
+    one = nl.ModelBuilder()
+    cart, pole = one.add_link(mass=1.0, label="cart"), one.add_link(mass=0.2, com=(0, 0, 0.3), label="pole")
+    rail = one.add_joint_prismatic(-1, cart, axis=(1, 0, 0), parent_xform=(0, 0, 2.0, 0, 0, 0, 1), label="rail")
+    hinge = one.add_joint_revolute(cart, pole, axis=(0, 1, 0), label="hinge")
+    one.add_articulation([rail, hinge], label="cartpole")
+    worlds = nl.ModelBuilder()
+    worlds.replicate(one, WORLDS, spacing=(3.0, 3.0, 0.0))
+    return Articulation(SimulationContext(worlds.finalize("cpu"), evaluator="general"), "cartpole")
+
+
+@pytest.mark.parametrize("kind", ["arm", "cartpole"])
+def test_the_reset_of_a_task_carries_over_to_fixed_bases(rng, kind):
+    """Default poses and velocities, and those of now, are taken and change nothing but the anchor of an arm; others are refused."""
+    robot = cart_and_pole() if kind == "cartpole" else walker(rng, floating=False)
+    ids, rows = [1, 3], slice(1, 4, 2)
+    start = robot.data.default_root_state.numpy()[ids]
+    robot.write_joint_state_to_sim(rng.normal(size=(WORLDS, robot.num_joints)), rng.normal(size=robot.num_joints))
+    now = robot.data.root_state_w.numpy()[ids].copy()
+    if kind == "cartpole":
+        assert (abs(now - start).max(axis=1) > 1e-3).all()
+    parts = robot.sim.state.joint_q, robot.sim.state.joint_qd, robot.model.joint_X_p
+    before = [numbers(part) for part in parts]
+    for state in (start, now):
+        robot.write_root_pose_to_sim(state[:, :7], ids)
+        robot.write_root_link_pose_to_sim(state[:, :7] * [1, 1, 1, -1, -1, -1, -1], rows)
+        robot.write_root_velocity_to_sim(state[:, 7:], ids)
+        robot.write_root_velocity_to_sim(np.zeros(6), ids)
+        robot.write_root_state_to_sim(state, ids)
+    robot.write_root_com_pose_to_sim(robot.data.root_com_pose_w.numpy()[ids], ids)
+    robot.write_root_link_velocity_to_sim(robot.data.root_link_vel_w.numpy()[ids], ids)
+    for part, kept in zip(parts, before, strict=True):
+        np.testing.assert_allclose(part.numpy(), kept, atol=1e-5)
+    np.testing.assert_allclose(robot.data.root_state_w.numpy()[ids], now, atol=1e-5)
+    for method, values in (("velocity", now[:, 7:] + 0.1), ("state", now + np.r_[np.zeros(7), 0.1 * np.ones(6)])):
+        with pytest.raises(ValueError, match="no free joint at its root"):
+            getattr(robot, f"write_root_{method}_to_sim")(values, ids)
+    if kind == "cartpole":
+        with pytest.raises(ValueError, match=r"moves on joint '.*rail'"):
+            robot.write_root_pose_to_sim(now[:, :7] + np.r_[0.01, np.zeros(6)], ids)

@@ -123,6 +123,24 @@ def test_reset_clears_the_forces_on_bodies(rng):
     )
 
 
+def test_a_refused_reset_writes_nothing(rng):
+    robot, held = walker(rng), walker(rng, floating=False)
+    for each, wrong, told in (
+        (robot, dict(root_state=random_states(rng, 1), joint_pos=np.zeros((1, 5))), r"position has shape \(1, 5\)"),
+        (robot, dict(root_state=random_states(rng, 1), joint_vel=np.nan), "velocity holds numbers"),
+        (robot, dict(root_state=np.zeros(13), joint_pos=0.3), "zero"),
+        (held, dict(root_state=np.r_[0, 0, 1.0, 0, 0, 0, 1, np.ones(6)], joint_pos=0.3), "free joint"),
+        (held, dict(root_state=np.r_[0, 0, 1.0, 0, 0, 0, 1, np.zeros(6)], joint_pos=np.nan), "position holds"),
+    ):
+        robot.set_joint_position_target(0.7)
+        parts = each.sim.state.joint_q, each.sim.state.joint_qd, each.model.joint_X_p, each.data.joint_pos_target
+        before = [part.numpy().copy() for part in parts]
+        with pytest.raises(ValueError, match=told):
+            each.reset_to([3], **wrong)
+        for part, kept in zip(parts, before, strict=True):
+            np.testing.assert_array_equal(part.numpy(), kept)
+
+
 def test_reset_of_no_instance_changes_nothing(rng):
     robot = walker(rng, actuators=DELAYED)
     play(robot, rng)

@@ -86,6 +86,7 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
                 raise ValueError(
                     f"init_state.rps: '{layout.label}' has no rotors; make it a Multirotor, or leave rps out"
                 )
+        data.close()
         self._stiction_changed()
         self._actuators.reset(self._every)
 

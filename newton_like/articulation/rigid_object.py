@@ -6,6 +6,7 @@ import warp as wp
 
 from newton_like.articulation.asset import Asset
 from newton_like.articulation.chosen import Chosen, as_device, choose
+from newton_like.articulation.data.assigning import Assigned, no_attribute
 from newton_like.articulation.data.body_data import BodyData
 from newton_like.articulation.data.foreign import NumpyViews, TorchViews
 from newton_like.articulation.names import find_names
@@ -33,6 +34,7 @@ class RigidObject(Asset):
                 f"'{self._layout.label}' has {self.num_bodies} bodies ({', '.join(map(repr, self.body_names[:4]))}); a RigidObject has"
                 " one: use an Articulation"
             )
+        self.data.close()
 
     def _make_data(self) -> BodyData:
         return BodyData(self.sim, self._layout)
@@ -70,7 +72,7 @@ class RigidObject(Asset):
         self.reset(rows)
 
 
-class RigidObjectCollectionData:
+class RigidObjectCollectionData(Assigned):
     """States of the objects of a :class:`RigidObjectCollection`, as of bodies: ``[num_instances, num_objects, ...]``.
 
     ``object_*`` are the properties ``root_*`` of each object (``object_link_pose_w``, ``object_com_vel_w``, ``object_lin_vel_b``,
@@ -93,6 +95,7 @@ class RigidObjectCollectionData:
         self.default_mass = self._stacked("default_mass")
         inertia = self._stacked("default_inertia")
         self.default_inertia = inertia.reshape((*inertia.shape[:2], 9))
+        self.close()
 
     @property
     def numpy(self) -> NumpyViews:
@@ -118,7 +121,7 @@ class RigidObjectCollectionData:
             raise AttributeError(name)
         own = _property_of_objects(name)
         if own is None:
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}", name=name, obj=self)
+            raise no_attribute(self, name)
         stamp = self._objects[0].sim.stamp
         kept = self._kept.get(name)
         if kept is not None and kept[0] == stamp:

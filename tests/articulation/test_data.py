@@ -1,13 +1,16 @@
 """Data of articulations beside their definitions, finite differences and the dynamics library."""
 
+import re
+
 import numpy as np
 import pytest
 import warp as wp
 
 from newton_like import dynamics
+from newton_like.articulation import ImplicitActuatorCfg
 from newton_like.articulation.data.fields import Part, View
 from newton_like.types import VelRepr
-from tests.articulation.robots import numbers, rotation, shake, walker
+from tests.articulation.robots import WORLDS, numbers, rotation, shake, walker
 
 _TOL = dict(rtol=1e-4, atol=2e-5)
 
@@ -189,8 +192,72 @@ def test_numpy_views_have_all_attributes_in_place(robot, rng):
     for name in ("joint_pos", "root_lin_vel_b"):
         with pytest.raises(AttributeError, match=f"{name}.*write_.*_to_sim"):
             setattr(d.numpy, name, 0.0)
+    d.numpy.default_joint_vel += 0.5
+    assert (d.default_joint_vel.numpy() == 0.75).all()
     with pytest.raises(AttributeError, match="joint_position"):
         d.numpy.joint_position  # noqa: B018
+
+
+@pytest.mark.parametrize("front", ["data", "numpy"])
+def test_data_that_users_set_are_copied_into_their_arrays(rng, front):
+    """An assignment acts as the method that fills the same array: targets reach the joints, defaults the reset."""
+    assigned, called = (
+        walker(np.random.default_rng(3), actuators={"a": ImplicitActuatorCfg(".*", stiffness=30.0, damping=2.0)})
+        for _ in range(2)
+    )
+    d = assigned.data if front == "data" else assigned.data.numpy
+    arrays = {n: getattr(assigned.data, n) for n in ("joint_pos_target", "joint_effort_target", "default_joint_pos")}
+    target, efforts, start = rng.normal(size=(WORLDS, 4)), rng.normal(size=4), rng.normal(size=(WORLDS, 4))
+    d.joint_pos_target, d.joint_effort_target = wp.array(target, dtype=wp.float32), efforts
+    called.set_joint_position_target(target)
+    called.set_joint_effort_target(efforts)
+    for robot in (assigned, called):
+        robot.sim.advance(robot, 5)
+    np.testing.assert_array_equal(assigned.data.joint_pos.numpy(), called.data.joint_pos.numpy())
+    d.default_joint_pos, d.default_root_state = start, [0, 0, 3.0, 0, 0, 0, 1, *[0] * 6]
+    assigned.reset_to([1])
+    np.testing.assert_array_equal(assigned.data.joint_pos.numpy()[1], start[1].astype(np.float32))
+    assert assigned.data.root_pos_w.numpy()[1].tolist() == [0, 0, 3]
+    assert all(getattr(assigned.data, name) is array for name, array in arrays.items())
+    assigned.set_joint_position_target(0.25)
+    assert (assigned.data.joint_pos_target.numpy() == 0.25).all()
+    for name, wrong, told in (
+        ("joint_pos_target", np.zeros((4, WORLDS)), r"joint_pos_target has shape \(4, 5\)"),
+        ("default_joint_pos", np.nan, "default_joint_pos holds numbers"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            setattr(d, name, wrong)
+
+
+def test_other_data_refuse_an_assignment_and_name_the_method(robot):
+    """All data refuse or copy; a method that is named exists."""
+    d = robot.data
+    named = set()
+    for name in dir(d):
+        if name.startswith("_") or callable(getattr(type(d), name, None)) or name in ("numpy", "torch"):
+            continue
+        try:
+            before = getattr(d, name)
+        except (NotImplementedError, ValueError):  # wrenches of joints, which need contacts
+            continue
+        try:
+            setattr(d, name, 0.5 if isinstance(before, wp.array) else 3)
+        except AttributeError as error:
+            assert repr(name) in str(error)
+            named |= {
+                word
+                for word in re.findall(r"\w+", str(error))
+                if word.startswith(("write_root", "write_joint", "set_f"))
+            }
+        else:
+            assert (getattr(d, name).numpy() == 0.5).all(), name
+        assert getattr(d, name) is before
+    assert {"write_root_link_velocity_to_sim", "write_joint_position_to_sim"} <= named
+    assert not [method for method in named if not hasattr(robot, method)]
+    with pytest.raises(AttributeError, match="'joint_posx'; did you mean 'joint_pos'"):
+        d.joint_posx = 1.0
+    with pytest.raises(AttributeError, match="'joint_posx'; did you mean 'joint_pos'"):
+        d.joint_posx  # noqa: B018
 
 
 def test_soft_limits_are_a_share_of_the_range(rng):

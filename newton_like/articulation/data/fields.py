@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.articulation.data.assigning import Assigned, no_attribute
 from newton_like.articulation.data.foreign import NumpyViews, TorchViews
 from newton_like.kernels.articulation.root import state_kernels
 
@@ -72,7 +73,7 @@ class View:
         return view
 
 
-class Fresh:
+class Fresh(Assigned):
     """Base class of data: groups of numbers that are computed once a step, and quaternions in the order w x y z.
 
     Names that end with ``_wxyz`` are copies of the properties of the same name without the ending, with quaternions in the order w x y z.
@@ -114,7 +115,7 @@ class Fresh:
         base = name.removesuffix("_wxyz")
         field = getattr(type(self), base, None)
         if base == name or getattr(field, "quat", -1) < 0:
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}", name=name, obj=self)
+            raise no_attribute(self, name)
         return self._wxyz(base, field.quat)
 
     def _wxyz(self, name: str, at: int) -> wp.array:

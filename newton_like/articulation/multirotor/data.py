@@ -33,7 +33,11 @@ class MultirotorData(ArticulationData):
             rotors: the :class:`newton_like.articulation.multirotor.rotors.Rotors`.
         """
         flight = rotors.flight
-        self.thruster_names = list(rotors.names)
-        self.default_thruster_rps = rotors.default_speeds
-        self.thrust_target, self.computed_thrust = flight.target, flight.computed
-        self.applied_thrust, self.thruster_state = flight.applied, flight.speed
+        self.show(
+            thruster_names=list(rotors.names),
+            default_thruster_rps=rotors.default_speeds,
+            thrust_target=flight.target,
+            computed_thrust=flight.computed,
+            applied_thrust=flight.applied,
+            thruster_state=flight.speed,
+        )

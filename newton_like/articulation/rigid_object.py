@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import warp as wp
 
 from newton_like.articulation.asset import Asset
@@ -10,6 +12,7 @@ from newton_like.articulation.data.assigning import Assigned, no_attribute
 from newton_like.articulation.data.body_data import BodyData
 from newton_like.articulation.data.foreign import NumpyViews, TorchViews
 from newton_like.articulation.names import find_names
+from newton_like.articulation.wrenches import CollectionWrenchComposer
 
 
 class RigidObject(Asset):
@@ -163,13 +166,20 @@ class RigidObjectCollection:
     Attributes:
         objects: the :class:`RigidObject` by name.
         data: the :class:`RigidObjectCollectionData`.
+        permanent_wrench_composer, instantaneous_wrench_composer: the :class:`newton_like.articulation.wrenches.CollectionWrenchComposer`
+            of wrenches that act until they are reset, and of those of the next physics step.
 
     Raises:
         KeyError, ValueError: see :class:`RigidObject`.
         ValueError: there are no objects.
+        TypeError: a single pattern instead of several.
     """
 
     def __init__(self, model, patterns):
+        if isinstance(patterns, str | re.Pattern):
+            raise TypeError(
+                f"patterns must be a dictionary or a list of patterns, not {patterns!r}; use [{patterns!r}], or a RigidObject"
+            )
         named = dict(patterns) if isinstance(patterns, dict) else {str(p): p for p in patterns}
         if not named:
             raise ValueError("a RigidObjectCollection needs at least one object")
@@ -177,6 +187,8 @@ class RigidObjectCollection:
         first = next(iter(self.objects.values()))
         self.sim, self.model, self.device = first.sim, first.model, first.device
         self.data = RigidObjectCollectionData(self.objects)
+        self.permanent_wrench_composer = CollectionWrenchComposer(self, "permanent_wrench_composer")
+        self.instantaneous_wrench_composer = CollectionWrenchComposer(self, "instantaneous_wrench_composer")
 
     @property
     def num_instances(self) -> int:
@@ -218,7 +230,10 @@ class RigidObjectCollection:
         rows = objects[0]._rows(env_ids)
         given = None
         if values is not None:
-            given = as_device(values, rows, (columns.count, width), self.model.dtype, self.device, name)
+            at = {13: 3, 7: 3}.get(width)
+            given = as_device(
+                values, rows, (columns.count, width), self.model.dtype, self.device, name, quaternion_at=at
+            )
         for a, k in enumerate(columns.indices):
             yield objects[k], rows, None if given is None else _item(given, a)
 
@@ -248,16 +263,32 @@ class RigidObjectCollection:
         for each, rows, values in self._each(object_velocity, env_ids, object_ids, 6, "object_velocity"):
             each.write_root_velocity_to_sim(values, rows)
 
+    def write_object_link_pose_to_sim(self, object_pose, env_ids=None, object_ids=None) -> None:
+        """As :meth:`write_object_pose_to_sim`."""
+        self.write_object_pose_to_sim(object_pose, env_ids, object_ids)
+
+    def write_object_com_pose_to_sim(self, object_pose, env_ids=None, object_ids=None) -> None:
+        """Writes poses of centres of mass along principal axes, ``[instances, objects, 7]``."""
+        for each, rows, values in self._each(object_pose, env_ids, object_ids, 7, "object_pose"):
+            each.write_root_com_pose_to_sim(values, rows)
+
+    def write_object_link_velocity_to_sim(self, object_velocity, env_ids=None, object_ids=None) -> None:
+        """Writes velocities of the origins of links, ``[instances, objects, 6]``."""
+        for each, rows, values in self._each(object_velocity, env_ids, object_ids, 6, "object_velocity"):
+            each.write_root_link_velocity_to_sim(values, rows)
+
+    def write_object_com_velocity_to_sim(self, object_velocity, env_ids=None, object_ids=None) -> None:
+        """As :meth:`write_object_velocity_to_sim`."""
+        self.write_object_velocity_to_sim(object_velocity, env_ids, object_ids)
+
     def set_external_force_and_torque(
         self, forces, torques, positions=None, object_ids=None, env_ids=None, is_global: bool = False
     ) -> None:
         """Sets wrenches on objects, ``[instances, objects, 3]`` each; see
-        :meth:`newton_like.articulation.WrenchComposer.set_forces_and_torques`."""
-        given = ((forces, "forces"), (torques, "torques"), (positions, "positions"))
-        parts = [list(self._each(x, env_ids, object_ids, 3, name)) for x, name in given]
-        for (each, rows, f), (_, _, n), (_, _, p) in zip(*parts, strict=True):
-            own = [None if x is None else x.contiguous().reshape((rows.count, 1, 3)) for x in (f, n, p)]
-            each.set_external_force_and_torque(*own, None, rows, is_global)
+        :meth:`newton_like.articulation.wrenches.CollectionWrenchComposer.set_forces_and_torques`."""
+        self.permanent_wrench_composer.set_forces_and_torques(
+            forces, torques, positions, object_ids, env_ids, is_global
+        )
 
     def write_data_to_sim(self) -> None:
         """Applies external wrenches. Call it before every physics step."""
@@ -275,6 +306,17 @@ class RigidObjectCollection:
             each.reset(rows)
 
     def reset_to(self, env_ids=None, object_ids=None, object_state=None) -> None:
-        """Resets objects to the default state or a given one; see :meth:`RigidObject.reset_to`."""
-        for each, rows, values in self._each(object_state, env_ids, object_ids, 13, "object_state"):
-            each.reset_to(rows, values)
+        """Resets objects to ``data.default_object_state`` or a given state, ``[instances, objects, 13]``; see
+        :meth:`RigidObject.reset_to`."""
+        if object_state is None:
+            rows = next(iter(self.objects.values()))._rows(env_ids)
+            columns = choose(object_ids, self.num_objects, self.device, "object_ids")
+            start = self.data.default_object_state.numpy()[rows.indices][:, columns.indices]
+            given = list(self._each(start, rows, columns, 13, "default_object_state"))
+            # roots without a free joint stay
+            given = [(each, rows, None if each.is_fixed_base else values) for each, rows, values in given]
+        else:
+            given = list(self._each(object_state, env_ids, object_ids, 13, "object_state"))
+        checked = [each._checked_root(rows, values, "state") for each, rows, values in given]
+        for (each, rows, _), values in zip(given, checked, strict=True):
+            each._put_reset(values, rows, "state")

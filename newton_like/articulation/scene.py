@@ -7,9 +7,9 @@ from typing import Never
 
 import numpy as np
 
+from newton_like.arrays import host_array
 from newton_like.articulation.articulation import Articulation
-from newton_like.articulation.asset import Asset
-from newton_like.articulation.chosen import as_device, choose
+from newton_like.articulation.chosen import Chosen, as_device, choose
 from newton_like.articulation.names import near
 from newton_like.articulation.rigid_object import RigidObject, RigidObjectCollection
 from newton_like.articulation.simulation import SimulationContext
@@ -17,6 +17,18 @@ from newton_like.coercion import as_number
 from newton_like.model.builder import ModelBuilder
 from newton_like.model.builder.worlds import grid_offsets
 from newton_like.options import refuse_options
+
+_ROOT = {"root_pose": ("root_pose_w", (7,)), "root_velocity": ("root_vel_w", (6,))}
+_JOINTS = {"joint_position": ("joint_pos", ("num_joints",)), "joint_velocity": ("joint_vel", ("num_joints",))}
+STATES = {
+    "articulation": {**_ROOT, **_JOINTS},
+    "rigid_object": _ROOT,
+    "rigid_object_collection": {
+        "object_pose": ("object_pose_w", ("num_objects", 7)),
+        "object_velocity": ("object_vel_w", ("num_objects", 6)),
+    },
+}
+"""Arrays of the states of assets by kind: the data that they are, and the shape of a row."""
 
 
 class InteractiveScene:
@@ -161,54 +173,103 @@ class InteractiveScene:
             asset.reset(env_ids)
 
     def get_state(self, is_relative: bool = False) -> dict:
-        """The state of all articulations and rigid objects, as copies.
+        """The state of all assets, as copies. Speeds of rotors and memories of actuators are not part of it.
 
         Args:
             is_relative: whether positions are relative to the origins of the worlds.
 
         Returns:
             ``{"articulation": {name: {"root_pose", "root_velocity", "joint_position", "joint_velocity"}}, "rigid_object": {name:
-            {"root_pose", "root_velocity"}}}`` of arrays of NumPy; velocities of roots are those of centres of mass.
+            {"root_pose", "root_velocity"}}, "rigid_object_collection": {name: {"object_pose", "object_velocity"}}}`` of arrays of NumPy,
+            ``[num_envs, ...]`` and ``[num_envs, objects, ...]``; velocities are those of centres of mass.
         """
-        origins = self.env_origins.numpy()
-        found: dict = {"articulation": {}, "rigid_object": {}}
-        for name, asset in (*self.articulations.items(), *self.rigid_objects.items()):
-            pose = asset.data.root_pose_w.numpy().copy()
-            if is_relative:
-                pose[:, :3] -= origins
-            state = {"root_pose": pose, "root_velocity": asset.data.root_vel_w.numpy().copy()}
-            if name in self.articulations:
-                state["joint_position"] = asset.data.joint_pos.numpy().copy()
-                state["joint_velocity"] = asset.data.joint_vel.numpy().copy()
-            found["articulation" if name in self.articulations else "rigid_object"][name] = state
+        origins = self.env_origins.numpy() if is_relative else np.zeros((self.num_envs, 3))
+        found: dict = {kind: {} for kind in self._homes()}
+        for kind, home in self._homes().items():
+            for name, asset in home.items():
+                found[kind][name] = state = {
+                    key: getattr(asset.data, source).numpy().copy() for key, (source, _) in STATES[kind].items()
+                }
+                pose = next(iter(state.values()))
+                pose[..., :3] -= origins.reshape((-1, *(1,) * (pose.ndim - 2), 3)).astype(pose.dtype)
         return found
 
     def reset_to(self, state: dict, env_ids=None, is_relative: bool = False) -> None:
-        """Writes a state, and resets the assets; see :meth:`get_state`.
+        """Writes a state, and resets the assets in it; see :meth:`get_state`. Other assets stay as they are. After an error nothing has
+        changed.
 
         Args:
-            state: as :meth:`get_state` gives it, of the chosen worlds.
+            state: as :meth:`get_state` gives it, of the chosen worlds (for a mask also of all worlds).
             env_ids: worlds: None (all), a slice, indices, or a mask of bools.
             is_relative: whether positions are relative to the origins of the worlds.
 
         Raises:
-            KeyError: the state has an asset that the scene lacks.
+            KeyError: the state has an asset or a kind of assets that the scene lacks, or an asset without one of its arrays.
+            ValueError: an array of another shape; numbers that are not finite; a zero quaternion.
         """
         rows = choose(env_ids, self.num_envs, self.sim.device, "env_ids")
-        origins = self.env_origins.numpy()[rows.indices]
-        for name, numbers in {**state.get("articulation", {}), **state.get("rigid_object", {})}.items():
-            asset: Asset = self[name]
-            pose = np.array(numbers["root_pose"], dtype=float)
-            if is_relative:
-                pose[:, :3] += origins
-            root = np.concatenate([pose, numbers["root_velocity"]], axis=1)
-            if isinstance(asset, Articulation):
-                moves = None if asset.is_fixed_base else root
-                if asset.is_fixed_base and asset.root_is_fixed:
-                    asset.write_root_pose_to_sim(pose, rows)
-                asset.reset_to(rows, moves, numbers["joint_position"], numbers["joint_velocity"])
-            else:
-                asset.reset_to(rows, root)
+        origins = self.env_origins.numpy()[rows.indices] if is_relative else np.zeros((rows.count, 3))
+        pending = []
+        for kind, assets in state.items():
+            if kind not in STATES:
+                raise KeyError(f"states have no kind of assets {kind!r}{near(str(kind), list(STATES))}")
+            home = self._homes()[kind]
+            for name, numbers in assets.items():
+                if name not in home:
+                    raise KeyError(f"the scene has no {kind} {name!r}{near(str(name), list(home))}")
+                pose, velocity, *joints = (
+                    _rows_of(numbers, name, key, rows, self._inner(home[name], sizes))
+                    for key, (_, sizes) in STATES[kind].items()
+                )
+                pose = pose.copy()
+                pose[..., :3] += origins.reshape((-1, *(1,) * (pose.ndim - 2), 3))
+                pending += _checked(home[name], pose, velocity, joints, rows)
+        for asset, checked in pending:
+            asset._put_reset(checked, rows, "state")
+
+    def _homes(self) -> dict[str, dict]:
+        """Assets by the names of kinds in states."""
+        homes = (self.articulations, self.rigid_objects, self.rigid_object_collections)
+        return dict(zip(STATES, homes, strict=True))
+
+    @staticmethod
+    def _inner(asset, sizes: tuple) -> tuple[int, ...]:
+        """Shape of a row of a state: numbers, and names of attributes that count."""
+        return tuple(size if isinstance(size, int) else getattr(asset, size) for size in sizes)
 
     def __repr__(self) -> str:
         return f"InteractiveScene({self.num_envs} worlds, {', '.join(self.keys()) or 'no assets'})"
+
+
+def _rows_of(state: dict, name: str, key: str, rows: Chosen, inner: tuple[int, ...]) -> np.ndarray:
+    """An array of the state of an asset for chosen worlds, ``[rows, *inner]``.
+
+    Raises:
+        KeyError: it is not there.
+        ValueError: another shape.
+    """
+    if key not in state:
+        raise KeyError(f"the state of {name!r} has no {key!r}{near(key, list(state))}")
+    numbers = host_array(state[key], f"{key} of {name!r}").astype(float)
+    if rows.masked and numbers.shape == (rows.size, *inner):
+        numbers = numbers[rows.indices]
+    if numbers.shape != (rows.count, *inner):
+        raise ValueError(
+            f"the state of {name!r}: {key} has shape {numbers.shape}; it must be {(rows.count, *inner)}, that of the chosen worlds"
+        )
+    return numbers
+
+
+def _checked(asset, pose: np.ndarray, velocity: np.ndarray, joints: list[np.ndarray], rows: Chosen) -> list[tuple]:
+    """Assets, and what a reset writes to each of them, looked at."""
+    if isinstance(asset, RigidObjectCollection):
+        each = enumerate(asset.objects.values())
+        return [found for k, one in each for found in _checked(one, pose[:, k], velocity[:, k], [], rows)]
+    root = None
+    if not asset.is_fixed_base:
+        root = np.concatenate([pose, velocity], axis=1)
+    elif asset.root_is_fixed:
+        root = np.concatenate([pose, np.zeros_like(velocity)], axis=1)
+    if isinstance(asset, Articulation):
+        return [(asset, asset._checked_reset(rows, root, *joints, "state"))]
+    return [(asset, asset._checked_root(rows, root, "state"))]

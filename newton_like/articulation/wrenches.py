@@ -97,3 +97,54 @@ class WrenchComposer:
     def _array(self, values, rows, items, name: str) -> wp.array:
         """Values of chosen instances and bodies, ``[rows, bodies, 3]``."""
         return as_device(values, rows, (items.count, 3), self.composed.dtype, self._asset.device, name)
+
+
+class CollectionWrenchComposer:
+    """The wrenches of all objects of a :class:`newton_like.articulation.RigidObjectCollection`, as one :class:`WrenchComposer`.
+
+    Args:
+        collection: the collection.
+        name: attribute of its objects with their composers.
+    """
+
+    def __init__(self, collection, name: str):
+        self._collection, self._name = collection, name
+
+    @property
+    def active(self) -> bool:
+        """Whether there may be a wrench other than zero."""
+        return any(getattr(each, self._name).active for each in self._collection.objects.values())
+
+    def set_forces_and_torques(
+        self, forces=None, torques=None, positions=None, body_ids=None, env_ids=None, is_global: bool = False
+    ) -> None:
+        """Replaces the wrenches of objects.
+
+        Args:
+            forces, torques, positions: as for :meth:`WrenchComposer.set_forces_and_torques`, ``[instances, objects, 3]``.
+            body_ids: objects; None: all.
+            env_ids: instances; None: all.
+            is_global: whether these are in world axes.
+
+        Raises:
+            ValueError, IndexError: see :meth:`WrenchComposer.set_forces_and_torques`.
+        """
+        self._compose("set_forces_and_torques", forces, torques, positions, body_ids, env_ids, is_global)
+
+    def add_forces_and_torques(
+        self, forces=None, torques=None, positions=None, body_ids=None, env_ids=None, is_global: bool = False
+    ) -> None:
+        """Adds to the wrenches of objects. Arguments and errors are those of :meth:`set_forces_and_torques`."""
+        self._compose("add_forces_and_torques", forces, torques, positions, body_ids, env_ids, is_global)
+
+    def reset(self, env_ids=None) -> None:
+        """Clears the wrenches of instances; None: all."""
+        for each in self._collection.objects.values():
+            getattr(each, self._name).reset(env_ids)
+
+    def _compose(self, method: str, forces, torques, positions, body_ids, env_ids, is_global: bool) -> None:
+        given = ((forces, "forces"), (torques, "torques"), (positions, "positions"))
+        parts = [list(self._collection._each(x, env_ids, body_ids, 3, name)) for x, name in given]
+        for (each, rows, f), (_, _, n), (_, _, p) in zip(*parts, strict=True):
+            own = [None if x is None else x.contiguous().reshape((rows.count, 1, 3)) for x in (f, n, p)]
+            getattr(getattr(each, self._name), method)(*own, None, rows, is_global)

@@ -129,6 +129,102 @@ def test_states_relative_to_origins_move_with_them(scene, rng):
                 np.testing.assert_array_equal(value[1:5], state[kind][name][key][1:5])
 
 
+def test_a_state_brings_all_assets_back(scene, rng):
+    """Robot, rigid object and both objects of the collection, after they fell; bit by bit, in the chosen worlds only."""
+    robot, others = scene["robot"], scene["others"]
+    others.write_object_state_to_sim(random_states(rng, WORLDS * 2).reshape(WORLDS, 2, 13))
+    kept = scene.get_state()
+    assert {kind: list(assets) for kind, assets in kept.items()} == {
+        "articulation": ["robot"],
+        "rigid_object": ["cube"],
+        "rigid_object_collection": ["others"],
+    }
+    scene.sim.advance(scene)
+    moved = scene.get_state()
+    chosen, rest = [0, 3], [1, 2, 4, 5]
+    part = {
+        kind: {name: {k: v[chosen] for k, v in found.items()} for name, found in assets.items()}
+        for kind, assets in kept.items()
+    }
+    scene.reset_to(part, chosen)
+    after = scene.get_state()
+    for kind, assets in after.items():
+        for name, found in assets.items():
+            for key, value in found.items():
+                np.testing.assert_allclose(value[chosen], kept[kind][name][key][chosen], atol=1e-5)
+                np.testing.assert_array_equal(value[rest], moved[kind][name][key][rest])
+                assert (value[chosen] != moved[kind][name][key][chosen]).any()
+    # what is wrong is found before anything is written
+    before = robot.sim.state.joint_q.numpy().copy()
+    pose = part["rigid_object_collection"]["others"]["object_pose"]
+    for wrong, error, told in (
+        ({"others": {"object_pose": pose}}, KeyError, "'others' has no 'object_velocity'"),
+        (
+            {"others": {"object_pose": pose[:1], "object_velocity": np.zeros((2, 2, 6))}},
+            ValueError,
+            r"\(1, 2, 7\).*\(2, 2, 7\)",
+        ),
+        ({"others": {"object_pose": 0.0 * pose, "object_velocity": np.zeros((2, 2, 6))}}, ValueError, "quaternion"),
+        ({"cube": {}}, KeyError, "no rigid_object_collection 'cube'"),
+    ):
+        with pytest.raises(error, match=told):
+            scene.reset_to({**part, "rigid_object_collection": wrong}, chosen)
+        np.testing.assert_array_equal(robot.sim.state.joint_q.numpy(), before)
+    with pytest.raises(ValueError, match=r"root_pose has shape \(6, 7\); it must be \(2, 7\)"):
+        scene.reset_to(kept, chosen, is_relative=True)
+    with pytest.raises(KeyError, match=r"kind of assets 'rigid_objects'.*'rigid_object'"):
+        scene.reset_to({"rigid_objects": {}})
+
+
+def test_frames_and_composers_of_a_collection_are_those_of_its_objects(scene, rng):
+    others = scene["others"]
+    states = random_states(rng, WORLDS * 2).reshape(WORLDS, 2, 13)
+    for frame in ("link", "com"):
+        for name, values in (("pose", states[..., :7]), ("velocity", states[..., 7:])):
+            getattr(others, f"write_object_{frame}_{name}_to_sim")(values[[1, 2]], [1, 2])
+            found = numbers(getattr(others.data, f"object_{frame}_{name[:4] if name == 'pose' else 'vel'}_w"))[[1, 2]]
+            if name == "pose":
+                np.testing.assert_allclose(rotation(found[..., 3:]), rotation(states[[1, 2]][..., 3:7]), atol=1e-5)
+            np.testing.assert_allclose(found[..., :3], values[[1, 2]][..., :3], atol=1e-5)
+    forces, torques, points = rng.normal(size=(3, 2, 2, 3))
+    for name in ("permanent_wrench_composer", "instantaneous_wrench_composer"):
+        for is_global in (False, True):
+            getattr(others, name).set_forces_and_torques(forces, torques, points, None, [0, 4], is_global)
+            getattr(others, name).add_forces_and_torques(forces[:, :1], None, body_ids=[1], env_ids=[0, 4])
+            by_hand = []
+            for k, each in enumerate(others.objects.values()):
+                by_hand.append(numbers(getattr(each, name).composed))
+                own = getattr(each, name)
+                own.reset()
+                one = [x[:, k : k + 1] for x in (forces, torques, points)]
+                own.set_forces_and_torques(*one, None, [0, 4], is_global)
+                if k == 1:
+                    own.add_forces_and_torques(forces[:, :1], None, env_ids=[0, 4])
+                np.testing.assert_array_equal(by_hand[-1], numbers(own.composed))
+                assert by_hand[-1][[0, 4]].any() and not by_hand[-1][[1, 2, 3, 5]].any()
+        assert getattr(others, name).active
+        getattr(others, name).reset()
+        assert not getattr(others, name).active
+
+
+def test_defaults_of_a_collection_lead_its_reset(scene, rng):
+    others = scene["others"]
+    start = random_states(rng, WORLDS * 2).reshape(WORLDS, 2, 13)
+    others.data.default_object_state = start
+    before = numbers(others.data.object_state_w)
+    others.reset_to([2, 4], ["ball", "stick"].index("stick"))
+    found = numbers(others.data.object_state_w)
+    np.testing.assert_allclose(rotation(found[[2, 4], 1, 3:7]), rotation(start[[2, 4], 1, 3:7]), atol=1e-5)
+    np.testing.assert_allclose(found[[2, 4], 1, 7:], start[[2, 4], 1, 7:], atol=1e-5)
+    np.testing.assert_array_equal(found[:, 0], before[:, 0])
+    with pytest.raises(AttributeError, match="write_object_pose_to_sim"):
+        others.data.object_pos_w = 0.0
+    with pytest.raises(ValueError, match="quaternion"):
+        others.write_object_state_to_sim(np.zeros(13))
+    with pytest.raises(TypeError, match=r"\['ball'\], or a RigidObject"):
+        RigidObjectCollection(scene.sim, "ball")
+
+
 def test_assets_of_one_model_share_a_context(scene):
     model = scene.sim.model
     assert Articulation(model, "walker").sim is scene.sim is RigidObject(model, "cube").sim

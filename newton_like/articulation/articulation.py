@@ -27,7 +27,8 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
     ``write_*_to_sim`` write the simulation at once. Joints are dofs; a floating root has none.
 
     Arguments of all methods: ``joint_ids``, ``body_ids`` and ``env_ids`` are None (all), a slice, indices, or a mask of bools. Values have
-    the shape ``[instances, joints]`` or broadcast to it. Indices must exist and occur once.
+    the shape ``[instances, joints]`` or broadcast to it. Numbers that are not finite and zero quaternions are refused, except in Warp
+    arrays, which are not looked at. Indices must exist and occur once.
 
     Args:
         model: a :class:`newton_like.Model` or a :class:`newton_like.articulation.SimulationContext`.

@@ -12,6 +12,7 @@ from newton_like.articulation.layout import Layout
 from newton_like.articulation.names import find_names
 from newton_like.articulation.simulation import SimulationContext
 from newton_like.articulation.wrenches import WrenchComposer
+from newton_like.coercion import as_number
 from newton_like.kernels.articulation.poses import pose_kernels
 from newton_like.kernels.articulation.wrenches import wrench_kernels
 from newton_like.model.editing.edit_checks import check_masses
@@ -203,8 +204,9 @@ class Asset(Drawing):
             env_ids: instances: None (all), a slice, indices, or a mask of bools. With a mask, rows are those of chosen or of all instances.
 
         Raises:
-            ValueError: another shape; numbers that are not finite; a zero quaternion; velocities of a root without a free joint, unless
-                they are zero, those of now, or the default ones; another pose of a root on a joint than that of now and the default one.
+            ValueError: another shape; numbers that are not finite and zero quaternions (Warp arrays are not looked at); velocities of a
+                root without a free joint, unless they are zero, those of now, or the default ones; another pose of a root on a joint than
+                that of now and the default one.
             IndexError: an instance does not exist.
         """
         self._write_state(root_state, env_ids, False, False)
@@ -369,7 +371,11 @@ class Asset(Drawing):
 
         Args:
             dt: time since the last call [s].
+
+        Raises:
+            TypeError: not a number.
         """
+        as_number(dt, "dt")
         self.sim.touch()
 
     def reset(self, env_ids=None) -> None:

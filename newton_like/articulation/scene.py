@@ -13,10 +13,11 @@ from newton_like.articulation.chosen import Chosen, as_device, choose
 from newton_like.articulation.names import near
 from newton_like.articulation.rigid_object import RigidObject, RigidObjectCollection
 from newton_like.articulation.simulation import SimulationContext
-from newton_like.coercion import as_number
+from newton_like.coercion import as_count, as_number
 from newton_like.model.builder import ModelBuilder
 from newton_like.model.builder.worlds import grid_offsets
-from newton_like.options import refuse_options
+from newton_like.options import did_you_mean, named_arguments, refuse_options, unknown_option
+from newton_like.solvers.featherstone import SolverFeatherstone
 
 _ROOT = {"root_pose": ("root_pose_w", (7,)), "root_velocity": ("root_vel_w", (6,))}
 _JOINTS = {"joint_position": ("joint_pos", ("num_joints",)), "joint_velocity": ("joint_vel", ("num_joints",))}
@@ -50,7 +51,7 @@ class InteractiveScene:
 
     Raises:
         TypeError: an asset is of another kind.
-        ValueError: an asset acts on another context; origins and a spacing; origins of another shape.
+        ValueError: an asset acts on another context; origins and a spacing; a negative spacing; origins of another shape.
     """
 
     def __init__(self, sim, assets: dict | None = None, *, env_spacing: float = 0.0, env_origins=None, **others: Never):
@@ -59,6 +60,8 @@ class InteractiveScene:
         self.sim = SimulationContext.of(sim)
         model = self.sim.model
         spacing = as_number(env_spacing, "env_spacing")
+        if spacing < 0.0:
+            raise ValueError(f"env_spacing {spacing:g} must be at least 0")
         if env_origins is not None and spacing:
             raise ValueError("give env_spacing or env_origins, not both")
         if env_origins is None:
@@ -96,8 +99,22 @@ class InteractiveScene:
             The scene, without assets; see :meth:`add`.
 
         Raises:
-            ValueError, TypeError: see :meth:`newton_like.ModelBuilder.replicate`, ``finalize`` and the context.
+            ValueError, TypeError: no worlds, a negative spacing, unknown options; see :meth:`newton_like.ModelBuilder.replicate`,
+                ``finalize`` and the context.
         """
+        own, known = (
+            named_arguments(cls.replicate),
+            {
+                *named_arguments(SimulationContext.__init__),
+                *named_arguments(SolverFeatherstone.__init__),
+            },
+        )
+        for name in options:
+            if name not in known and did_you_mean(name, own):
+                raise unknown_option("InteractiveScene.replicate", name, own, known)
+        as_count(num_envs, "num_envs")
+        if as_number(env_spacing, "env_spacing") < 0.0:
+            raise ValueError(f"env_spacing {env_spacing:g} must be at least 0")
         whole = ModelBuilder() if shared is None else copy.deepcopy(shared)
         whole.replicate(builder, num_envs, spacing=(env_spacing, env_spacing, 0.0))
         return cls(SimulationContext(whole.finalize(device), **options), env_spacing=env_spacing)

@@ -17,17 +17,19 @@ from newton_like.model.arguments import check_model
 from newton_like.model.contacts import FORCE
 from newton_like.options import did_you_mean, named_arguments, unknown_option
 from newton_like.solvers.featherstone import SolverFeatherstone
+from newton_like.solvers.featherstone.solver import refuse_unknown
 from newton_like.types import ModelFlags
 
 _contexts: WeakValueDictionary = WeakValueDictionary()
 
 
 def _refuse_misspelt(solver_options: dict) -> None:
-    """Raises TypeError for names near arguments of a context. The solver refuses other unknown names."""
+    """Raises TypeError for names that neither a context nor its solver has, before the solver is made."""
     own, of_solver = named_arguments(SimulationContext.__init__), named_arguments(SolverFeatherstone.__init__)
     for name in solver_options:
         if name not in of_solver and did_you_mean(name, own):
             raise unknown_option("SimulationContext", name, own, of_solver)
+    refuse_unknown({name: value for name, value in solver_options.items() if name not in of_solver})
 
 
 class SimulationContext:
@@ -58,7 +60,7 @@ class SimulationContext:
         stamp: number that grows with each step and each write. Data of assets of an older stamp are computed again.
 
     Raises:
-        TypeError: ``model`` is not a model.
+        TypeError: ``model`` is not a model; an option that neither the context nor the solver has.
         ValueError: ``dt`` or ``decimation`` is not positive; another solver and options; a solver of another model.
     """
 

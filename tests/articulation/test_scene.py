@@ -244,6 +244,20 @@ def test_bad_scenes_are_named(scene):
         RigidObject(scene.sim, ["cube", "ball"])
     with pytest.raises(ValueError, match="object"):
         RigidObjectCollection(scene.sim, {})
+    one = nl.ModelBuilder()
+    one.add_body(mass=1.0)
+    for wrong, error, told in (
+        (dict(env_spacng=2.0), TypeError, "'env_spacng'; did you mean 'env_spacing'"),
+        (dict(iteratoins=3), TypeError, "'iteratoins'; did you mean 'iterations'"),
+        (dict(env_spacing=-1.0), ValueError, "env_spacing -1"),
+        (dict(num_envs=0), ValueError, "num_envs"),
+    ):
+        with pytest.raises(error, match=told):
+            InteractiveScene.replicate(one, **{"num_envs": 2, "device": "cpu", **wrong})
+    with pytest.raises(ValueError, match="env_spacing -1"):
+        InteractiveScene(scene.sim, env_spacing=-1.0)
+    with pytest.raises(TypeError, match="dt"):
+        scene.update("x")
     with pytest.raises(ValueError, match="dt"):
         SimulationContext(scene.sim.model, dt=0.0)
 

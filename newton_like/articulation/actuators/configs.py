@@ -22,7 +22,8 @@ class ActuatorCfg(Settings):
         effort_limit: largest effort of the actuator [N m or N]; None: that of the model.
         velocity_limit: speed limit of the actuator [rad/s or m/s]; None: that of the model. It does not act, except in the torque-speed
             line of a DC motor.
-        effort_limit_sim: limit of the drive in the step; None: ``effort_limit`` for implicit actuators, none for others.
+        effort_limit_sim: limit of the drive in the step; None: ``effort_limit`` for implicit actuators, none for others. Implicit actuators
+            refuse two different limits.
         velocity_limit_sim: velocity limit that the step keeps; None: that of the model.
         armature: inertia of the rotor at the joint [kg m^2 or kg]; None: that of the model.
         friction, dynamic_friction, viscous_friction: dry friction at rest and in motion [N m or N], and viscous friction [N m s/rad or
@@ -85,6 +86,7 @@ class RemotizedPDActuatorCfg(DelayedPDActuatorCfg):
     """Delayed PD whose effort limit depends on the position, as behind a linkage.
 
     Attributes:
+        effort_limit: must be None; the table has the limits.
         joint_parameter_lookup: rows of position [rad or m], ascending, and effort limit [N m or N]; or rows of position, transmission ratio
             and effort limit, whose ratio is not used. Linear between rows, constant beyond.
     """
@@ -97,7 +99,8 @@ class NetworkActuatorCfg(DCMotorCfg):
     """Efforts from a function, such as a trained network, within the torque-speed line of a DC motor.
 
     Its input has a row for each joint of each instance: errors of position (target minus position) of the steps ``input_idx``, then
-    velocities of these steps, scaled. Its output is an effort for each row.
+    velocities of these steps, scaled. Its output is an effort for each row. Outputs are not looked at: NaN makes
+    the state of its world NaN.
 
     Attributes:
         network: function of an array ``[instances * joints, 2 len(input_idx)]`` that gives ``[instances * joints]`` or one more dimension

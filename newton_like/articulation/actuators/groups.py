@@ -8,6 +8,7 @@ import warp as wp
 from newton_like.articulation.actuators import configs
 from newton_like.articulation.actuators.network import Network
 from newton_like.articulation.names import by_name
+from newton_like.coercion import as_count
 from newton_like.kernels.articulation import joints as laws
 from newton_like.types import MAXVAL
 
@@ -150,6 +151,19 @@ class ImplicitActuator(Actuator):
     law = laws.IMPLICIT
     is_implicit_model = True
 
+    def fill(self) -> None:
+        cfg = self.cfg
+        if cfg.effort_limit is not None and cfg.effort_limit_sim is not None:
+            own, in_step = (self.numbers(name, None) for name in ("effort_limit", "effort_limit_sim"))
+            differ = ~((own == in_step) | np.isnan(own) | np.isnan(in_step))
+            if differ.any():
+                j = int(np.argmax(differ))
+                raise ValueError(
+                    f"actuator {self.name!r}: effort_limit {own[j]:g} and effort_limit_sim {in_step[j]:g} of joint"
+                    f" {self.joint_names[j]!r} differ; both are the limit of the drive: give one of them"
+                )
+        super().fill()
+
 
 class IdealPDActuator(Actuator):
     """PD of the state of the moment, within the effort limit."""
@@ -177,8 +191,10 @@ class DelayedPDActuator(Actuator):
 
     def fill(self) -> None:
         super().fill()
-        low, high = (int(x) for x in (self.cfg.min_delay, self.cfg.max_delay))
-        if not 0 <= low <= high:
+        low, high = (
+            as_count(getattr(self.cfg, n), f"actuator {self.name!r}: {n}", lowest=0) for n in ("min_delay", "max_delay")
+        )
+        if low > high:
             raise ValueError(
                 f"actuator {self.name!r}: delays from {low} to {high} steps; give 0 <= min_delay <= max_delay"
             )
@@ -199,13 +215,17 @@ class RemotizedPDActuator(DelayedPDActuator):
     """Delayed PD with an effort limit that depends on the position.
 
     Raises:
-        ValueError: the table is missing, or its positions do not ascend.
+        ValueError: the table is missing, or its positions do not ascend; an effort limit beside it.
     """
 
     law = laws.TABLE + laws.DELAYED
 
     def fill(self) -> None:
         super().fill()
+        if self.cfg.effort_limit is not None:
+            raise ValueError(
+                f"actuator {self.name!r}: effort_limit has no effect beside joint_parameter_lookup, which has the limits; leave it out"
+            )
         given = self.cfg.joint_parameter_lookup
         rows = np.asarray([] if given is None else given, dtype=float)
         if rows.ndim != 2 or rows.shape[1] not in (2, 3) or not len(rows):

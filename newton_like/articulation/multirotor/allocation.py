@@ -69,6 +69,10 @@ def check_allocation(matrix: np.ndarray, full: bool, names: list[str], what: str
             )
 
 
+EQUAL_WEIGHTS = (1.0,) * 6
+"""Weights of wrenches where none are given."""
+
+
 def checked_weights(weights) -> np.ndarray:
     """The weights of the six components of a wrench, ``[6]``. Raises ValueError: not six numbers that are positive and finite."""
     try:
@@ -80,6 +84,14 @@ def checked_weights(weights) -> np.ndarray:
             f"weights {weights!r} must be six positive numbers, for the force and the torque along x, y and z"
         )
     return numbers
+
+
+def refuse_unused_weights(weights: np.ndarray, allocation: str) -> None:
+    """Raises ValueError: weights that differ, of an allocation without weights."""
+    if allocation != "bounded" and (weights != weights[0]).any():
+        raise ValueError(
+            f"weights {weights.tolist()} act in bounded allocation only; give allocation='bounded', or leave them out"
+        )
 
 
 def bounded_system(matrix: np.ndarray, inverse: np.ndarray, weights, damping: float) -> tuple[np.ndarray, np.ndarray]:

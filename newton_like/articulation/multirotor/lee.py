@@ -16,7 +16,7 @@ import warp as wp
 from newton_like.arrays import host_array
 from newton_like.articulation.chosen import Chosen, choose, write
 from newton_like.articulation.drawing import FRAME, ROD, TARGET
-from newton_like.articulation.multirotor.allocation import checked_weights
+from newton_like.articulation.multirotor.allocation import EQUAL_WEIGHTS, checked_weights, refuse_unused_weights
 from newton_like.articulation.multirotor.flight import COMMAND
 from newton_like.articulation.multirotor.rotors import Rotors, rounds_of
 from newton_like.coercion import as_flag, as_number
@@ -69,8 +69,8 @@ class LeeController:
 
     Raises:
         TypeError: not a multirotor; an argument that the controller does not use.
-        ValueError: the allocation cannot make the wrench; gains that are negative; limits that are not positive; a largest tilt of a
-            controller that is fully actuated.
+        ValueError: the allocation cannot make the wrench; gains that are negative; limits that are not positive; weights without
+            bounded allocation; a largest tilt of a controller that is fully actuated.
     """
 
     kinds: ClassVar[dict[int, int]] = {}
@@ -100,7 +100,7 @@ class LeeController:
         max_tilt: float | None = None,
         max_yaw_error: float | None = 1.0,
         allocation: str = "pseudo_inverse",
-        weights=(1.0,) * 6,
+        weights=EQUAL_WEIGHTS,
         fully_actuated: bool = False,
         **others: Never,
     ):
@@ -138,6 +138,7 @@ class LeeController:
                 f"{type(self).__name__}: max_tilt has no effect with fully_actuated=True, where the root stays level; leave one of them out"
             )
         self._weights = checked_weights(weights)
+        refuse_unused_weights(self._weights, allocation)
         self.command: wp.array | None = None
         self._rotors.prepare_allocation(self._full, type(self).__name__)
 

@@ -10,11 +10,13 @@ import warp as wp
 from newton_like.articulation.articulation import Articulation
 from newton_like.articulation.chosen import Chosen, write
 from newton_like.articulation.drawing import THRUST
+from newton_like.articulation.multirotor.allocation import EQUAL_WEIGHTS, checked_weights, refuse_unused_weights
 from newton_like.articulation.multirotor.config import MultirotorCfg
 from newton_like.articulation.multirotor.data import MultirotorData
 from newton_like.articulation.multirotor.lee import LeeController
 from newton_like.articulation.multirotor.rotors import Rotors
 from newton_like.articulation.multirotor.thruster import Thruster
+from newton_like.kernels.articulation.multirotor.records import BODY_DRAG, ROTOR_DRAG
 from newton_like.model.arguments import check_choice
 
 
@@ -139,7 +141,9 @@ class Multirotor(Articulation):
         """
         self.rotors.set_target(target, thruster_ids, env_ids)
 
-    def set_wrench_target(self, wrench, env_ids=None, allocation: str = "pseudo_inverse", weights=(1.0,) * 6) -> None:
+    def set_wrench_target(
+        self, wrench, env_ids=None, allocation: str = "pseudo_inverse", weights=EQUAL_WEIGHTS
+    ) -> None:
         """Sets targets of thrusts from a wrench.
 
         Args:
@@ -149,10 +153,13 @@ class Multirotor(Articulation):
             weights: of the errors of the six components in bounded allocation, relative to what the thrusters can do; positive.
 
         Raises:
-            ValueError: the allocation is singular, another shape, another `allocation`, or weights that are not six positive numbers.
+            ValueError: the allocation is singular, another shape, another `allocation`, weights that are not six positive numbers, or
+                weights without bounded allocation.
         """
         if allocation not in ("pseudo_inverse", "bounded"):
             raise ValueError(f"allocation {allocation!r} must be 'pseudo_inverse' or 'bounded'")
+        if weights is not EQUAL_WEIGHTS:
+            refuse_unused_weights(checked_weights(weights), allocation)
         self.rotors.allocate(wrench, env_ids, allocation == "bounded", weights)
 
     def set_wind(self, velocity, env_ids=None) -> None:
@@ -161,7 +168,15 @@ class Multirotor(Articulation):
         Args:
             velocity: [m/s], ``[chosen instances, 3]`` or broadcast to it.
             env_ids: chosen instances; None: all.
+
+        Raises:
+            ValueError: neither the body nor a rotor has drag; another shape, or numbers that are not finite.
+            IndexError: an instance does not exist.
         """
+        if not self.rotors.air & (BODY_DRAG | ROTOR_DRAG):
+            raise ValueError(
+                f"'{self._layout.label}' has no drag, so that wind has no effect; give MultirotorCfg.drag or rotor_drag of the thrusters"
+            )
         rows = self._rows(env_ids)
         write(self.rotors.flight.wind, rows, Chosen(None, 3, self.device), velocity, "velocity")
 

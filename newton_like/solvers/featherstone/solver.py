@@ -62,6 +62,17 @@ def _tolerance(value, name: str) -> float:
     return share
 
 
+def refuse_unknown(newton_options: dict) -> None:
+    """Looks at arguments of the solver that it does not have by name.
+
+    Raises:
+        TypeError, ValueError: see :func:`newton_like.options.check_option`.
+    """
+    own = [*inspect.signature(SolverFeatherstone).parameters][1:-1] if newton_options else []
+    for name, value in newton_options.items():
+        check_option("SolverFeatherstone", name, value, _NEWTON, own)
+
+
 class SolverFeatherstone(SolverBase):
     """Steps articulated bodies in generalized coordinates.
 
@@ -182,9 +193,7 @@ class SolverFeatherstone(SolverBase):
         threads: int | None = None,
         **newton_options,
     ):
-        for name, value in newton_options.items():
-            own = [*inspect.signature(SolverFeatherstone).parameters][1:-1]
-            check_option("SolverFeatherstone", name, value, _NEWTON, own)
+        refuse_unknown(newton_options)
         if evaluator not in EVALUATORS:
             raise ValueError(f"evaluator {evaluator!r} must be one of {EVALUATORS}")
         if unsupported_contacts not in ("error", "ignore"):

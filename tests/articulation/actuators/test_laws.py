@@ -197,12 +197,25 @@ def test_parameters_of_actuators_reach_the_model(rng):
             NetworkActuatorCfg(ALL, velocity_limit=1.0, saturation_effort=1.0, network="gone.onnx"),
             "'gone.onnx'",
         ),
+        (
+            ImplicitActuatorCfg(ALL, effort_limit=3.0, effort_limit_sim={"left_hip.*": 4.0, "right.*": 3.0}),
+            "effort_limit 3 and effort_limit_sim 4 of joint 'left_hip_joint'",
+        ),
+        (
+            RemotizedPDActuatorCfg(ALL, effort_limit=3.0, joint_parameter_lookup=[[-1, 2.0], [1, 3.0]]),
+            "effort_limit has no effect",
+        ),
         (IdealPDActuatorCfg(ALL, effort_limit={"left.*": -2.0}), r"effort_limit .*'left_hip_joint'.*-2\b"),
     ],
 )
 def test_bad_configurations_are_named(rng, cfg, told):
     with pytest.raises(ValueError, match=rf"actuator 'a': .*{told}|actuator 'a' .*{told}"):
         walker(rng, actuators={"a": cfg})
+
+
+def test_delays_are_numbers_of_steps(rng):
+    with pytest.raises(TypeError, match=r"actuator 'a': max_delay must be an integer, not 1\.5"):
+        walker(rng, actuators={"a": DelayedPDActuatorCfg(ALL, max_delay=1.5)})
 
 
 def linear_network(rng, width: int = 6) -> np.ndarray:

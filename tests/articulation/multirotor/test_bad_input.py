@@ -155,6 +155,22 @@ def test_time_steps_too_long_for_a_scheme_are_refused():
         drone.write_data_to_sim()
 
 
+def test_input_without_an_effect_is_refused():
+    def still(settings):
+        settings.drag = None
+        settings.actuators["rotors"].rotor_drag = 0.0
+
+    drone, weights = flock("iris", 2, cfg=still), (1, 1, 1, 10, 10, 1)
+    with pytest.raises(ValueError, match=r"weights .*10.*allocation='bounded'"):
+        drone.set_wrench_target(np.zeros(6), weights=weights)
+    with pytest.raises(ValueError, match=r"weights .*10.*allocation='bounded'"):
+        LeeRateController(drone, weights=weights)
+    with pytest.raises(ValueError, match="'iris' has no drag"):
+        drone.set_wind([9.0, 0.0, 0.0])
+    drone.set_thruster_parameter("rotor_drag", 1e-4)
+    drone.set_wind([9.0, 0.0, 0.0])
+
+
 def test_controllers_of_others_are_refused():
     drone, twin, many, other = flock("iris", 2), flock("iris", 2), flock("iris", 3), flock("hexarotor", 2)
     for stranger, message in (

@@ -8,8 +8,8 @@ from the tables of a model, so these functions find nothing here.
 from types import SimpleNamespace
 
 import warp as wp
-from newton_like.kernels.collision.pairs.work import PER_UNIT
-from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, ELLIPSOID, SPHERE
+from newton_like.kernels.collision.pairs.work import LIMIT, PER_UNIT
+from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, ELLIPSOID, FAR, SPHERE
 from newton_like.kernels.layout import STEP, STEP_ROWS, sizes, stack
 
 from newton_like.collision.closest import _COUNTS
@@ -95,6 +95,7 @@ def primitives() -> dict:
         L = layout_of_pair()
         put_shape(mem, shapes_at, wp.vec3(0.0, 0.0, 0.0), r, s)
         put_shape(mem, shapes_at + SHAPE, x2 - x, r2, s2)
+        mem[work_at + LIMIT, 0] = FAR
         m.pair_points(0, 0, kind, other, 0, 0, 0, 0, T, P, L, mem)
         points = Points()
         for k in range(4):

@@ -20,6 +20,7 @@ from newton_like.kernels.collision.pairs.records import (
     POINTS_OF_A_PAIR,
     SHAPE,
 )
+from newton_like.kernels.collision.pairs.work import LIMIT
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, FAR, HULL, SPHERE
 from newton_like.kernels.layout import STEP, STEP_ROWS, sizes, stack
 from newton_like.kernels.simd import GENERAL_FLAGS, module_options
@@ -118,6 +119,7 @@ def pair_kernel(width: int, real, program: str = "pair_points"):
         for b in range(shapes.shape[1]):
             for i in range(shapes.shape[0]):
                 m.put(mem, L.pair_shapes + i, 0, shapes[i, b])
+            m.put(mem, L.pair_work + LIMIT, 0, m.fill(m.real(FAR)))
             pair_points(b, 0, kind, other, 0, count_a, count_a, count_b, T, P, L, mem)
             for i in range(points.shape[0]):
                 points[i, b] = m.get(mem, L.manifold + i, 0)

@@ -59,7 +59,7 @@ SLOT_ROWS = dict(packed="contact", packed_impulse="impulse", packed_swept="swept
 """Contacts in slots are the active contacts: rows of memory of packed contacts, and those of active contacts that they are then."""
 
 
-def step_memory(work: Workspace, tables, given: bool) -> tuple[Workspace, int, bool]:
+def step_memory(work: Workspace, tables, given: bool = False) -> tuple[Workspace, int, bool]:
     """A batch with the memory of a step, how many lanes of a block outlive the step, and whether contacts are in slots.
 
     Args:

@@ -8,7 +8,9 @@ mass, at -r from its anchor; the row of a distance counts that in.
 """
 
 import types
+from functools import cache
 
+import warp as wp
 from newton_like.kernels.tree import CHILD_POS, DISTANCE_MAX, DISTANCE_MIN, MIMIC_OFFSET, MIMIC_RATIO
 
 # Kinds of couplings.
@@ -115,3 +117,36 @@ def coupling_program(m: types.SimpleNamespace) -> dict:
         m.dense_add(t, y, change, T, L, mem)
 
     return locals()
+
+
+@cache
+def coupling_force_kernel(real):
+    """Kernel over the clusters of a batch and their couplings: takes the forces of couplings out of the memory that outlives a step.
+    Couplings that only prescribed motion could change have impulses without meaning; their forces are zero."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def take_coupling_forces(
+        # per cluster and coupling: where its force goes; -1: nowhere
+        index: wp.array2d[int],
+        # per coupling: its row in the memory
+        place: wp.array[int],
+        # per cluster and coupling: the bodies whose joints it couples; -1: none
+        bodies: wp.array3d[int],
+        body_flags: wp.array[int],
+        kinematic: int,
+        width: int,
+        # [block, place, lane]
+        kept: wp.array3d[real],
+        # out:
+        force: wp.array[real],
+    ):
+        i, n = wp.tid()
+        moves = index[i, n] >= 0
+        if moves and bodies[i, n, 0] >= 0:
+            moves = (body_flags[bodies[i, n, 0]] & kinematic) == 0
+            if bodies[i, n, 1] >= 0:
+                moves = moves or (body_flags[bodies[i, n, 1]] & kinematic) == 0
+        if moves:
+            force[index[i, n]] = kept[i // width, place[n], i % width]
+
+    return take_coupling_forces

@@ -155,6 +155,16 @@ class Closures:
             work.fill_lanes(T.loop_varying, vectors)
         return moves
 
+    def couplings(self, rows: SolverRows | None) -> list[tuple[int, np.ndarray]]:
+        """The rows that solve couplings, and which coupling each is in each cluster, ``[count, 3]``; see
+        :class:`newton_like.solvers.featherstone.loop_rows.Row`."""
+        found = []
+        for place, (i, r, *_) in enumerate(self._table.tolist()):
+            keys = rows.couplings[self.batch.articulations + i, r]
+            if (keys >= 0).any():
+                found.append((place, keys))
+        return found
+
     def take_forces(self, work, kept: wp.array, force: wp.array) -> None:
         """Writes the forces of the rows in the last step into an array ``[articulation_count, rows]``.
 

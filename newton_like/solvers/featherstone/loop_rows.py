@@ -39,6 +39,11 @@ from newton_like.types import JointTargetMode
 
 KIND, LAW, PARENT, CHILD, SOURCE = range(5)
 
+MIMIC, ROPE, POLYNOMIAL_ROW, TIE = range(4)
+"""Kinds of couplings: mimic joints, DISTANCE joints, rows of equality constraints, ties of tendons."""
+
+NO_COUPLING = (-1, -1, -1)
+
 
 @dataclass
 class Row:
@@ -53,6 +58,8 @@ class Row:
         targets: of a drive: where the targets of its coordinate and of its dof are in the control.
         joint: the loop joint, or the first joint of an equality constraint; -1 for rows of tendons.
         dofs: of a polynomial: its dofs, counted from the first one of the articulation.
+        coupling: the coupling that the row solves: its kind, its index and its part, see
+            :class:`newton_like.solvers.featherstone.couplings.Coupling`.
     """
 
     kind: int
@@ -64,6 +71,7 @@ class Row:
     targets: tuple[int, int] = (-1, -1)
     joint: int = -1
     dofs: tuple[int, ...] = ()
+    coupling: tuple[int, int, int] = NO_COUPLING
 
 
 class _Law(NamedTuple):
@@ -93,6 +101,7 @@ class SolverRows:
         numbers: vectors, then numbers of the law, ``[articulation_count, rows, LOOP + ROW_LAW]``.
         targets: of drives, ``[articulation_count, rows, 2]``; see :class:`Row`.
         joints: the joint of each row, ``[articulation_count, rows]``; -1 for rows that an articulation lacks.
+        couplings: the coupling of each row, ``[articulation_count, rows, 3]``; see :class:`Row`.
         soft_followers: mimic joints whose relation is a row.
     """
 
@@ -101,6 +110,7 @@ class SolverRows:
     numbers: np.ndarray
     targets: np.ndarray
     joints: np.ndarray
+    couplings: np.ndarray
     soft_followers: frozenset = field(default_factory=frozenset)
 
 
@@ -121,13 +131,14 @@ def solver_rows(model) -> SolverRows:
     rows[:, SOURCE] = -1
     numbers = np.zeros((len(found), count, LOOP + ROW_LAW))
     targets, joints = np.full((len(found), count, 2), -1), np.full((len(found), count), -1)
+    couplings = np.full((len(found), count, 3), NO_COUPLING)
     for a, listed in enumerate(found):
         for r, row in enumerate(listed):
             rows[a, :, r] = row.kind, row.law, *row.ends, row.source
             numbers[a, r, :LOOP] = row.vectors
             numbers[a, r, LOOP : LOOP + len(row.numbers)] = row.numbers
-            targets[a, r], joints[a, r] = row.targets, row.joint
-    return SolverRows(loops, rows, numbers, targets, joints, followers)
+            targets[a, r], joints[a, r], couplings[a, r] = row.targets, row.joint, row.coupling
+    return SolverRows(loops, rows, numbers, targets, joints, couplings, followers)
 
 
 def _weigh(model, found: list[list[Row]]) -> None:
@@ -217,10 +228,10 @@ class _Finder:
             varies = self._may_vary("joint_min_distance", "joint_max_distance")
             if shortest == longest and shortest >= 0.0:
                 vectors[PARENT_DIRECTION] = shortest
-                found.append(Row(LENGTH, *law[:1], self._ends(j), vectors, law[1]))
+                found.append(Row(LENGTH, *law[:1], self._ends(j), vectors, law[1], coupling=(ROPE, j, 0)))
             elif varies or max(shortest, longest) >= 0.0:
                 bounds = (shortest if shortest >= 0.0 else -NO_LIMIT, longest if longest >= 0.0 else NO_LIMIT)
-                found.append(Row(LENGTH, LIMIT, self._ends(j), vectors, bounds))
+                found.append(Row(LENGTH, LIMIT, self._ends(j), vectors, bounds, coupling=(ROPE, j, 0)))
         return found
 
     def _ends(self, j: int) -> tuple[int, int]:
@@ -333,14 +344,23 @@ class _Finder:
             if self.mimic_joint[j] >= 0:
                 c0, c1 = (float(x) for x in self.mimic_coeffs[j])
                 followers.add(j)
-                self._add_polynomial(found, j, int(self.mimic_joint[j]), (c0, c1), (SOFT, self.soft[j]))
+                self._add_polynomial(found, j, int(self.mimic_joint[j]), (c0, c1), (SOFT, self.soft[j]), (MIMIC, j, 0))
         rows = self.equalities
+        # places of the enabled rows
+        enabled = [] if rows is None else np.flatnonzero(equalities_of(self.model, every=True)["enabled"]).tolist()
         for i in range(0 if rows is None else len(rows["target"])):
             if rows["target"][i] >= 0:
                 continue
             law = (SOFT, self._softness(i)) if rows["rules"][i] else (HARD, ())
             coefficients = rows["polycoef"][i].tolist()
-            self._add_polynomial(found, int(rows["joint1"][i]), int(rows["joint2"][i]), coefficients, law)
+            self._add_polynomial(
+                found,
+                int(rows["joint1"][i]),
+                int(rows["joint2"][i]),
+                coefficients,
+                law,
+                (POLYNOMIAL_ROW, enabled[i], 0),
+            )
         self._add_ties(found)
         return frozenset(followers)
 
@@ -352,7 +372,7 @@ class _Finder:
         places = {n: (a, i) for a, own in enumerate(tendons_of(self.model).index) for i, n in enumerate(own)}
         for n, tendon in enumerate(tendons):
             what = f"tendon '{tendon.label}' (index {n})"
-            for tie in tendon.ties:
+            for part, tie in enumerate(tendon.ties):
                 tie.check(what, n, len(tendons))
                 a, own = places[n]
                 owner, leader = places[n + tie.leader] if tie.leader else (a, -1)
@@ -367,9 +387,9 @@ class _Finder:
                 vectors[OWN_REST], vectors[LEADER_REST] = tie.rest
                 law = HARD if tie.solref is None else SOFT
                 numbers = () if tie.solref is None else tuple(soft_numbers(tie.solref, tie.solimp))
-                found[a].append(Row(TENDONS, law, (leader, own), vectors, numbers))
+                found[a].append(Row(TENDONS, law, (leader, own), vectors, numbers, coupling=(TIE, n, part)))
 
-    def _add_polynomial(self, found, j: int, leader: int, coefficients, law) -> None:
+    def _add_polynomial(self, found, j: int, leader: int, coefficients, law, coupling) -> None:
         for k in (j, leader):
             if k >= 0 and (not self._row(k).axis_by_axis or sum(self.dof_dim[k]) != 1 or self.articulation[k] < 0):
                 raise ValueError(
@@ -390,4 +410,4 @@ class _Finder:
         ends = (int(link[int(child[leader])]) if leader >= 0 else WORLD, int(link[int(child[j])]))
         first = int(self.qd_start[self.names.start[a]])
         dofs = tuple(int(self.qd_start[k]) - first for k in (j, leader) if k >= 0)
-        found[a].append(Row(POLYNOMIAL, *law[:1], ends, vectors, law[1], joint=j, dofs=dofs))
+        found[a].append(Row(POLYNOMIAL, *law[:1], ends, vectors, law[1], joint=j, dofs=dofs, coupling=coupling))

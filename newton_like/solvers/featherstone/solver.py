@@ -33,6 +33,7 @@ from newton_like.solvers.featherstone.actuators import ActuatorWatch
 from newton_like.solvers.featherstone.arrays import PLAIN, WITH_ACTUATORS, WITH_TENDONS
 from newton_like.solvers.featherstone.closures import LoopWatch
 from newton_like.solvers.featherstone.contradictions import check_constraints
+from newton_like.solvers.featherstone.couplings import Coupling, CouplingForces
 from newton_like.solvers.featherstone.report import ContactReport
 from newton_like.solvers.featherstone.requested import DERIVED, Requested
 from newton_like.solvers.featherstone.stepper import Stepper
@@ -225,7 +226,7 @@ class SolverFeatherstone(SolverBase):
         refuse = unsatisfied_constraints == "error"
         check_constraints(model, self._loops.rows, "SolverFeatherstone", refuse, stacklevel=3)
         self._tendons = TendonWatch(model)
-        self._actuators = ActuatorWatch(model)
+        self._actuators, self._couplings = ActuatorWatch(model), CouplingForces(self)
         self.ports = WITH_ACTUATORS if model.actuator_count else WITH_TENDONS if model.tendon_count else PLAIN
         self.changes = Changes(model, prescribed=True)
         self._steppers, self._given = self._make_steppers(), None
@@ -544,6 +545,20 @@ class SolverFeatherstone(SolverBase):
         for stepper in self._given if self._last_was_handed else self._steppers:
             stepper.tendons.take_forces(stepper.work, stepper.kept, force)
         return force
+
+    @property
+    def couplings(self) -> list[Coupling]:
+        """What the entries of :meth:`coupling_forces` belong to: by world, then by kind, as :class:`Coupling` lists them, then by index."""
+        return list(self._couplings.listed)
+
+    def coupling_forces(self) -> wp.array:
+        """The forces of mimic joints, DISTANCE joints, polynomials between joints and ties of tendons in the last step.
+
+        Returns:
+            ``[len(couplings)]``: of each of :attr:`couplings` along its first coordinate or length, with the signs and units of its class.
+            Those that are not enabled or do not act are zero. With :attr:`substeps`, the forces of the last of them.
+        """
+        return self._couplings.take(self._given if self._last_was_handed else self._steppers)
 
     def _options(self, dt: float):
         if not as_number(dt, "dt") > 0:

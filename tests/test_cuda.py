@@ -230,6 +230,38 @@ def test_steps_and_resets_are_captured(gpu):
             np.testing.assert_array_equal(a, b)
 
 
+def test_forces_of_couplings(gpu):
+    """Of a mimic joint and a rope, after steps and, on a GPU, launches of a graph."""
+
+    def work(device):
+        world = newton_like.ModelBuilder()
+        links = [world.add_link(mass=mass, inertia=0.01 * np.eye(3)) for mass in (2.0, 1.0, 0.5)]
+        rails = [world.add_joint_prismatic(-1, link, axis=(0, 0, 1)) for link in links[:2]]
+        world.add_articulation(rails)
+        world.set_joint_mimic(rails[1], rails[0], coeffs=(0.0, -0.7))
+        world.add_articulation([world.add_joint_distance(-1, links[2], max_distance=1.0)])
+        world.joint_q[4] = -1.0
+        scene = newton_like.ModelBuilder()
+        scene.replicate(world, 3)
+        model = scene.finalize(device, dtype=wp.float64)
+        solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+        for _ in range(3):
+            solver.step(state, state)
+        if device == "cpu" or not gpu.real:
+            for _ in range(2):
+                solver.step(state, state)
+        else:
+            with wp.ScopedCapture(device) as capture:
+                solver.step(state, state)
+            for _ in range(2):
+                wp.capture_launch(capture.graph)
+        forces = solver.coupling_forces()
+        assert np.abs(forces.numpy()).min() > 1.0
+        return [forces]
+
+    gpu.agrees(work, DOUBLE)
+
+
 def test_kinematics(gpu, rng):
     """All joint types, some of the articulations."""
     scene, numbers = forest(rng, worlds=WORLDS), int(rng.integers(2**31))

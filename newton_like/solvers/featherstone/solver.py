@@ -524,7 +524,7 @@ class SolverFeatherstone(SolverBase):
         Returns:
             ``[articulation_count, rows]``: along the rows of :func:`newton_like.dynamics.constraint_jacobian`, on the child [N]; for rows
             that keep angles [N m]. Rows that an articulation lacks and rows of disabled joints are zero. With :attr:`substeps`, the forces
-            of the last of them.
+            of the last of them. Those of DISTANCE joints are among :meth:`coupling_forces`.
         """
         loops = self.loops
         count = 0 if loops is None else loops.loops.count
@@ -539,7 +539,7 @@ class SolverFeatherstone(SolverBase):
         Returns:
             ``[tendon_count]`` [N; N m of fixed tendons along angles]: of springs, dampers, drives, friction and limits together. A tendon
             that pulls has a negative force: the joint forces are those of the Jacobian of :func:`newton_like.dynamics.tendon_jacobian`,
-            transposed, times these. With :attr:`substeps`, the forces of the last of them.
+            transposed, times these. With :attr:`substeps`, the forces of the last of them. Those of ties are among :meth:`coupling_forces`.
         """
         force = wp.zeros(self.model.tendon_count, dtype=self.model.dtype, device=self.device)
         for stepper in self._given if self._last_was_handed else self._steppers:

@@ -8,6 +8,7 @@ import numpy as np
 
 from newton_like.geometry.transforms import transform
 from newton_like.importers.mjcf.actuation.actuators import copies
+from newton_like.importers.mjcf.contact import remark_wide_margin
 from newton_like.importers.mjcf.parse import BOOL, NOT_LINEAR, PASSIVE, coefficients, limits
 from newton_like.importers.mjcf.pose import unit
 from newton_like.importers.mjcf.records import Joint, Mjcf
@@ -226,7 +227,7 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
             # where the springs of the joints rest; that of spatial tendons is found when there are sites
             at_rest = sum(factor * names.tables["joint"][joint].springref for joint, factor in joints)
             values["rest_length"] = (at_rest, at_rest)
-        values |= _limit_settings(model, element, name)
+        values |= _limit_settings(model, element, name, values["limits"])
         if path:
             try:
                 check_path(f"tendon {name!r}", tuple(path))
@@ -268,16 +269,16 @@ def scaled_lengths(values: dict, scale: float) -> dict:
     return {**values, **lengths, "solimp_limit": (*imp[:2], scale * imp[2], *imp[3:])}
 
 
-def _limit_settings(model: Mjcf, element: XmlElement, name: str) -> dict:
+def _limit_settings(model: Mjcf, element: XmlElement, name: str, bounds: tuple[float, float] | None) -> dict:
     """Softness and margin of the limits of a tendon."""
     solref = (*(floats(element, "solreflimit", 2) or ()), *SOLREF)[:2]
     if not is_solref(solref):
         model.findings.remark("tendons have a solreflimit with a 0 or with two signs, which is ignored", name)
         solref = SOLREF
     given = floats(element, "solimplimit", 5) or ()
-    return {
-        "solref_limit": tuple(solref), "solimp_limit": (*given, *SOLIMP[len(given) :]), "margin": element.number("margin", 0.0, low=0.0),
-    }  # fmt: skip
+    margin = element.number("margin", 0.0, low=0.0)
+    remark_wide_margin(model.findings, margin, bounds, name)
+    return {"solref_limit": tuple(solref), "solimp_limit": (*given, *SOLIMP[len(given) :]), "margin": margin}
 
 
 def pair_elements(model: Mjcf, names: Names) -> list[XmlElement]:

@@ -166,3 +166,9 @@ class ContactSettings:
 
 def _solref(contact: dict) -> tuple[float, float]:
     return (*contact.get("solref", SOLREF), 1.0)[:2]
+
+
+def remark_wide_margin(findings, margin: float, limits: tuple[float, float] | None, name: str) -> None:
+    """Remarks on a joint or tendon whose limits can act both at once."""
+    if limits is not None and 2.0 * margin > limits[1] - limits[0]:
+        findings.remark("margins reach from both limits over the middle of the range; only the nearer limit acts", name)

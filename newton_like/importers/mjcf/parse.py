@@ -16,7 +16,7 @@ from newton_like.geometry.transforms import (
     transform_multiply,
     transform_point,
 )
-from newton_like.importers.mjcf.contact import read_condim, read_limit_settings, read_solimp
+from newton_like.importers.mjcf.contact import read_condim, read_limit_settings, read_solimp, remark_wide_margin
 from newton_like.importers.mjcf.left_out import LeftOut
 from newton_like.importers.mjcf.pose import between, pose_of, quat_from_euler, unit
 from newton_like.importers.mjcf.records import Body, Compiler, Geom, Joint, Mjcf, Site
@@ -341,6 +341,7 @@ class _Parser:
             joint.range = limits(element, "range", "limited", auto, angle)
             if kind in ("hinge", "slide") and joint.range is not None:
                 joint.limit = read_limit_settings(self.model, element, name)
+                remark_wide_margin(self.model.findings, joint.limit.get("limit_margin", 0.0), joint.range, name)
         elif words(element, "limited", AUTO) or "range" in element.attributes:
             self.model.findings.remark("free joints have limits, which are not used", name)
         joint.effort = limits(element, "actuatorfrcrange", "actuatorfrclimited", auto)

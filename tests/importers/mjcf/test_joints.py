@@ -1,6 +1,7 @@
 """The MJCF importer: joints, actuators, equality constraints, tendons and keyframes, against MuJoCo where it has them too."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -562,3 +563,21 @@ def test_default_rest_lengths_of_tendons_are_those_where_the_springs_of_the_join
         builder, _ = load(xml, **options)
         rest = tendon_numbers(builder)["rest_lower"]
         np.testing.assert_allclose(rest, factors * expected.tendon_lengthspring[:, 0], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(("margin", "names"), [("0.24", []), ("0.26", ["j", "t"])])
+def test_margins_over_the_middle_of_a_range_are_remarked(margin, names):
+    """MuJoCo then has a row for each limit; here, there is one for the nearer one."""
+    xml = model(
+        f'<body><joint name="j" type="slide" range="-.2 .3" margin="{margin}"/>{BOX}</body>',
+        f'<tendon><fixed name="t" range="-.2 .3" margin="{margin}"><joint joint="j" coef="1"/></fixed></tendon>',
+    )
+    peer = mujoco.MjModel.from_xml_string(xml)
+    data = mujoco.MjData(peer)
+    data.qpos[:] = 0.05
+    mujoco.mj_forward(peer, data)
+    assert data.nefc == 2 * len(names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MjcfWarning)
+        report = ModelBuilder().add_mjcf(xml)
+    assert remarked(report, "margins", "nearer limit") == names

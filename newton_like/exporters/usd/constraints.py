@@ -189,7 +189,7 @@ def write_equalities(author: Author, model, joint_paths: list[str], written, rem
         for name, column in zip(law, ("solref", "solimp"), strict=True) if rows["rules"][i] else ():
             author.set(prim, name, "double[]", rows[column][i])
         if rows["torquescale"][i] != 1.0:
-            author.set(prim, scale, "double", float(rows["torquescale"][i]))
+            author.set(prim, scale, "float", float(rows["torquescale"][i]), uniform=True)
         if target >= 0:
             continue
         if second >= 0:

@@ -77,7 +77,7 @@ ACTUATORS = {
     "ideal PD": IdealPDActuatorCfg(**GAINS),
     "DC motor": DCMotorCfg(**GAINS, **LINE),
     "delayed PD": DelayedPDActuatorCfg(min_delay=LAG, max_delay=LAG, **GAINS),
-    "limits by position": RemotizedPDActuatorCfg(joint_parameter_lookup=TABLE, **GAINS),
+    "limits by position": RemotizedPDActuatorCfg(joint_parameter_lookup=TABLE, stiffness=KP, damping=KD),
     "network": NetworkActuatorCfg(network=network, input_idx=(0,), **GAINS, **LINE),
 }
 """The six kinds by name."""

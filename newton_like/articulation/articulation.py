@@ -32,7 +32,7 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
 
     Args:
         model: a :class:`newton_like.Model` or a :class:`newton_like.articulation.SimulationContext`.
-        pattern: pattern of the labels of articulations.
+        pattern: pattern of the labels of articulations: shell-style (``"walk*"``), a compiled regular expression, or a list.
         actuators: configurations of actuators by names of groups. Joints in no group have the drive of the model. Parameters are written
             to the model when the asset is made.
         soft_joint_pos_limit_factor: share of the position limits that is soft.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import host_array
 from newton_like.articulation.chosen import Chosen, as_device, choose, write
 from newton_like.articulation.drawing import Drawing
 from newton_like.articulation.launching import Repeated
@@ -28,7 +29,7 @@ class Asset(Drawing):
     Args:
         model: a :class:`newton_like.Model`, or the :class:`newton_like.articulation.SimulationContext` to act on; of a model, that which
             was made for it, or a new one.
-        pattern: pattern of the labels of articulations: shell-style, a compiled regular expression, or a list.
+        pattern: pattern of the labels of articulations: shell-style (``"walk*"``), a compiled regular expression, or a list.
 
     Attributes:
         sim: the :class:`newton_like.articulation.SimulationContext`.
@@ -109,6 +110,9 @@ class Asset(Drawing):
         """
         return find_names(name_keys, self.body_names, "body", preserve_order)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}('{self._layout.label}', {self.num_instances} worlds, {self.num_bodies} bodies)"
+
     def _rows(self, env_ids) -> Chosen:
         """Chosen instances."""
         return choose(env_ids, self.num_instances, self.device, "env_ids", self._every)
@@ -134,9 +138,13 @@ class Asset(Drawing):
         self._write_bodies(target, com, body_ids, env_ids, "com")
 
     def write_body_inertia_to_sim(self, inertia, body_ids=None, env_ids=None) -> None:
-        """Writes inertias about the centres of mass in link axes [kg m^2], ``[instances, bodies, 9]`` by rows; see
-        :meth:`write_body_mass_to_sim`."""
+        """Writes inertias about the centres of mass in link axes [kg m^2], ``[instances, bodies, 9]`` by rows, or matrices ``[..., 3, 3]``;
+        see :meth:`write_body_mass_to_sim`."""
         whole = self.data._inertia
+        shape = tuple(getattr(inertia, "shape", None) or np.shape(inertia))
+        if shape[-2:] == (3, 3):
+            inertia = host_array(inertia, "inertia")
+            inertia = inertia.reshape((*inertia.shape[:-2], 9))
         size = wp.types.type_size_in_bytes(whole.dtype)
         flat = wp.array(
             ptr=whole.ptr, dtype=whole.dtype, shape=(*whole.shape[:2], 9), strides=(*whole.strides[:2], size), device=self.device

@@ -190,6 +190,9 @@ class RigidObjectCollection:
         self.permanent_wrench_composer = CollectionWrenchComposer(self, "permanent_wrench_composer")
         self.instantaneous_wrench_composer = CollectionWrenchComposer(self, "instantaneous_wrench_composer")
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.object_names))}; {self.num_instances} worlds)"
+
     @property
     def num_instances(self) -> int:
         """Number of instances: one in each world."""

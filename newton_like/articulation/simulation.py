@@ -173,12 +173,26 @@ class SimulationContext:
         Args:
             scene: object with ``write_data_to_sim()`` and ``update(dt)``.
             steps: number of physics steps; None: :attr:`decimation`.
+
+        Raises:
+            TypeError: not a scene or an asset.
+            ValueError: a number of steps below 1.
         """
+        if not (hasattr(scene, "write_data_to_sim") and hasattr(scene, "update")):
+            raise TypeError(
+                f"advance() needs a scene or an asset, with write_data_to_sim() and update(dt), not {scene!r}"
+            )
         count = self.decimation if steps is None else as_count(steps, "steps")
         for _ in range(count):
             scene.write_data_to_sim()
             self.step()
         scene.update(self.dt * count)
+
+    def __repr__(self) -> str:
+        return (
+            f"SimulationContext({self.model.world_count} worlds on {self.device}, dt {self.dt:g} s, decimation {self.decimation},"
+            f" time {self.time:g} s)"
+        )
 
     def touch(self) -> None:
         """Tells assets that arrays of the state were written by other code."""

@@ -71,6 +71,9 @@ class WrenchComposer:
         if rows.everything:
             self.active = False
 
+    def __repr__(self) -> str:
+        return f"WrenchComposer({self._asset!r}, {'active' if self.active else 'no wrenches'})"
+
     def _compose(self, forces, torques, positions, body_ids, env_ids, is_global, add: bool) -> None:
         asset = self._asset
         if forces is None and torques is None:

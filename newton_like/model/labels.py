@@ -8,6 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from newton_like.options import did_you_mean
+
 
 def some_of(names: list[str], most: int) -> str:
     """Names in words, about `most` of them, and how many more there are. A single name more is shown as well."""
@@ -47,6 +49,14 @@ def _fits(pattern: str | re.Pattern, label: str) -> bool:
     return fnmatchcase(label, pattern) if isinstance(pattern, str) else pattern.fullmatch(label) is not None
 
 
+def _is_expression(pattern: str, labels: list[str]) -> bool:
+    """Whether a text that fits no label is a regular expression that does."""
+    try:
+        return any(re.fullmatch(pattern, label) for label in labels)
+    except re.error:
+        return False
+
+
 def matches(pattern, labels: list[str], name: str, kind: str) -> np.ndarray:
     """Indices of the labels that a pattern, or a list of patterns or indices, selects."""
     many = pattern if isinstance(pattern, list | tuple | range | np.ndarray) else [pattern]
@@ -66,6 +76,10 @@ def matches(pattern, labels: list[str], name: str, kind: str) -> np.ndarray:
         hits = [label in fitting for label in labels]
         if not fitting:
             shown = ", ".join(repr(x) for x in list(dict.fromkeys(labels))[:8])
-            raise KeyError(f"{name} {one!r} matches no {kind}; there are {shown}")
+            hint = did_you_mean(one if isinstance(one, str) else one.pattern, dict.fromkeys(labels))
+            if isinstance(one, str) and _is_expression(one, labels):
+                hint = "; a text is a shell-style pattern here (* and ?): give re.compile(...) for a regular expression"
+            rest = f"{hint} (there are {shown})" if hint else f"; there are {shown}"
+            raise KeyError(f"{name} {one!r} matches no {kind}{rest}")
         found |= hits
     return np.flatnonzero(found)

@@ -61,6 +61,8 @@ class ActuatorTable:
         self._layout = layout
         self._launch = None
         self.groups: dict[str, Actuator] = {}
+        if not isinstance(actuators, dict):
+            raise TypeError(f"actuators must be a dictionary of configurations by names of groups, not {actuators!r}")
         self._make(dict(actuators))
         self._own = [group for group in self.groups.values() if type(group).compute is not Actuator.compute]
         self._finish()

@@ -75,7 +75,7 @@ def assign(data, name: str, value) -> None:
         cure = f"belongs to the simulation; set it by {method}" if method else "is computed, and cannot be set"
         if not method:
             cure += "; the write_*_to_sim and set_* methods of the asset set what it follows from"
-        raise AttributeError(f"{name!r} {cure}", name=name, obj=data)
+        raise AttributeError(f"{name!r} {cure}")
     rows, items = (Chosen(None, n, target.device) for n in target.shape[:2])
     write(target, rows, items, value, name)
 

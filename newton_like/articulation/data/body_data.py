@@ -244,7 +244,8 @@ class BodyData(Fresh):
         0,
         6,
         "Wrenches of the last step that bodies get from their parents through their joints, drives included, ``[n, b, 6]``: force [N],"
-        " and torque about the child's anchor of the joint [N m], axes of the link.",
+        " and torque about the child's anchor of the joint [N m], axes of the link. Between a reset and the next step: for accelerations of"
+        " zero, without contacts and external wrenches.",
     )
     body_com_pose_b = Part("com_frames", 0, 7, "Frames of centres of mass in link frames, ``[n, b, 7]``.", quat=3)
     body_com_pos_b = Part("com_frames", 0, 3, "Centres of mass in link frames, ``[n, b, 3]``.")

@@ -13,7 +13,7 @@ from newton_like.articulation.multirotor.allocation import (
     pseudo_inverse,
     rotor_columns,
 )
-from newton_like.articulation.multirotor.config import SCHEMES, STATES, MultirotorCfg, shares
+from newton_like.articulation.multirotor.config import SCHEMES, STATES, MultirotorCfg, ThrusterCfg, shares
 from newton_like.articulation.multirotor.flight import Flight
 from newton_like.articulation.multirotor.mass import MassReader
 from newton_like.articulation.names import by_name, find_names
@@ -107,6 +107,11 @@ class Rotors:
             raise ValueError("actuators must be a dictionary of groups of thrusters; give at least one ThrusterCfg")
         owner: dict[str, str] = {}
         for group, cfg in self.cfg.actuators.items():
+            if not isinstance(cfg, ThrusterCfg):
+                raise TypeError(
+                    f"group '{group}' of MultirotorCfg.actuators must be a ThrusterCfg, not {type(cfg).__name__}; actuators of joints are"
+                    " the argument `actuators` of the Multirotor"
+                )
             if cfg.state not in STATES:
                 raise ValueError(f"group '{group}': state {cfg.state!r} must be one of {STATES}")
             if cfg.integration not in SCHEMES:

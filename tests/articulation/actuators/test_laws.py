@@ -1,15 +1,20 @@
 """Each actuator beside its formula, on signals that are recorded while a robot moves."""
 
+import re
+
 import numpy as np
 import pytest
 
+import newton_like as nl
 from newton_like.articulation import (
+    Articulation,
     DCMotorCfg,
     DelayedPDActuatorCfg,
     IdealPDActuatorCfg,
     ImplicitActuatorCfg,
     NetworkActuatorCfg,
     RemotizedPDActuatorCfg,
+    SimulationContext,
 )
 from tests.articulation.robots import WORLDS, numbers, walker
 
@@ -266,3 +271,42 @@ def compare_networks(rng, network, function) -> None:
     for one, two in zip(*found, strict=True):
         for name in ("computed", "applied", "q"):
             np.testing.assert_allclose(one[name], two[name], rtol=1e-3, atol=1e-3)
+
+
+def test_implicit_drives_act_with_the_new_velocity(rng):
+    """The formula of docs/articulation.md, on one hinge without other forces: inertia times acceleration is the effort of the drive."""
+    inertia, dt, kp, kd = rng.uniform(0.2, 0.5), 0.01, rng.uniform(20.0, 100.0), rng.uniform(0.5, 3.0)
+    one = nl.ModelBuilder(gravity=0.0)
+    link = one.add_link(mass=1.0, inertia=np.eye(3) * inertia, label="link")
+    one.add_articulation([one.add_joint_revolute(-1, link, axis=(0, 0, 1), armature=0.0)], label="hinge")
+    worlds = nl.ModelBuilder(gravity=0.0)
+    worlds.replicate(one, 5)
+    sim = SimulationContext(worlds.finalize("cpu"), dt=dt, evaluator="general")
+    robot = Articulation(sim, "hinge", actuators={"a": ImplicitActuatorCfg(".*", stiffness=kp, damping=kd)})
+    target, target_v = rng.normal(size=(2, 5, 1))
+    robot.write_joint_state_to_sim(rng.normal(size=(5, 1)), 3.0 * rng.normal(size=(5, 1)))
+    robot.set_joint_position_target(target)
+    robot.set_joint_velocity_target(target_v)
+    for _ in range(3):
+        q, v = (x.numpy().astype(float) for x in (robot.data.joint_pos, robot.data.joint_vel))
+        sim.advance(robot)
+        new = robot.data.joint_vel.numpy().astype(float)
+        effort = kp * (target - q - dt * (0.5 * v + new)) + kd * (target_v - new)
+        np.testing.assert_allclose(inertia * (new - v) / dt, effort, rtol=1e-3, atol=2e-2)
+        np.testing.assert_allclose(
+            robot.data.applied_torque.numpy(), kp * (target - q) + kd * (target_v - v), rtol=1e-4, atol=1e-3
+        )
+    with pytest.raises(TypeError, match="actuators must be a dictionary"):
+        Articulation(sim, "hinge", actuators=[ImplicitActuatorCfg(".*")])
+    with pytest.raises(TypeError, match=r"advance\(\) needs a scene or an asset"):
+        sim.advance(3)
+    assert "'hinge', 5 worlds" in repr(robot) and "dt 0.01" in repr(sim)
+    assert "no wrenches" in repr(robot.permanent_wrench_composer)
+
+
+def test_labels_name_what_was_meant(rng):
+    with pytest.raises(KeyError, match="'walkr' matches no articulation; did you mean 'walker'"):
+        Articulation(walker(rng).sim, "walkr")
+    with pytest.raises(KeyError, match=r"shell-style pattern.*re.compile"):
+        Articulation(walker(rng).sim, "walk.*")
+    assert Articulation(walker(rng).sim, re.compile("walk.*")).num_instances == 5

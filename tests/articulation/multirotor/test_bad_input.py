@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from newton_like.articulation import ImplicitActuatorCfg
 from newton_like.articulation.multirotor import (
     BodyDrag,
     GroundEffect,
@@ -153,6 +154,14 @@ def test_time_steps_too_long_for_a_scheme_are_refused():
     drone = flock("iris", 1, dt=0.1, cfg=with_cfg(integration="rk4"))
     with pytest.raises(ValueError, match=r"'rk4'.*stable.*0\.1"):
         drone.write_data_to_sim()
+
+
+def test_joint_actuators_among_thrusters_are_refused():
+    def mixed(settings):
+        settings.actuators["legs"] = ImplicitActuatorCfg(".*")
+
+    with pytest.raises(TypeError, match=r"group 'legs' of MultirotorCfg.actuators must be a ThrusterCfg, not Implicit"):
+        flock("iris", 2, cfg=mixed)
 
 
 def test_input_without_an_effect_is_refused():

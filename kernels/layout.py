@@ -139,7 +139,6 @@ STEP = (
     Row("slot_work", "products and tangents of the rows of a slot", lambda n: n.slotted * n.slot_work_numbers, "kernel"),
     Row("fresh", "a contact before it gets a slot", lambda n: n.slotted * n.slot_numbers, "kernel"),
     Row("shape_more", "sizes and materials of shapes", lambda n: n.slotted * n.more_numbers * n.shapes, "kernel"),
-    Row("pair_shift", "zero, or far below zero where a pair may not touch", lambda n: n.slotted * n.pairs, "kernel"),
     Row("pair_limit", "how far from each other its surfaces are looked at", lambda n: n.slotted * n.pairs, "kernel"),
     Row("gathered", "the pairs that a visit looks at", lambda n: n.slotted * n.gathered_numbers, "kernel"),
     Row("old_impulse", "impulses of the step before", lambda n: n.slotted * n.contact_rows * n.candidates, "kernel"),

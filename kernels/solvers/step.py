@@ -255,7 +255,6 @@ def step_kernel(
 
     @m.func
     def build_slots(b, t, contacts: int, o, T, P, L, mem, active: wp.array2d[int]):
-        m.note_chains(T, active)
         for s in range(contacts):
             m.slot_build(b, t, s, o, T, P, L, mem, active)
 
@@ -431,11 +430,11 @@ def step_kernel(
     keep_contacts = keep_slots if slotted else keep_candidates
 
     @m.func
-    def match_none(t, contacts: int, T, L, mem, kept_active: wp.array2d[int], b):
+    def match_none(b, t, contacts: int, T, L, mem, kept_active: wp.array2d[int]):
         pass
 
     @m.func
-    def match_slots(t, contacts: int, T, L, mem, kept_active: wp.array2d[int], b):
+    def match_slots(b, t, contacts: int, T, L, mem, kept_active: wp.array2d[int]):
         m.recall_slots(t, contacts, kept_active[b, 0], T, L, mem)
 
     match_contacts = match_slots if slotted else match_none
@@ -509,7 +508,7 @@ def step_kernel(
                 saturate(b, t, o, T, P, L, mem)
                 closure_rows(b, t, o, T, P, L, mem)
         contacts = list_contacts(b, t, o, T, P, L, mem, contacts_in, active)
-        match_contacts(t, contacts, T, L, mem, kept_active, b)
+        match_contacts(b, t, contacts, T, L, mem, kept_active)
         limits = find_limits(t, T, L, mem, active)
         constrain(b, t, contacts, limits, o, T, P, L, mem, active)
         recheck(b, t, o, T, P, L, mem)

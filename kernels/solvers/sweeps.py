@@ -570,12 +570,8 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         # also without contacts, so that a world does not depend on those of its block
         settle(b, t, done, contacts, limits, plain, o, T, P, L, mem, active)
 
-    @m.func
-    def sweep_slots(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
-        sweep_robot(b, t, contacts, limits, plain, o, T, P, L, mem, active)
-
     if slotted:
-        return sweep_slots
+        return sweep_robot
 
     @m.func
     def sweep_any(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):

@@ -19,7 +19,7 @@ COUNTS = dict(
     coords=7, dofs=6, bodies=2, entries=21, reach=6, candidates=3, colliders=2, contact_rows=3, couplings=1, limit_rows=18,
     given=0, contact_numbers=12, dof_numbers=7, coupling_numbers=4, ledger_numbers=6, trees=1, pairs=0, shapes=0, first_paired=3,
     surface_pairs=0, surface_numbers=0, loop_rows=2, loop_block=1, loop_soft=1, loop_numbers=12, law_numbers=8, bounded_numbers=3, packed=1,
-    polished=1, newton_numbers=0, slotted=1, slot_numbers=18, slot_work_numbers=13, more_numbers=11, gathered_numbers=12,
+    polished=1, newton_numbers=0, slotted=1, slot_numbers=18, slot_work_numbers=13, more_numbers=11, gathered_numbers=11,
     tendons=2, tendon_numbers=9, tendon_records=50, bonds=7, actuators=2,
     **PAIR_COUNTS,
 )  # fmt: skip

@@ -23,7 +23,6 @@ from newton_like.kernels.collision.pairs.records import (
     FEATURE,
     OF_CENTRE,
     OF_MARGIN,
-    OF_PAIR,
     OF_SLACK,
     OF_TWIST,
     PLACE,
@@ -137,8 +136,7 @@ def _gather_code(width: int) -> str:
             }}
             for (int j = 0; j < 6; ++j) to[({OF_TWIST} + j) * {width}] = twist[j];
             to[{OF_MARGIN} * {width}] = margin;
-            to[{OF_SLACK} * {width}] = any ? slack + F[(size_t)(L.pair_shift + p) * {width} + l] : real_t({-FAR});
-            to[{OF_PAIR} * {width}] = p;
+            to[{OF_SLACK} * {width}] = any ? slack : real_t({-FAR});
             F[(size_t)(L.pair_work + {LIMIT}) * {width} + l] = any ? F[(size_t)(L.pair_limit + p) * {width} + l] : real_t({NOWHERE});
         }}"""
 
@@ -160,7 +158,7 @@ def _append_code(width: int, gathered: bool) -> str:
     halves = "".join(
         f"const real_t half_{i} = real_t(0.5) * (x[{i} * {width}] + y[{i} * {width}]);" for i in range(MATERIALS)
     )
-    own = f"""const int* const pair = pairs + {PAIR_TABLE} * (int)F[(size_t)(L.gathered + {OF_PAIR}) * {width} + l];
+    own = f"""const int* const pair = pairs + {PAIR_TABLE} * queue[{width} * visit + l];
             const real_t* const x = F + (size_t)(L.shape_more + {SHAPE_MORE} * pair[0] + {MORE_MATERIAL}) * {width} + l;
             const real_t* const y = F + (size_t)(L.shape_more + {SHAPE_MORE} * pair[1] + {MORE_MATERIAL}) * {width} + l;
             {halves} {mixed}
@@ -227,9 +225,9 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
 
     @wp.func_native(body(_append_code(m.width, gathered=True)))
     def append_gathered(
-        slots: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
+        visit: int, slots: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
     ) -> int:
-        """The same for a contact of the pairs that a visit looks at."""
+        """The same for a contact of the pairs number `visit`."""
 
     @wp.func_native(body(_append_code(m.width, gathered=False)))
     def append_contact(
@@ -314,7 +312,7 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
             reach = m.larger(m.fill(real(0.0)), closing)
             near = m.sub(gap, m.add(reach, slack))
             put_fresh(t, near, gap, x, n, m.get(mem, at + FEATURE, t), L, mem)
-            slots = append_gathered(slots, T, L, mem, active)
+            slots = append_gathered(visit, slots, T, L, mem, active)
         return slots
 
     @m.shared
@@ -347,7 +345,6 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
         while p < T.pairs:
             limit = m.look_limit(b, t, p, dt, T, P, L, mem)
             n = note_near(n, p, limit, T, L, mem, active)
-            m.put(mem, L.pair_shift + p, t, m.pair_param(P, b, p))
             m.put(mem, L.pair_limit + p, t, limit)
             p = m.next_close_pair(t, p + 1, T.pairs, T, L, mem)
         kinds = next_kinds(n, -1, T, L, mem, active)

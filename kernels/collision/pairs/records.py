@@ -56,9 +56,9 @@ SLOT = 18
 SLOT_NEAR, SLOT_GAP, SLOT_POINT, SLOT_NORMAL, SLOT_FEATURE, SLOT_IDS, SLOT_MATERIAL = 0, 1, 2, 5, 8, 9, 12
 
 # Of the pairs that a visit looks at, each lane one of its own world: the place of the first shape; the twist of the second body less
-# that of the first one; the sum of margins; the sum of gaps, far below zero without a pair; and the number of the pair.
-GATHERED = 12
-OF_CENTRE, OF_TWIST, OF_MARGIN, OF_SLACK, OF_PAIR = 0, 3, 9, 10, 11
+# that of the first one; the sum of margins; and the sum of gaps, far below zero without a pair.
+GATHERED = 11
+OF_CENTRE, OF_TWIST, OF_MARGIN, OF_SLACK = 0, 3, 9, 10
 
 # What visits need of a shape beside its place: its size, margin, gap and material.
 SHAPE_MORE = 11

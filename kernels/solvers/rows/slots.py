@@ -6,6 +6,7 @@ bodies in some world, and zeros in the other worlds. The code is native: it walk
 
 import types
 
+import numpy as np
 import warp as wp
 from newton_like.kernels.collision.pairs.records import (
     SLOT,
@@ -35,7 +36,7 @@ ROOT = 6
 
 
 def chain_bits_code(width: int) -> str:
-    """C++ statement: where the bits of the chains of all degrees of freedom are, WORDS integers of each, see ``note_chains``."""
+    """C++ statement: where the bits of the chains of all degrees of freedom are, WORDS integers of each, see :func:`chain_bits`."""
     return f"int* const chain_bits = active.data + 3 * T.candidates + T.dofs + {2 + width} * T.pairs;"
 
 
@@ -51,14 +52,13 @@ def take_row_code(slot: str, start: str) -> str:
             }} }}"""
 
 
-def _note_code(width: int) -> str:
-    """C++ body of ``note_chains``."""
-    return f"""{{ {chain_bits_code(width)}
-        for (int i = 0; i < {WORDS} * T.dofs; ++i) chain_bits[i] = 0;
-        for (int d = 0; d < T.dofs; ++d) {{
-            const int* const c = T.chain.data + T.chain_at.data[d];
-            for (int e = 0; e <= T.depth.data[d]; ++e) chain_bits[{WORDS} * d + (c[e] >> 5)] |= (int)(1u << (c[e] & 31));
-        }} }}"""
+def chain_bits(chain: np.ndarray, chain_at: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    """Bits of the members of the chains of all degrees of freedom, ``[dofs * WORDS]``, see `kernels.tree`."""
+    bits = np.zeros((len(depth), WORDS), dtype=np.uint32)
+    for d, (at, last) in enumerate(zip(chain_at, depth, strict=True)):
+        members = chain[at : at + last + 1]
+        np.bitwise_or.at(bits[d], members >> 5, np.uint32(1) << (members & 31).astype(np.uint32))
+    return bits.ravel().view(np.int32)
 
 
 def _rows_code(width: int, real) -> str:
@@ -168,8 +168,8 @@ def _drop_code(width: int, real) -> str:
 
 
 def slot_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``slot_build``, ``recall_slots``, ``slot_to_world``, ``open_slots``, ``drop_slots`` and ``note_chains``, for
-    lanes of several worlds."""
+    """For the namespace `m`: ``slot_build``, ``recall_slots``, ``slot_to_world``, ``open_slots`` and ``drop_slots``, for lanes of several
+    worlds."""
     if not hasattr(m, "width") or m.width == 1:
         return {}
     real = m.real
@@ -186,10 +186,6 @@ def slot_program(m: types.SimpleNamespace) -> dict:
     @wp.func_native(_drop_code(m.width, m.real))
     def drop_slots(L: wp.ref[m.Layout], mem: m.memory) -> int:
         """Worlds that have settled have no slots any more. Returns how many slots the other worlds have."""
-
-    @wp.func_native(_note_code(m.width))
-    def note_chains(T: wp.ref[m.Tree], active: wp.array2d[int]):
-        """Bits of the members of all chains, for the rows of slots."""
 
     @m.func
     def open_slots(t, L, mem):
@@ -272,5 +268,4 @@ def slot_program(m: types.SimpleNamespace) -> dict:
     return dict(
         slot_build=slot_build, recall_slots=recall_slots, slot_to_world=slot_to_world, open_slots=open_slots,
         drop_slots=drop_slots,
-        note_chains=note_chains,
     )  # fmt: skip

@@ -99,7 +99,7 @@ class NetworkActuatorCfg(DCMotorCfg):
     """Efforts from a function, such as a trained network, within the torque-speed line of a DC motor.
 
     Its input has a row for each joint of each instance: errors of position (target minus position) of the steps ``input_idx``, then
-    velocities of these steps, scaled. Its output is an effort for each row. Outputs are not looked at: NaN makes
+    velocities of these steps, scaled. Its output is an effort for each row. Outputs are not checked: NaN makes
     the state of its world NaN.
 
     Attributes:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import as_numbers, constant_array, keep_for_graph
+from newton_like.arrays import as_numbers, constant_array, copied_array, keep_for_graph
 from newton_like.collision.ground import find_colliders
 from newton_like.collision.laws import add_laws, add_limit_laws, add_tendon_laws
 from newton_like.collision.pairs import add_pairs
@@ -30,7 +30,7 @@ from newton_like.kernels.solvers.rows.closure_rows import BOUNDED_ROW, ROW_LAW
 from newton_like.kernels.solvers.rows.contact_rows import CONTACT
 from newton_like.kernels.solvers.rows.couplings import COUPLING
 from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES, DOF_ROW
-from newton_like.kernels.solvers.rows.slots import SLOT_WORK, WORDS
+from newton_like.kernels.solvers.rows.slots import SLOT_WORK, chain_bits
 from newton_like.kernels.solvers.stages import general_stages
 from newton_like.kernels.solvers.step import Features, step_kernel
 from newton_like.kernels.solvers.tendons import TENDON_IMPULSES, TENDON_ROW
@@ -155,13 +155,15 @@ class Stepper:
         # active contacts and dofs; with pairs, where the dofs of contacts are listed and how many they are; rows of a step of Newton
         candidates = tables.numbers["candidates"]
         length = candidates + batch.template.dofs + (2 * candidates if tables.numbers["pairs"] else 0)
+        bits = np.zeros(0, dtype=np.int32)
         if self.slotted:
-            # pairs that are near with bits of their worlds, the pairs of each world, and bits of chains
-            length += (2 + solver.width) * work.numbers["pairs"] + WORDS * batch.template.dofs
+            # pairs that are near with bits of their worlds, the pairs of each world, and bits of chains, which stay
+            bits = chain_bits(batch.template.chain, batch.template.chain_at, batch.template.depth)
+            length += (2 + solver.width) * work.numbers["pairs"] + len(bits)
         length = max(length + (ROW_LISTS if work.numbers["polished"] and solver.width == 1 else 0), 1)
-        self.active = [
-            wp.zeros((length, work.columns), dtype=wp.int32, device=work.device) for _ in range(work.workers)
-        ]
+        lists = np.zeros((length, work.columns), dtype=np.int32)
+        lists[length - len(bits) :] = bits[:, None]
+        self.active = [copied_array(lists, wp.int32, work.device) for _ in range(work.workers)]
 
     def _make_report(self) -> None:
         """Memory for where contacts are, if anybody asks."""

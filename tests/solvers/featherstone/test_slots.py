@@ -114,7 +114,8 @@ def test_slots_have_the_contacts_of_lists(rng, dtype, turning):
     )
     # points of deep overlaps are known up to the tolerance of their search
     assert np.quantile(np.abs(one - two)[:, :6].max(axis=1), 0.7) < (1e-4 if dtype is wp.float32 else 1e-6)
-    # of worlds with the same contacts, which are most; the error of sweeps that have nearly converged
+    # up to 2 % of the contacts differ, which may be in 40 % of the worlds, and points of deep overlaps; in the other worlds, the error is
+    # that of sweeps that have nearly converged
     new, new_of_lists = new.reshape(WORLDS, -1), new_of_lists.reshape(WORLDS, -1)
     error = np.abs(new - new_of_lists).max(axis=1) / np.abs(new_of_lists - qd).max(axis=1)
     assert np.quantile(error, 0.4) < 0.01

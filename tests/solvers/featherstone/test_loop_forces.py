@@ -129,8 +129,12 @@ def test_forces_of_loop_joints_that_will_vary_have_rows_where_they_are_zero(rng,
     solvers[1].notify_model_changed(ModelFlags.JOINT_DOF_PROPERTIES | ModelFlags.JOINT_REFERENCE_POSE_PROPERTIES)
     assert solvers[1]._steppers is steppers
     walk(1, 2)
-    # the force is felt; limits are not reached from all starts
-    assert name == "limits" or walk(0, 1, expected=False) > 1e-3
+    # the force is felt; limits only in some motions: a hinge may stay between them, or return to them fast enough
+    felt = []
+    for _ in range(12 if name == "limits" else 1):
+        felt.append(walk(0, 1, expected=False))
+        states[0].joint_qd.assign([*rng.uniform(-3.0, 3.0, 6), 0.0])
+    assert max(felt) > 1e-3
 
 
 @pytest.mark.parametrize(("settings", "told"), [(dict(stiffness=5.0), "stiffness"), (dict(target_ke=5.0), "a drive")])

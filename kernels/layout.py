@@ -70,7 +70,7 @@ KINEMATICS = (
         "quat",
         "orientations of bodies and, last, of the world as each tree has it",
         lambda n: 4 * (n.bodies + n.trees),
-        "hulls pairs",
+        "hulls pairs loops",
     ),
     Row("rot", "the same as matrices", lambda n: 9 * (n.bodies + n.trees), "hulls couplings pairs tendons"),
     Row(

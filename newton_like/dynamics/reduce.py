@@ -204,7 +204,8 @@ def _fix(builder: ModelBuilder, locked: list[int]) -> None:
         builder.joint_dof_dim[joint] = (0, 0)
         builder.joint_mimic_joint[joint] = -1
         builder.joint_mimic_coeffs[joint] = (0.0, 1.0)
-        builder.joint_min_distance[joint] = builder.joint_max_distance[joint] = -1.0
+        for name in ("min_distance", "max_distance", "max_angle", "max_swing"):
+            getattr(builder, f"joint_{name}")[joint] = -1.0
 
 
 def _blocked(builder: ModelBuilder, locked: list[int]) -> dict[int, int]:

@@ -159,7 +159,7 @@ def joint_friction_forces(model, state, *, friction_speed: float = FRICTION_SPEE
 def joint_limit_forces(model, state, *, out=None) -> wp.array:
     """Springs and dampers that act while a coordinate is beyond a limit: ``-joint_limit_ke (q - limit) - joint_limit_kd qd``.
 
-    Loop joints have none here: their coordinates are none of the trees'.
+    Loop joints have none here: their coordinates are none of the trees'. Limits of the rotations of BALL joints have none either.
 
     Arguments, result and errors as for :func:`joint_friction_forces`.
     """

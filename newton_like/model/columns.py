@@ -91,6 +91,13 @@ COLUMNS: tuple[Column, ...] = (
         _row("joint_mimic_coeffs", "vec2", "(c0, c1) of q = c0 + c1 q_reference [m or rad, 1]"),
         _row("joint_min_distance", "real", "of the anchors of a DISTANCE joint [m], negative: none", unlimited=True),
         _row("joint_max_distance", "real", "of the anchors of a DISTANCE joint [m], negative: none", unlimited=True),
+        _row("joint_max_angle", "real", "of the rotation of a BALL joint [rad], negative: none", unlimited=True),
+        _row(
+            "joint_max_swing",
+            "real",
+            "of the x axis of a BALL joint's child anchor from that of its parent anchor [rad], negative: none",
+            unlimited=True,
+        ),
         _row("joint_collision_filter_parent", "bool", "shapes of parent and child never touch", builder_only=True),
     ),
     *_columns(

@@ -7,6 +7,10 @@ the anchor of the parent to that of the child, d = x / |x|):
     polynomial    q1 - c0 - c1 q2 - ... - c4 q2^4                  on two dofs
     length        |x|                                              W = (d, c x d)
     tendons       L1 - l1 - c0 - c1 x - ... - c4 x^4, x = L2 - l2  on the dofs of two tendons
+    spin          the angle of the rotation from p to c, >= 0      W = (0, n), n: its axis
+    swing         the angle between two directions, >= 0           W = (0, n), n: at right angles to both
+
+Spin and swing stand for the limits of ball joints, in loops and in trees.
 
 The law of a row gives its impulse p, with the velocity u = K nu after the step:
 
@@ -17,9 +21,11 @@ The law of a row gives its impulse p, with the velocity u = K nu after the step:
     drive      the same, of limited size
     friction   |f| is limited, u is to be zero
     limit      g stays between two bounds
+    stop       soft where g is above a bound, as MuJoCo's limits: J a + R f = -b v - k d (g - bound), f <= 0; without the part of the
+               second derivative of g that comes from velocities, which MuJoCo leaves out as well
 
-Soft rows and springs are u + R p = target, which the block of hard rows has room for. Drives, friction and limits are *bounded*: rows of
-their own, which follow the block, and are swept by projection.
+Soft rows and springs are u + R p = target, which the block of hard rows has room for. Drives, friction, limits and stops are *bounded*:
+rows of their own, which follow the block, and are swept by projection.
 """
 
 import types
@@ -34,9 +40,9 @@ from newton_like.kernels.dynamics.loops import (
 )
 from newton_like.kernels.solvers.tendons import BEND, SPEED, TENDON_ROW
 
-TURN, POLYNOMIAL, LENGTH, TENDONS = range(ANGULAR + 1, ANGULAR + 5)
+TURN, POLYNOMIAL, LENGTH, TENDONS, SPIN, SWING = range(ANGULAR + 1, ANGULAR + 7)
 
-HARD, SOFT, SPRING, DRIVE, DRY, LIMIT = range(6)
+HARD, SOFT, SPRING, DRIVE, DRY, LIMIT, STOP = range(7)
 """Laws; those from DRIVE on are bounded."""
 
 ROW_LAW = 9
@@ -52,6 +58,10 @@ ROW_LOWER, ROW_UPPER = 0, 1
 
 OWN_REST, LEADER_REST = 5, 6
 """Where the lengths from which a polynomial of tendons counts are in its vectors."""
+
+STOP_BOUND = 5
+"""Where the bound of a stop is in the vectors of its row, of kind SPIN or SWING. Those of SPIN begin with the orientation of the anchor of
+the child in its link, times the inverse of that of the parent."""
 
 ANGLE_SHARE = PARENT_ANCHOR
 """Where the factor on the angle of a soft angular row, which has no anchors, is in its vectors: that of the row of MuJoCo."""
@@ -196,12 +206,76 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
             bend = m.fnma(curvature(t, r, x, L, mem), m.mul(u, u), bend)
         return bend
 
+    @m.struct
+    class Angle:
+        """An angle in [0, pi], the axis about which it grows, and what the square of the velocity at right angles to that axis is
+        multiplied by for its acceleration."""
+
+        size: m.lane
+        axis: m.Vec3
+        bend: m.lane
+
+    @m.func
+    def rotation_angle(t, r: int, T, L, mem) -> Angle:
+        """Of the rotation from the anchor of the parent to that of the child."""
+        zero = m.fill(real(0.0))
+        between = m.get4(mem, L.loop + LOOP * r, t)
+        q = m.quat_multiply(m.get4(mem, L.quat + 4 * row_child(r, T), t), between)
+        q = m.quat_multiply(q, m.quat_conjugate(m.get4(mem, L.quat + 4 * m.loop_body(r, T), t)))
+        side = m.where_lt(q.w, zero, m.fill(real(-1.0)), m.fill(real(1.0)))
+        v = m.scale3(m.vec(q.x, q.y, q.z), side)
+        w = m.mul(side, q.w)
+        inverse = inverse_length(v)
+        s = m.mul(m.dot(v, v), inverse)
+        # half the cotangent of half the angle
+        bend = m.mul(m.mul(m.fill(real(0.5)), w), inverse)
+        return Angle(m.mul(m.fill(real(2.0)), m.atan2(s, w)), m.scale3(v, inverse), bend)
+
+    @m.func
+    def swing_angle(t, r: int, T, L, mem) -> Angle:
+        """Between a direction of the parent and one of the child."""
+        a = m.loop_vector(t, r, PARENT_DIRECTION, m.loop_body(r, T), L, mem)
+        c = m.loop_vector(t, r, CHILD_DIRECTION, row_child(r, T), L, mem)
+        across = m.cross(a, c)
+        inverse = inverse_length(across)
+        return Angle(m.atan2(m.mul(m.dot(across, across), inverse), m.dot(a, c)), m.scale3(across, inverse), inverse)
+
+    @m.func
+    def angle_of(t, r: int, T, L, mem) -> Angle:
+        if T.loop_kind[r] == SPIN:
+            return rotation_angle(t, r, T, L, mem)
+        return swing_angle(t, r, T, L, mem)
+
+    @m.func
+    def angle_acceleration(t, r: int, dt: m.lane, T, L, mem) -> m.lane:
+        """g'' of a spin or a swing where no joint accelerates."""
+        p = m.loop_body(r, T)
+        c = row_child(r, T)
+        angle = angle_of(t, r, T, L, mem)
+        n = angle.axis
+        turn = m.get3(mem, L.twist + 6 * p + 3, t)
+        w = m.sub3(m.get3(mem, L.twist + 6 * c + 3, t), turn)
+        # an angle that passes zero within the step has no curvature that counts
+        bend = m.smaller(angle.bend, inverse_length(m.scale3(w, dt)))
+        if T.loop_kind[r] == SPIN:
+            beside = m.fnma3(n, m.dot(n, w), w)
+            bend = m.mul(bend, m.dot(beside, beside))
+        else:
+            a = m.loop_vector(t, r, PARENT_DIRECTION, p, L, mem)
+            u = m.loop_vector(t, r, CHILD_DIRECTION, c, L, mem)
+            bend = m.mul(bend, m.mul(m.dot(m.cross(w, u), n), m.dot(m.cross(a, n), w)))
+        bend = m.dot_plus(m.cross(turn, n), w, bend)
+        return m.dot6_plus(m.spatial(m.zero3(), n), m.across(t, r, L.drift, T, mem), bend)
+
     @m.func
     def closure_error(t, r: int, T, L, mem) -> m.lane:
         """g, of rows with a law the coordinate that it is about."""
         kind = T.loop_kind[r]
         if kind == TURN:
             return turned(t, r, T, L, mem)
+        if kind >= SPIN:
+            angle = angle_of(t, r, T, L, mem)
+            return angle.size
         if kind == TENDONS:
             return tendon_gap(t, r, T, L, mem)
         if kind == POLYNOMIAL:
@@ -219,6 +293,9 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         kind = T.loop_kind[r]
         if kind == TURN:
             return m.spatial(m.zero3(), m.loop_vector(t, r, PARENT_DIRECTION, m.loop_body(r, T), L, mem))
+        if kind >= SPIN:
+            angle = angle_of(t, r, T, L, mem)
+            return m.spatial(m.zero3(), angle.axis)
         if kind == LENGTH:
             x = anchor_line(t, r, T, L, mem)
             d = m.scale3(x, inverse_length(x))
@@ -247,6 +324,8 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
             return m.neg(m.mul(curvature(t, r, leader(t, r, T, L, mem), L, mem), m.mul(u, u)))
         if kind == TENDONS:
             return tendon_curve(t, r, T, L, mem)
+        if kind >= SPIN:
+            return angle_acceleration(t, r, dt, T, L, mem)
         if kind <= ANGULAR:
             return m.loop_acceleration(t, r, T, L, mem)
         p = m.loop_body(r, T)
@@ -289,9 +368,17 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         )  # fmt: skip
 
     @m.func
+    def stop_depth(t, r: int, T, L, mem) -> m.lane:
+        """How far g is beyond the bound of a stop."""
+        return m.sub(closure_error(t, r, T, L, mem), m.get(mem, L.loop + LOOP * r + STOP_BOUND, t))
+
+    @m.func
     def closure_impedances(t, T, L, mem):
-        """loop_impedance <- d of soft rows, the same for all rows of a joint."""
+        """loop_impedance <- d of soft rows, the same for all rows of a joint, and of stops."""
         for r in range(T.loop_rows):
+            if T.loop_rule[r] == STOP:
+                depth = m.larger(m.fill(real(0.0)), stop_depth(t, r, T, L, mem))
+                m.put(mem, L.loop_impedance + r, t, row_impedance(t, r, depth, L, mem))
             if T.loop_rule[r] == SOFT:
                 first = T.loop_group[r]
                 d = m.get(mem, L.loop_impedance + first, t)
@@ -307,7 +394,7 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
     def closure_compliance(t, r: int, dt: m.lane, T, L, mem) -> m.lane:
         """R of a row. Needs ``closure_impedances``."""
         law = T.loop_rule[r]
-        if law == SOFT:
+        if law == SOFT or law == STOP:
             d = m.get(mem, L.loop_impedance + r, t)
             return m.mul(row_law(t, r, SOFT_WEIGHT, L, mem), m.div(m.sub(m.fill(real(1.0)), d), d))
         if law == SPRING or law == DRIVE:
@@ -336,7 +423,8 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         stiffness = m.mul(m.mul(dt, dt), row_law(t, r, SOFT_STIFFNESS, L, mem))
         stiffness = m.div(m.smaller(stiffness, row_law(t, r, SOFT_MOST, L, mem)), m.mul(most, most))
         pull = m.div(m.mul(stiffness, m.mul(d, g)), dt)
-        pull = m.fma(dt, closure_acceleration(t, r, dt, T, L, mem), pull)
+        if T.loop_rule[r] == SOFT:
+            pull = m.fma(dt, closure_acceleration(t, r, dt, T, L, mem), pull)
         return m.sub(m.fnma(damping, v, v), pull)
 
     @m.func
@@ -363,6 +451,13 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         return m.sub(pace, bend)
 
     @m.func
+    def stop_target(t, r: int, dt: m.lane, T, L, mem) -> m.lane:
+        zero = m.fill(real(0.0))
+        depth = stop_depth(t, r, T, L, mem)
+        put_bounds(t, r, m.where_lt(zero, depth, m.fill(real(-unbounded)), zero), zero, T, L, mem)
+        return soft_target(t, r, depth, dt, T, L, mem)
+
+    @m.func
     def closure_target(t, r: int, dt: m.lane, fastest: m.lane, T, L, mem) -> m.lane:
         """u + R p of row r; of a bounded row also its bounds."""
         law = T.loop_rule[r]
@@ -373,6 +468,8 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
             return soft_target(t, r, g, dt, T, L, mem)
         if law == LIMIT:
             return limit_target(t, r, g, dt, fastest, T, L, mem)
+        if law == STOP:
+            return stop_target(t, r, dt, T, L, mem)
         if law == DRY:
             most = m.mul(dt, row_law(t, r, ROW_FRICTION, L, mem))
             put_bounds(t, r, m.neg(most), most, T, L, mem)

@@ -23,10 +23,10 @@ from newton_like.kernels.solvers.rows.closure_rows import (
     HARD,
     LARGEST_IMPULSE,
     LEAST_IMPULSE,
-    LIMIT,
     ROW_LAW,
     ROW_REST,
     ROW_SPEED,
+    STOP,
     TENDONS,
 )
 
@@ -181,7 +181,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
         # the factor of hard rows depends on the errors that they leave; targets of the others depend on what comes with the factor
         closure_targets(t, o, HARD, HARD, T, L, mem)
         closure_factor(t, m.fill(o.dt), T, L, mem)
-        closure_targets(t, o, HARD + 1, LIMIT, T, L, mem)
+        closure_targets(t, o, HARD + 1, STOP, T, L, mem)
 
     @m.func
     def solve_block(t, T, L, mem):
@@ -201,7 +201,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def closure_build(b, t, o, T, P, L, mem):
         """Targets at the middle of the old and the new velocity, and warm-started impulses."""
-        closure_targets(t, o, HARD, LIMIT, T, L, mem)
+        closure_targets(t, o, HARD, STOP, T, L, mem)
         zero = m.fill(real(0.0))
         half = m.fill(real(0.5))
         work = m.get(mem, L.warm_work, t)

@@ -80,8 +80,8 @@ def random_joint_positions(model, seed=None, *, joints=None, limits=None, out: w
 
     Coordinates are uniform between their limits. Angles with a range of 2 pi or more use 2 pi of it, [-pi, pi] if it is within the range.
     Linear coordinates without limits use a range of 2 m, within 1 m of zero if possible. Rotations of BALL, FREE and DISTANCE joints are
-    uniform. Positions of FREE joints are within 1 m of zero along each axis, and anchors of DISTANCE joints have a permitted distance.
-    Mimic joints follow their leaders. Loop joints keep the coordinates of the model.
+    uniform, those of BALL joints within their limits. Positions of FREE joints are within 1 m of zero along each axis, and anchors of
+    DISTANCE joints have a permitted distance. Mimic joints follow their leaders. Loop joints keep the coordinates of the model.
 
     Args:
         model: the :class:`Model`.
@@ -153,6 +153,7 @@ def _draw(model, rng: np.random.Generator, limits) -> np.ndarray:
 
     turned = np.flatnonzero(~scalar)
     q[at[turned + 1][:, None] - [4, 3, 2, 1]] = _directions(rng, len(turned), 4)
+    _turn_within_limits(model, rng, q)
     free = np.flatnonzero(~look_up(kinds, "anchored"))
     q[at[free][:, None] + [0, 1, 2]] = rng.uniform(-SLIDE, SLIDE, (len(free), 3))
     rope = np.flatnonzero(look_up(kinds, "limits_distance"))
@@ -162,6 +163,33 @@ def _draw(model, rng: np.random.Generator, limits) -> np.ndarray:
     apart = near + (far - near) * rng.random(len(rope))
     q[at[rope][:, None] + [0, 1, 2]] = apart[:, None] * _directions(rng, len(rope), 3)
     return q
+
+
+def _turn_within_limits(model, rng: np.random.Generator, q: np.ndarray) -> None:
+    """Draws the rotations of ball joints with limits: uniform among those that the limits allow.
+
+    With the angles s, by which the x axis turns, and t about that axis, volumes of rotations are sin(s) ds dt, and the angle of the whole
+    rotation is 2 acos(cos(s / 2) cos(t / 2)), which is at least as large as both.
+    """
+    angle, swing = (
+        np.where((x < 0.0) | (x > np.pi), np.pi, x)
+        for x in (getattr(model, f"joint_max_{name}").numpy().astype(np.float64) for name in ("angle", "swing"))
+    )
+    left = np.flatnonzero(look_up(model.joint_type.numpy(), "turns_only") & (np.minimum(angle, swing) < np.pi))
+    at = model.joint_q_start.numpy()
+    while left.size:
+        low = np.cos(np.minimum(angle, swing)[left])
+        s = np.arccos(low + (1.0 - low) * rng.random(left.size))
+        t = angle[left] * rng.uniform(-1.0, 1.0, left.size)
+        about = rng.uniform(-np.pi, np.pi, left.size)
+        # the axis of s is at right angles to x
+        first, last = np.sin(0.5 * s), np.cos(0.5 * s)
+        y, z = first * np.cos(about), first * np.sin(about)
+        c, d = np.cos(0.5 * t), np.sin(0.5 * t)
+        turn = np.stack([last * d, y * c + z * d, z * c - y * d, last * c], axis=1)
+        good = 2.0 * np.arccos(np.minimum(turn[:, 3], 1.0)) <= angle[left]
+        q[at[left[good]][:, None] + np.arange(4)] = turn[good]
+        left = left[~good]
 
 
 def _directions(rng: np.random.Generator, n: int, size: int) -> np.ndarray:

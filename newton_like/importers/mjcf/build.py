@@ -391,13 +391,14 @@ class SceneBuilder:
             return
         place = scale * next((joint.pos for joint in group if joint.kind != "slide"), group[0].pos)
         if kind == "ball":
-            if group[0].range is not None:
-                self.model.findings.remark("limits of ball joints are not enforced", group[0].name)
+            # MuJoCo takes the larger number of the range
+            stop = {} if group[0].range is None else {"max_angle": max(group[0].range)}
             index = builder.add_joint_ball(
                 parent,
                 link,
                 parent_xform=transform_multiply(anchor, transform(place)),
                 child_xform=transform(place),
+                **stop,
                 **self._given(group[0]),
                 **common,
             )

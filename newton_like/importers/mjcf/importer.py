@@ -149,7 +149,8 @@ def add_mjcf(
       has its meaning in both, and so have the settings of contact pairs except ``solreffriction`` and ``adhesion``. These settings
       become custom attributes, see :meth:`newton_like.solvers.SolverFeatherstone.register_custom_attributes`. Lists of contacts that are
       handed to a solver use ``time_constant`` and ``damping_ratio``, which ``solref`` also gives. Friction itself is never soft.
-    * Limits of hinges and slides that state ``solreflimit``, ``solimplimit`` or ``margin`` are soft as in MuJoCo; others are stiff.
+    * Limits of hinges, slides and ball joints that state ``solreflimit``, ``solimplimit`` or ``margin`` are soft as in MuJoCo; others are
+      stiff. The range of a ball joint becomes its ``max_angle``.
     * Gravity of the file becomes the gravity of the current world, or of the builder.
 
     The returned report and one :class:`MjcfWarning` list the parts that are ignored, and options and flags that have no effect here

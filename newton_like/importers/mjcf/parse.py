@@ -339,8 +339,9 @@ class _Parser:
         auto = self.model.compiler.autolimits
         if kind != "free":
             joint.range = limits(element, "range", "limited", auto, angle)
-            if kind in ("hinge", "slide") and joint.range is not None:
+            if joint.range is not None:
                 joint.limit = read_limit_settings(self.model, element, name)
+            if kind in ("hinge", "slide") and joint.range is not None:
                 remark_wide_margin(self.model.findings, joint.limit.get("limit_margin", 0.0), joint.range, name)
         elif words(element, "limited", AUTO) or "range" in element.attributes:
             self.model.findings.remark("free joints have limits, which are not used", name)

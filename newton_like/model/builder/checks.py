@@ -324,11 +324,23 @@ def _check_limits(columns: dict, report: Report) -> None:
     limited = (lower > -MAXVAL) | (upper < MAXVAL)
     turning = np.repeat(look_up(columns["joint_type"], "has_quaternion"), columns["joint_dof_dim"].sum(axis=1))
     report.refuse(
-        "dof", limited & turning, lambda i: "a joint with a quaternion has no position limits; use a D6 joint"
+        "dof",
+        limited & turning,
+        lambda i: (
+            "a joint with a quaternion has no limits of single dofs; use a D6 joint, or max_angle and max_swing of a ball joint"
+        ),
     )
     low, high = columns["joint_min_distance"], columns["joint_max_distance"]
     wrong = (low >= 0.0) & (high >= 0.0) & (low > high)
     report.refuse("joint", wrong, lambda i: f"min_distance {low[i]:g} is above max_distance {high[i]:g}; swap them")
+    ball = look_up(columns["joint_type"], "turns_only")
+    for name in ("max_angle", "max_swing"):
+        limit = columns[f"joint_{name}"]
+        report.refuse(
+            "joint",
+            (limit >= 0.0) & (limit < MAXVAL) & ~ball,
+            lambda i, n=name, x=limit: f"{n} {x[i]:g} limits rotations of BALL joints only; set it to -1 (none)",
+        )
 
 
 def _check_drives(columns: dict, report: Report) -> None:

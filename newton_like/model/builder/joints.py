@@ -101,6 +101,8 @@ class JointMethods:
         self.joint_mimic_coeffs.append((0.0, 1.0))
         self.joint_min_distance.append(-1.0)
         self.joint_max_distance.append(-1.0)
+        self.joint_max_angle.append(-1.0)
+        self.joint_max_swing.append(-1.0)
         for cfg in (*linear, *angular):
             self._append_dof(cfg)
         if row.has_quaternion:
@@ -217,8 +219,8 @@ class JointMethods:
         target_ke: float | None = None, target_kd: float | None = None, armature: float | None = None,
         friction: float | None = None, damping: float | None = None, stiffness: float | None = None, rest_q=None,
         effort_limit: float | None = None, velocity_limit: float | None = None, actuator_mode=None,
-        label: str | None = None, collision_filter_parent: bool | None = None, enabled: bool = True,
-        custom_attributes: dict | None = None,
+        max_angle: float | None = None, max_swing: float | None = None, label: str | None = None,
+        collision_filter_parent: bool | None = None, enabled: bool = True, custom_attributes: dict | None = None,
         **others: Never,
     ) -> int:  # fmt: skip
         """Adds a ball joint: a quaternion (x, y, z, w), the orientation of the child anchor in the parent anchor frame.
@@ -230,8 +232,15 @@ class JointMethods:
             target_q: target orientation of the drive, a quaternion; ``None`` is the identity.
             target_qd: target angular velocity of the drive [rad/s], three numbers; ``None`` is zero.
             rest_q: rest orientation of the spring, a quaternion; ``None`` is the identity.
+            max_angle: largest angle of the rotation from the parent anchor frame to the child anchor frame [rad], about whatever axis, as
+                of MuJoCo's ball joints. ``None``: no limit.
+            max_swing: largest angle between the x axes of both anchor frames [rad]: a cone, within which the child may twist freely, as
+                of USD's spherical joints. ``None``: no limit.
+
+        In the model these limits are ``joint_max_angle`` and ``joint_max_swing``.
         """
         arguments = locals()
+        stops = {name: arguments[name] for name in ("max_angle", "max_swing") if arguments[name] is not None}
         settings = {name: arguments[name] for name in _BALL_SETTINGS if arguments[name] is not None}
         what = self._new_joint(label)
         speeds = (None,) * 3 if target_qd is None else as_vector(target_qd, 3, f"{what}: target_qd")
@@ -244,7 +253,15 @@ class JointMethods:
             for name, q in (("target_q", target_q), ("rest_q", rest_q))
             if q is not None
         }
+        for name, value in stops.items():
+            stops[name] = as_number(value, f"{what}: {name}", finite=False)
+            if value < 0.0:
+                raise ValueError(
+                    f"{what}: {name} {value:g} is negative; give an angle [rad] of at least 0, or None for no limit"
+                )
         joint = self._add(JointType.BALL, arguments, angular_axes=axes)
+        for name, value in stops.items():
+            getattr(self, f"joint_{name}")[joint] = value
         start = self.joint_q_start[joint]
         for name, q in orientations.items():
             getattr(self, f"joint_{name}")[start : start + 4] = q

@@ -56,7 +56,9 @@ def _impossible(inertia: np.ndarray) -> np.ndarray:
 
 _CHECKED = {
     "body": ("body_com",),
-    "joint": ("joint_X_p", "joint_X_c", "joint_min_distance", "joint_max_distance", "joint_mimic_coeffs"),
+    "joint": (
+        "joint_X_p", "joint_X_c", "joint_min_distance", "joint_max_distance", "joint_max_angle", "joint_max_swing", "joint_mimic_coeffs",
+    ),
     "dof": (
         "joint_axis", "joint_target_mode", "joint_target_ke", "joint_target_kd", "joint_armature", "joint_damping", "joint_stiffness",
         "joint_friction", "joint_effort_limit", "joint_velocity_limit", "joint_limit_lower", "joint_limit_upper",
@@ -69,6 +71,7 @@ _CHECKED = {
 
 _LIMITS = (
     "joint_effort_limit", "joint_velocity_limit", "joint_limit_lower", "joint_limit_upper", "joint_min_distance", "joint_max_distance",
+    "joint_max_angle", "joint_max_swing",
 )  # fmt: skip
 """Those of them that may be infinite."""
 
@@ -181,10 +184,16 @@ def _distances(model) -> np.ndarray:
     return look_up(model.joint_type.numpy(), "limits_distance")
 
 
+def _balls(model) -> np.ndarray:
+    return look_up(model.joint_type.numpy(), "turns_only")
+
+
 _USED: dict[str, Callable] = {
     "joint_rest_q": _rests,
     "joint_min_distance": _distances,
     "joint_max_distance": _distances,
+    "joint_max_angle": _balls,
+    "joint_max_swing": _balls,
     "joint_mimic_coeffs": lambda model: model.joint_mimic_joint.numpy() >= 0,
 }
 """Which entries of an array are used, where some are not."""

@@ -73,8 +73,14 @@ ARRAYS = {
 """The arrays of each group that programs read."""
 
 
-READ_ANYWAY = (*(f"tendon_{name}" for name in TENDON_ARRAYS), *(f"actuator_{name}" for name in ACTUATOR_NUMBERS))
-"""Arrays that kernels read from memory in any case. A tendon with inertia has items of another kind; naming its array selects these."""
+BALL_LIMITS = ("joint_max_angle", "joint_max_swing")
+"""Limits of ball joints, which are numbers of constraint rows and of no program's parameters."""
+
+READ_ANYWAY = (
+    *BALL_LIMITS, *(f"tendon_{name}" for name in TENDON_ARRAYS), *(f"actuator_{name}" for name in ACTUATOR_NUMBERS),
+)  # fmt: skip
+"""Arrays that kernels read from memory in any case. A tendon with inertia has items of another kind, and ball joints have rows for limits
+that may come; naming their arrays selects these."""
 
 
 def checked_names(names, what: str) -> frozenset[str]:

@@ -9,15 +9,16 @@ from newton_like.arrays import as_numbers
 from newton_like.dynamics.internal.frames import NONE, WORLD
 from newton_like.dynamics.tendons import tree_tables
 from newton_like.kernels.dynamics.loops import LOOP, NO_ROW, WORLD_OF
-from newton_like.kernels.solvers.rows.closure_rows import DRIVE, HARD, POLYNOMIAL, ROW_LAW, SOFT, TENDONS
+from newton_like.kernels.solvers.rows.closure_rows import DRIVE, HARD, POLYNOMIAL, ROW_LAW, SOFT, STOP, TENDONS
 from newton_like.kernels.solvers.rows.closures import drive_target_kernel, loop_force_kernel
 from newton_like.model.editing.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
+from newton_like.model.joint_types import look_up
 from newton_like.model.mujoco.equality_settings import has_equalities
-from newton_like.solvers.featherstone.loop_rows import LAW, SolverRows, solver_rows
+from newton_like.solvers.featherstone.loop_rows import LAW, SolverRows, limited_balls, solver_rows
 
 
 class LoopWatch:
-    """The loop joints and equality constraints of a model, as a solver knows them.
+    """The loop joints, equality constraints and limits of ball joints of a model, as a solver knows them.
 
     Args:
         model: the model.
@@ -32,23 +33,28 @@ class LoopWatch:
 
     def __init__(self, model):
         tied = any(tendon.ties for tendon in model.tendons)
-        self._any = bool((model.joint_articulation.numpy() < 0).any()) or has_equalities(model) or tied
+        self._always = bool((model.joint_articulation.numpy() < 0).any()) or has_equalities(model) or tied
+        self._balls = bool(look_up(model.joint_type.numpy(), "turns_only").any())
         self.accept(model)
 
     def accept(self, model) -> None:
         """Records the rows as the known ones."""
-        self.rows = solver_rows(model) if self._any else None
+        some = self._always or (self._balls and bool(limited_balls(model).any()))
+        self.rows = solver_rows(model) if some else None
         self.driven = self.rows is not None and bool((self.rows.targets >= 0).any())
         self._since = edits_of(model).version
 
     def changed(self, model) -> bool:
         """Whether rows came or went since :meth:`accept`. Otherwise the numbers of the rows are read again."""
         edits = edits_of(model)
-        if not self._any:
-            return False
+        if self.rows is None:
+            # limits of ball joints may come
+            found = self._balls and edits.last[JOINTS] > self._since and bool(limited_balls(model).any())
+            self._since = edits.version
+            return found
         groups = [JOINTS, GAINS, OTHERS]
         # the softness of rows depends on masses
-        groups += [BODIES] if (self.rows.rows[:, LAW] == SOFT).any() else []
+        groups += [BODIES] if np.isin(self.rows.rows[:, LAW], (SOFT, STOP)).any() else []
         if max(edits.last[group] for group in groups) <= self._since:
             return False
         found = solver_rows(model)

@@ -1,4 +1,4 @@
-"""The rows of loop joints and equality constraints of a model, as `kernels.solvers.rows.closure_rows` has them."""
+"""The rows of loop joints, equality constraints and limits of ball joints of a model, as `kernels.solvers.rows.closure_rows` has them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from newton_like.dynamics.internal.frames import NONE, WORLD
 from newton_like.dynamics.loops import Loops, axes_of, loops_of
 from newton_like.dynamics.names import names_of
 from newton_like.dynamics.tendons import tendons_of
-from newton_like.geometry.transforms import quat_rotate
+from newton_like.geometry.transforms import quat_inverse, quat_multiply, quat_rotate
 from newton_like.kernels.dynamics.loops import ANGULAR, CHILD_DIRECTION, LINEAR, LOOP, PARENT_ANCHOR, PARENT_DIRECTION
 from newton_like.kernels.parameters.gains import NO_LIMIT, WEAK
 from newton_like.kernels.solvers.rows.closure_rows import (
@@ -28,14 +28,19 @@ from newton_like.kernels.solvers.rows.closure_rows import (
     ROW_LAW,
     SOFT,
     SOFT_WEIGHT,
+    SPIN,
     SPRING,
+    STOP,
+    STOP_BOUND,
+    SWING,
     TENDONS,
     TURN,
 )
-from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.model.joint_types import JOINT_TYPES, look_up
+from newton_like.model.mujoco.contact_settings import has_contact_settings, settings_of
 from newton_like.model.mujoco.equality_settings import equalities_of
 from newton_like.solvers.featherstone.loop_weights import InverseMasses
-from newton_like.types import JointTargetMode
+from newton_like.types import BodyFlags, JointTargetMode
 
 KIND, LAW, PARENT, CHILD, SOURCE = range(5)
 
@@ -43,6 +48,23 @@ MIMIC, ROPE, POLYNOMIAL_ROW, TIE = range(4)
 """Kinds of couplings: mimic joints, DISTANCE joints, rows of equality constraints, ties of tendons."""
 
 NO_COUPLING = (-1, -1, -1)
+
+_STOPS = {"joint_max_angle": SPIN, "joint_max_swing": SWING}
+"""Limits of ball joints, and the kinds of their rows."""
+
+
+def limited_balls(model) -> np.ndarray:
+    """Ball joints with rows for limits of their rotation: those that have a limit that they can reach, and all if limits may vary; bool,
+    ``[joint_count]``. Kinematic bodies have none."""
+    balls = look_up(model.joint_type.numpy(), "turns_only") & model.joint_enabled.numpy().astype(bool)
+    if not balls.any():
+        return balls
+    moved = (model.body_flags.numpy()[model.joint_child.numpy()] & int(BodyFlags.KINEMATIC)) != 0
+    balls &= ~(moved & (model.joint_articulation.numpy() >= 0))
+    if not model.varying.isdisjoint(_STOPS):
+        return balls
+    limits = np.stack([getattr(model, name).numpy() for name in _STOPS])
+    return balls & ~((limits < 0.0) | (limits >= NO_LIMIT)).all(axis=0)
 
 
 @dataclass
@@ -146,10 +168,12 @@ def _weigh(model, found: list[list[Row]]) -> None:
     masses = None
     for a, listed in enumerate(found):
         for row in listed:
-            if row.law != SOFT:
+            if row.law not in (SOFT, STOP):
                 continue
             masses = masses or InverseMasses(model)
-            if row.kind == TENDONS:
+            if row.law == STOP:
+                weight = _weight_of_ball(model, masses, a, row)
+            elif row.kind == TENDONS:
                 weight = sum(masses.of_tendon(a, n) for n in row.ends if n >= 0)
             elif row.kind == POLYNOMIAL:
                 weight = sum(masses.of_dof(a, dof) for dof in row.dofs)
@@ -159,6 +183,15 @@ def _weigh(model, found: list[list[Row]]) -> None:
                 share = row.vectors[ANGLE_SHARE] if turns else 1.0
                 weight = masses.of_ends(a, row.ends, turns) / share**2
             row.numbers = (*row.numbers[:SOFT_WEIGHT], weight)
+
+
+def _weight_of_ball(model, masses: InverseMasses, a: int, row: Row) -> float:
+    """The inverse inertia of a limit of a ball joint: the mean of its dofs; of a loop joint that of its ends."""
+    if model.joint_articulation.numpy()[row.joint] < 0:
+        return masses.of_ends(a, row.ends, True)
+    start = model.joint_qd_start.numpy()
+    first = int(start[row.joint] - start[model.articulation_start.numpy()[a]])
+    return sum(masses.of_dof(a, first + i) for i in range(3)) / 3.0
 
 
 class _Finder:
@@ -182,7 +215,7 @@ class _Finder:
             "joint_type", "joint_enabled", "joint_parent", "joint_articulation", "joint_X_p", "joint_X_c", "joint_q_start",
             "joint_qd_start", "joint_dof_dim", "joint_min_distance", "joint_max_distance", "joint_target_mode", "joint_target_ke",
             "joint_target_kd", "joint_effort_limit", "joint_friction", "joint_damping", "joint_stiffness", "joint_rest_q",
-            "joint_limit_lower", "joint_limit_upper", "joint_mimic_joint", "joint_mimic_coeffs",
+            "joint_limit_lower", "joint_limit_upper", "joint_mimic_joint", "joint_mimic_coeffs", "joint_max_angle", "joint_max_swing",
         )  # fmt: skip
         for name in names:
             setattr(self, name.removeprefix("joint_"), getattr(model, name).numpy())
@@ -201,6 +234,8 @@ class _Finder:
                         row.joint = j
                     listed += own
             found.append(listed)
+        for j in np.flatnonzero(limited_balls(self.model) & (self.articulation >= 0)).tolist():
+            found[int(self.articulation[j])] += self._stops(j)
         followers = self._add_equalities(found)
         return found, followers
 
@@ -276,6 +311,49 @@ class _Finder:
             for law in laws:
                 found.append(Row(kind, law.law, ends, vectors, law.numbers, -1, law.targets))
         return found
+
+    def _stops(self, j: int) -> list[Row]:
+        """The rows of the limits of a ball joint."""
+        found = []
+        soft = None
+        if has_contact_settings(self.model):
+            settings = settings_of(self.model)
+            i = int(self.qd_start[j])
+            if len(settings["limit_rules"]) and settings["limit_rules"][i]:
+                margin = float(settings["limit_margin"][i])
+                soft = soft_numbers(settings["solreflimit"][i], settings["solimplimit"][i]), margin
+        ends, turns = self._ball_ends(j)
+        for name, kind in _STOPS.items():
+            limit = float(getattr(self, name.removeprefix("joint_"))[j])
+            if np.isnan(limit):
+                raise ValueError(
+                    f"joint '{self.model.joint_label[j]}' (index {j}): {name} is nan; give a number, -1 for none"
+                )
+            if limit < 0.0 and not self._may_vary(name):
+                continue
+            limit = limit if 0.0 <= limit < NO_LIMIT else NO_LIMIT
+            vectors = np.zeros(LOOP)
+            if kind == SPIN:
+                vectors[:4] = quat_multiply(turns[1], quat_inverse(turns[0]))
+            else:
+                for at, turn in zip((PARENT_DIRECTION, CHILD_DIRECTION), turns, strict=True):
+                    vectors[at : at + 3] = quat_rotate(turn, np.array([1.0, 0.0, 0.0]))
+            if soft is None:
+                found.append(Row(kind, LIMIT, ends, vectors, (-NO_LIMIT, limit), joint=j))
+            else:
+                vectors[STOP_BOUND] = limit - soft[1]
+                found.append(Row(kind, STOP, ends, vectors, tuple(soft[0]), joint=j))
+        return found
+
+    def _ball_ends(self, j: int) -> tuple[tuple[int, int], tuple[np.ndarray, np.ndarray]]:
+        """Links of the parent and of the child of a ball joint, and orientations of the anchors in these."""
+        turns = [x[j][3:].astype(np.float64) for x in (self.X_p, self.X_c)]
+        parent = int(self.parent[j])
+        if parent >= 0 and self.model.joint_ancestor.numpy()[j] < 0 and self.articulation[j] >= 0:
+            # a body that rests carries the joint
+            turns[0] = quat_multiply(self.model.body_q.numpy()[parent][3:].astype(np.float64), turns[0])
+            return (WORLD, int(self.names.link[int(self.names.child[j])])), tuple(turns)
+        return self._ends(j), tuple(turns)
 
     def _may_vary(self, *names: str) -> bool:
         """Whether numbers of any of these arrays will be edited. Rows of such numbers exist where they are zero, too."""

@@ -9,6 +9,7 @@ from newton_like.dynamics.loops import loops_of
 from newton_like.dynamics.names import names_of
 from newton_like.kernels.dynamics.loops import LOOP, NO_ROW
 from newton_like.kernels.solvers.pulls import CHILD, PARENT, pull_kernels
+from newton_like.kernels.solvers.rows.closure_rows import SPIN
 from newton_like.model.tendons import pieces_of
 from newton_like.solvers.featherstone.loop_rows import KIND, SOURCE, solver_rows
 from newton_like.types import warp_types
@@ -54,8 +55,11 @@ class Pulls:
             if actuator.transmission in ("site", "slidercrank", "body"):
                 told = f"actuators on a {actuator.transmission} ({actuator.label!r})"
         if (model.joint_articulation.numpy() < 0).any():
-            rows = solver_rows(model).rows
-            unknown = (rows[:, KIND] != NO_ROW) & (rows[:, SOURCE] < 0)
+            found = solver_rows(model)
+            rows = found.rows
+            # joints of trees transmit the torques of limits of ball joints
+            of_trees = (rows[:, KIND] >= SPIN) & (model.joint_articulation.numpy()[found.joints] >= 0)
+            unknown = (rows[:, KIND] != NO_ROW) & (rows[:, SOURCE] < 0) & ~of_trees
             if unknown.any():
                 told = "drives, springs, friction or limits of loop joints, or polynomials between joints"
         if told is not None:

@@ -253,7 +253,8 @@ class SolverFeatherstone(SolverBase):
         ``mujoco:pair``: ``pair_geom1``, ``pair_geom2`` (shapes), ``pair_condim``, ``pair_friction`` (five numbers: the second and the fifth
         are not used), ``pair_solref``, ``pair_solimp``, ``pair_margin`` [m], ``pair_gap`` [m] (not used). Of degrees of freedom:
         ``limit_rules`` (1: their position limits are soft as in MuJoCo), ``solreflimit``, ``solimplimit`` (the width in [m] or [rad]),
-        ``limit_margin`` (how far before the limit it acts, [m] or [rad]). Of equality constraints, the custom frequency
+        ``limit_margin`` (how far before the limit it acts, [m] or [rad]); those of the first one of a ball joint are for ``max_angle`` and
+        ``max_swing``. Of equality constraints, the custom frequency
         ``mujoco:equality_constraint``: ``equality_constraint_target``, the loop joint or the mimic joint that is the constraint; or
         ``equality_constraint_joint1``, ``equality_constraint_joint2`` (-1: none) and ``equality_constraint_polycoef``, five coefficients of
         the polynomial that gives the coordinate of the first joint; ``eq_rules`` (1: soft), ``eq_solref``, ``eq_solimp`` (the width in

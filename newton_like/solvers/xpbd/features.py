@@ -144,12 +144,27 @@ def _check_tendons(model) -> None:
             )
 
 
+def _check_balls(model) -> None:
+    if not model.joint_count:
+        return
+    balls = look_up(model.joint_type.numpy(), "turns_only") & model.joint_enabled.numpy().astype(bool)
+    for name in ("max_angle", "max_swing"):
+        limit = getattr(model, f"joint_{name}").numpy()
+        i = _first(balls & (limit >= 0.0) & (limit < np.pi))
+        if i is not None:
+            raise ValueError(
+                f"joint '{model.joint_label[i]}' (index {i}) is a ball joint with {name} {limit[i]:g}, which {SOLVER} does not support;"
+                f" {_ELSE}: set joint_{name} to -1 for none"
+            )
+
+
 def check_features(model) -> None:
     """Raises ValueError, with the name of the entity, for features that the solver does not have."""
     _check_bodies(model)
     _check_free_joints(model)
     _check_relations(model)
     _check_tendons(model)
+    _check_balls(model)
 
 
 def warn_open_joints(model, body_q, stacklevel: int) -> bool:

@@ -188,6 +188,8 @@ def test_no_real_number_may_be_nan_and_few_infinite(value):
         "joint_friction",
         "joint_min_distance",
         "joint_max_distance",
+        "joint_max_angle",
+        "joint_max_swing",
     }
     tried = 0
     for name, values in vars(robot()).items():
@@ -205,7 +207,7 @@ def test_no_real_number_may_be_nan_and_few_infinite(value):
         if allowed and (value < 0) == (name == "joint_limit_lower"):
             array = getattr(builder.finalize("cpu"), name).numpy()
             assert array[-1] == np.sign(value) * MAXVAL
-        elif not (allowed and name.endswith("distance")):
+        elif not (allowed and name.endswith(("distance", "angle", "swing"))):
             with pytest.raises(ValueError, match=r"\(index \d+\)"):
                 builder.finalize("cpu")
     assert tried > 40

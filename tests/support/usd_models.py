@@ -118,6 +118,9 @@ def randomize_dofs(rng, builder: ModelBuilder) -> None:
             builder.joint_target_qd[dof] = float(rng.normal())
             builder.joint_f[dof] = float(rng.choice([0.0, rng.normal()]))
             builder.joint_act[dof] = float(rng.choice([0.0, rng.normal()]))
+        if kind == JointType.BALL:
+            for name in ("max_angle", "max_swing"):
+                getattr(builder, f"joint_{name}")[joint] = float(rng.choice([-1.0, np.inf, rng.uniform(0.0, 3.0)]))
         if kind in (JointType.PRISMATIC, JointType.REVOLUTE, JointType.D6):
             dims = builder.joint_dof_dim[joint]
             first = builder.joint_q_start[joint]

@@ -86,10 +86,25 @@ class JointWriter:
                 author.set(prim, f"physics:{name}Distance", "float", value if 0.0 <= value < MAXVAL else -1.0)
         elif kind.compound:
             self._axes_of_d6(prim, joint, names, signs, angular)
+        elif kind.turns_only:
+            self._stops(prim, joint)
         if not kind.fixed:
             self._own(prim, joint, kind, names, turn, signs, axes)
         for name, gains in drives.items():
             self._drive(prim, name, *gains)
+
+    def _stops(self, prim, joint: int) -> None:
+        """Limits of a ball joint. UsdPhysics has none for the angle of a rotation."""
+        author, host = self._author, self._host
+        swing, angle = float(host.joint_max_swing[joint]), float(host.joint_max_angle[joint])
+        if 0.0 <= swing < MAXVAL:
+            for i in "01":
+                author.set(prim, f"physics:coneAngle{i}Limit", "float", swing / DEGREE)
+        if 0.0 <= angle < MAXVAL:
+            self._remark("largest angles of ball joints are in newtonLike attributes only", host.joint_label[joint])
+        for name, value in (("maxSwing", swing), ("maxAngle", angle)):
+            if value >= 0.0:
+                author.set(prim, f"newtonLike:{name}", "double", value)
 
     def mimic(self, path: str, joint: int, leader_path: str) -> None:
         """Writes a mimic relation between two joints whose prims exist."""

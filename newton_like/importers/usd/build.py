@@ -301,7 +301,7 @@ class SceneBuilder:
             index = builder.add_joint_free(child, parent=parent, **placed)
         elif joint.kind == "ball":
             passive = (NO_FORCES if joint.path in self._closing else {}) | joint.passive
-            index = builder.add_joint_ball(parent, child, **passive, **placed)
+            index = builder.add_joint_ball(parent, child, **passive, **joint.stops, **placed)
         else:
             linear, angular = ([self._dof(axis, edge) for axis in axes] for axes in (edge.linear, edge.angular))
             kind = JointType[joint.kind.upper() if linear or angular else "FIXED"]

@@ -148,6 +148,7 @@ def add_usd(
       articulation, unless they have different ArticulationRootAPIs or the joint is disabled. Joint coordinates start where the
       bodies are, or at the state that the file gives (``state:*:physics:position``). Several hinges and slides between
       the same two bodies, as converters from MuJoCo write them, follow each other: one D6, or a chain of massless links.
+      The cone of a spherical joint becomes its ``max_swing``; of two different angles, the smaller one.
     * **Drives** are in POSITION, VELOCITY, POSITION_VELOCITY (where a target velocity is given) or EFFORT mode (without
       gains). Joints without a drive have that of ``builder.default_joint_cfg``.
     * **Vendors**: ``newton:*``, ``physx*`` and ``mjc:*`` attributes for armature, friction, damping, velocity and effort

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from newton_like.geometry.transforms import quat_between, transform_multiply
 from newton_like.importers.shared import bounded
 from newton_like.importers.usd.values.pose import transform
 from newton_like.importers.usd.values.units import DofUnits, Reader, Units
@@ -55,6 +56,7 @@ class Joint:
         linear, angular: axes of translation and rotation.
         passive: fields of ``JointDofConfig`` for all rotations of a ball joint.
         distances: smallest and largest distance [m], -1 for no limit.
+        stops: limits of a ball joint [rad], by the names of arguments of ``add_joint_ball``.
         mimic: ``(path of the leader, offset, factor)`` or ``None``.
     """
 
@@ -69,6 +71,7 @@ class Joint:
     angular: list[Axis] = field(default_factory=list)
     passive: dict = field(default_factory=dict)
     distances: tuple[float, float] = (-1.0, -1.0)
+    stops: dict[str, float] = field(default_factory=dict)
     mimic: tuple[str, float, float] | None = None
 
 
@@ -165,9 +168,7 @@ class JointReader:
                 )
             joint.distances = tuple(self._units.meters * d if 0.0 <= d < math.inf else -1.0 for d in (low, high))
         elif joint.kind == "ball":
-            cone = (self._reader.limit(prim, f"physics:coneAngle{i}Limit", -1.0) for i in "01")
-            if any(0.0 <= angle < math.inf for angle in cone):
-                self._remark("cone limits of spherical joints are ignored", prim)
+            self._read_stops(prim, joint)
             turn = Axis(np.eye(3)[0], {})
             self._passive(prim, "rotX", turn, self._units.angular)
             joint.passive = {name: value for name, value in turn.settings.items() if name in _OF_BALLS}
@@ -180,6 +181,33 @@ class JointReader:
             is_free = not any(name.startswith(("PhysicsLimitAPI", "PhysicsDriveAPI")) for name in applied)
             if is_free and len(joint.linear) == len(joint.angular) == 3 and self._is_free(prim):
                 joint.kind, joint.linear, joint.angular = "free", [], []
+
+    def _read_stops(self, prim, joint: Joint) -> None:
+        """Limits of a ball joint: a cone about the axis of the joint, and the angle that ``newton_like.usd.write`` writes."""
+        cone = [self._reader.limit(prim, f"physics:coneAngle{i}Limit", -1.0) for i in "01"]
+        bound = [0.0 <= angle < math.inf for angle in cone]
+        if all(bound):
+            if cone[0] != cone[1]:
+                self._remark(
+                    "cones of spherical joints with two angles are round here; the smaller angle is used", prim
+                )
+            joint.stops["max_swing"] = math.radians(min(cone))
+            self._to_first_axis(prim, joint)
+        elif any(bound):
+            self._remark("cones of spherical joints with one angle are ignored", prim)
+        for name, attribute in (("max_angle", "newtonLike:maxAngle"), ("max_swing", "newtonLike:maxSwing")):
+            limit = self._reader.limit(prim, attribute)
+            if limit is not None and limit >= 0.0:
+                joint.stops[name] = bounded(limit)
+
+    def _to_first_axis(self, prim, joint: Joint) -> None:
+        """Turns the anchors of a joint so that its axis is their x axis."""
+        name = self._reader.token(prim, "physics:axis", "X")
+        if name not in ("X", "Y", "Z"):
+            raise self._reader.error(prim, f"physics:axis {name!r} is unknown; use 'X', 'Y' or 'Z'")
+        if name != "X":
+            turn = transform(np.zeros(3), quat_between(np.eye(3)[0], np.eye(3)["XYZ".index(name)]))
+            joint.anchors = [transform_multiply(anchor, turn) for anchor in joint.anchors]
 
     def _is_free(self, prim) -> bool:
         return self._reader.token(prim, "newtonLike:jointType", "free") == "free"

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.mujoco.contact_settings import (
     NAMESPACE,
     PAIR,
@@ -80,7 +81,7 @@ class MujocoSettings:
             self.builder.add_custom_values(**{f"{PAIR}_{name}": value for name, value in values.items()})
 
     def _limits(self, prim, path: str) -> None:
-        """Softness of the limits of a joint with one axis, by attributes of MuJoCo."""
+        """Softness of the limits of a joint with one axis, or of a ball joint, by attributes of MuJoCo."""
         reader, builder = self.reader, self.builder
         stated = [name for name in _LIMITS if reader.get(prim, name) is not None]
         # stages of `newton_like.usd.write` state the rules
@@ -91,10 +92,10 @@ class MujocoSettings:
         for name in ("solreflimit", "solimplimit", "limit_margin"):
             for dof in dofs:
                 builder.custom_attributes[f"{NAMESPACE}:{name}"].values.pop(dof, None)
-        if len(dofs) != 1:
-            self.scene.remark("mjc: attributes of limits are read for joints with one axis only", prim)
-            return
         joint = self.made.joints[path]
+        if len(dofs) != 1 and not JOINT_TYPES[builder.joint_type[joint]].turns_only:
+            self.scene.remark("mjc: attributes of limits are read for joints with one axis and ball joints only", prim)
+            return
         linear = dofs[0] - builder.joint_qd_start[joint] < builder.joint_dof_dim[joint][0]
         length = self.scene.units.meters if linear else 1.0
         solref, solimp = (self._filled(prim, *row) for row in zip(_LIMITS, (SOLREF, SOLIMP), strict=False))

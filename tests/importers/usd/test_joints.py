@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("pxr")
-from pxr import Gf, UsdGeom, UsdPhysics
+from pxr import Gf, Sdf, UsdGeom, UsdPhysics
 from scipy.spatial.transform import Rotation
 
 from newton_like import JointDofConfig, ModelBuilder, dynamics
@@ -65,6 +65,54 @@ def test_joint_types(rng):
         assert builder.joint_type[report.base_joints["/a"]] == JointType.FREE
         model = builder.finalize(device="cpu")
         assert model.articulation_count == 1
+
+
+@pytest.mark.parametrize("axis", ["X", "Y", "Z"])
+def test_cones_of_spherical_joints_are_limits_of_the_swing_of_their_axis(rng, axis):
+    writer = StageWriter(0.1)
+    pair(writer)
+    X0, X1 = random_pose(rng), random_pose(rng)
+    joint = writer.joint("/j", "ball", "/a", "/b", X0, X1)
+    joint.CreateAxisAttr(axis)
+    joint.CreateConeAngle0LimitAttr(40.0)
+    joint.CreateConeAngle1LimitAttr(40.0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*bodies are not where")
+        builder, report = load(writer.stage)
+    index = report.joints["/j"]
+    assert builder.joint_max_swing[index] == pytest.approx(np.radians(40.0), rel=1e-6)
+    assert builder.joint_max_angle[index] == -1.0
+    for ours, theirs in ((builder.joint_X_p, X0), (builder.joint_X_c, X1)):
+        found, expected = (transform_to_matrix(x) for x in (ours[index], theirs))
+        np.testing.assert_allclose(found[:3, 0], expected[:3, "XYZ".index(axis)], atol=SINGLE)
+        np.testing.assert_allclose(found[:3, 3], expected[:3, 3], atol=SINGLE)
+
+
+@pytest.mark.parametrize("cone", [(30.0, 50.0), (30.0, None)])
+def test_cones_that_are_not_round_are_remarked(cone):
+    writer = StageWriter()
+    pair(writer)
+    joint = writer.joint("/j", "ball", "/a", "/b")
+    joint.CreateConeAngle0LimitAttr(cone[0])
+    if cone[1] is not None:
+        joint.CreateConeAngle1LimitAttr(cone[1])
+    with pytest.warns(UsdWarning, match="cones of spherical joints"):
+        builder, report = load(writer.stage)
+    expected = -1.0 if cone[1] is None else np.radians(30.0)
+    assert builder.joint_max_swing[report.joints["/j"]] == pytest.approx(expected)
+
+
+def test_softness_of_limits_of_other_tools_is_read_for_ball_joints():
+    writer = StageWriter()
+    pair(writer)
+    joint = writer.joint("/j", "ball", "/a", "/b")
+    joint.CreateConeAngle0LimitAttr(30.0)
+    joint.CreateConeAngle1LimitAttr(30.0)
+    joint.GetPrim().CreateAttribute("mjc:solreflimit", Sdf.ValueTypeNames.DoubleArray).Set([0.03, 0.8])
+    builder, report = load(writer.stage)
+    dof = builder.joint_qd_start[report.joints["/j"]]
+    assert builder.custom_attributes["mujoco:limit_rules"].values == {dof: 1}
+    assert builder.custom_attributes["mujoco:solreflimit"].values[dof] == pytest.approx((0.03, 0.8))
 
 
 def test_generic_joints_keep_their_free_axes(rng):

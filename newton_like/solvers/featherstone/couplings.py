@@ -1,4 +1,5 @@
-"""Forces of couplings: mimic joints, DISTANCE joints, polynomials between joints, and ties of tendons."""
+"""Forces of couplings: mimic joints, DISTANCE joints, polynomials between joints, and ties of tendons; and forces along the directions in
+which loop joints move, and of limits of ball joints."""
 
 from __future__ import annotations
 
@@ -13,12 +14,26 @@ from newton_like.kernels.solvers.rows.couplings import FOLLOW, coupling_force_ke
 from newton_like.model.editing.edits import edits_of
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.mujoco.equality_settings import equalities_of
-from newton_like.solvers.featherstone.loop_rows import MIMIC, POLYNOMIAL_ROW, ROPE, TIE
+from newton_like.solvers.featherstone.loop_rows import (
+    ANGLE_BOUND,
+    BOUND,
+    MIMIC,
+    MOTOR,
+    OF_ROWS,
+    PASSIVE,
+    POLYNOMIAL_ROW,
+    ROPE,
+    RUBBING,
+    SWING_BOUND,
+    TIE,
+    SolverRows,
+)
 from newton_like.types import BodyFlags
 
 
 class Coupling(NamedTuple):
-    """A relation between coordinates or lengths, along whose first coordinate a force acts.
+    """A relation between coordinates or lengths, along whose first coordinate a force acts; or a force along a coordinate of a loop joint,
+    or along the angle that a limit of a ball joint is about.
 
     ========== ================================================= ====================================================
     kind       `index`                                           the force, positive where it
@@ -27,14 +42,21 @@ class Coupling(NamedTuple):
     distance   the DISTANCE joint                                pushes its anchors apart [N]
     polynomial row of ``mujoco:equality_constraint``             increases the coordinate of its first joint [N or N m]
     tie        the tied tendon                                   makes the tendon longer [N; N m along angles]
+    spring     the loop joint; its spring and damper             increases the coordinate [N or N m]
+    drive      the loop joint                                    increases the coordinate [N or N m]
+    friction   the loop joint; its dry friction                  increases the coordinate [N or N m]
+    limit      the loop joint; its limits of position            increases the coordinate [N or N m]
+    max_angle  the ball joint, of a tree or of a loop            increases the angle, so that it is never positive [N m]
+    max_swing  the ball joint, of a tree or of a loop            increases the angle, so that it is never positive [N m]
     ========== ================================================= ====================================================
 
-    The other coordinate or length of a relation ``q1 = p(q2)`` gets ``-p'(q2)`` times the force.
+    The other coordinate or length of a relation ``q1 = p(q2)`` gets ``-p'(q2)`` times the force. Forces from ``spring`` on are listed where
+    the joint has them (is enabled, and has a stiffness, a limit, ...), or where their arrays are named in ``varying``.
 
     Attributes:
-        kind: ``"mimic"``, ``"distance"``, ``"polynomial"`` or ``"tie"``.
+        kind: see the table.
         index: see the table.
-        part: which of the ``ties`` of the tendon; otherwise zero.
+        part: which of the ``ties`` of the tendon, or which degree of freedom of the loop joint; otherwise zero.
         label: label of the joint, of the first joint or of the tendon.
         world: its world; -1: in none.
     """
@@ -46,12 +68,20 @@ class Coupling(NamedTuple):
     world: int
 
 
-_KINDS = {MIMIC: "mimic", ROPE: "distance", POLYNOMIAL_ROW: "polynomial", TIE: "tie"}
+_KINDS = {
+    MIMIC: "mimic", ROPE: "distance", POLYNOMIAL_ROW: "polynomial", TIE: "tie", PASSIVE: "spring", MOTOR: "drive", RUBBING: "friction",
+    BOUND: "limit", ANGLE_BOUND: "max_angle", SWING_BOUND: "max_swing",
+}  # fmt: skip
 
 
-def couplings_of(model) -> list[Coupling]:
+def couplings_of(model, rows: SolverRows | None = None) -> list[Coupling]:
     """The couplings of a model, by world, then by kind in the order of the table of :class:`Coupling`, then by `index` and `part`; also
-    those that are not enabled."""
+    those that are not enabled.
+
+    Args:
+        model: the model.
+        rows: its rows, with forces of loop joints and limits of ball joints.
+    """
     labels, worlds = model.joint_label, model.joint_world.numpy().tolist()
     found = []
 
@@ -62,16 +92,18 @@ def couplings_of(model) -> list[Coupling]:
         add(MIMIC, j, j)
     for j in np.flatnonzero([JOINT_TYPES[kind].limits_distance for kind in model.joint_type.numpy().tolist()]).tolist():
         add(ROPE, j, j)
-    rows = equalities_of(model, every=True)
-    if rows is not None:
-        first = rows["joint1"]
-        listed = (rows["target"] < 0) & (first >= 0) & (first < model.joint_count)
+    equalities = equalities_of(model, every=True)
+    if equalities is not None:
+        first = equalities["joint1"]
+        listed = (equalities["target"] < 0) & (first >= 0) & (first < model.joint_count)
         for i in np.flatnonzero(listed).tolist():
             add(POLYNOMIAL_ROW, int(first[i]), i)
     if any(tendon.ties for tendon in model.tendons):
         of_tendons = model.tendon_world.numpy().tolist()
         for n, tendon in enumerate(model.tendons):
             found += [(of_tendons[n], TIE, n, part, tendon.label) for part in range(len(tendon.ties))]
+    keys = [] if rows is None else rows.couplings.reshape(-1, 3).tolist()
+    found += [(worlds[j], kind, j, part, labels[j]) for kind, j, part in keys if kind >= OF_ROWS]
     return [Coupling(_KINDS[kind], index, part, label, world) for world, kind, index, part, label in sorted(found)]
 
 
@@ -91,7 +123,7 @@ class CouplingForces:
         """The couplings of the model."""
         version = edits_of(self._solver.model).version
         if version != self._version:
-            self._listed, self._version = couplings_of(self._solver.model), version
+            self._listed, self._version = couplings_of(self._solver.model, self._solver.loops), version
             self._places.clear()
         return self._listed
 

@@ -44,13 +44,17 @@ from newton_like.types import BodyFlags, JointTargetMode
 
 KIND, LAW, PARENT, CHILD, SOURCE = range(5)
 
-MIMIC, ROPE, POLYNOMIAL_ROW, TIE = range(4)
-"""Kinds of couplings: mimic joints, DISTANCE joints, rows of equality constraints, ties of tendons."""
+MIMIC, ROPE, POLYNOMIAL_ROW, TIE, PASSIVE, MOTOR, RUBBING, BOUND, ANGLE_BOUND, SWING_BOUND = range(10)
+"""Kinds of couplings: mimic joints, DISTANCE joints, rows of equality constraints, ties of tendons; forces along dofs of loop joints
+(springs and dampers, drives, dry friction, limits); limits of ball joints."""
+
+OF_ROWS = PASSIVE
+"""Kinds from here on exist where there are rows for them."""
 
 NO_COUPLING = (-1, -1, -1)
 
-_STOPS = {"joint_max_angle": SPIN, "joint_max_swing": SWING}
-"""Limits of ball joints, and the kinds of their rows."""
+_STOPS = {"joint_max_angle": (SPIN, ANGLE_BOUND), "joint_max_swing": (SWING, SWING_BOUND)}
+"""Limits of ball joints, and the kinds of their rows and of their couplings."""
 
 
 def limited_balls(model) -> np.ndarray:
@@ -101,11 +105,13 @@ class _Law(NamedTuple):
 
     Attributes:
         name: of the force, in messages.
+        coupling: kind of the coupling that it is.
         law, numbers, targets: see :class:`Row`.
         acts: whether there is a force now. Other laws stand for numbers that will be edited.
     """
 
     name: str
+    coupling: int
     law: int
     numbers: tuple
     targets: tuple[int, int] = (-1, -1)
@@ -309,7 +315,8 @@ class _Finder:
             ends = self._ends(j)[::-1] if second else self._ends(j)
             kind = TURN if turns else LINEAR
             for law in laws:
-                found.append(Row(kind, law.law, ends, vectors, law.numbers, -1, law.targets))
+                coupling = law.coupling, j, n
+                found.append(Row(kind, law.law, ends, vectors, law.numbers, -1, law.targets, coupling=coupling))
         return found
 
     def _stops(self, j: int) -> list[Row]:
@@ -323,7 +330,7 @@ class _Finder:
                 margin = float(settings["limit_margin"][i])
                 soft = soft_numbers(settings["solreflimit"][i], settings["solimplimit"][i]), margin
         ends, turns = self._ball_ends(j)
-        for name, kind in _STOPS.items():
+        for name, (kind, coupling) in _STOPS.items():
             limit = float(getattr(self, name.removeprefix("joint_"))[j])
             if np.isnan(limit):
                 raise ValueError(
@@ -338,11 +345,11 @@ class _Finder:
             else:
                 for at, turn in zip((PARENT_DIRECTION, CHILD_DIRECTION), turns, strict=True):
                     vectors[at : at + 3] = quat_rotate(turn, np.array([1.0, 0.0, 0.0]))
-            if soft is None:
-                found.append(Row(kind, LIMIT, ends, vectors, (-NO_LIMIT, limit), joint=j))
-            else:
+            law, numbers = LIMIT, (-NO_LIMIT, limit)
+            if soft is not None:
                 vectors[STOP_BOUND] = limit - soft[1]
-                found.append(Row(kind, STOP, ends, vectors, tuple(soft[0]), joint=j))
+                law, numbers = STOP, tuple(soft[0])
+            found.append(Row(kind, law, ends, vectors, numbers, joint=j, coupling=(coupling, j, 0)))
         return found
 
     def _ball_ends(self, j: int) -> tuple[tuple[int, int], tuple[np.ndarray, np.ndarray]]:
@@ -392,7 +399,7 @@ class _Finder:
         acts = stiffness > 0.0 or damping > 0.0
         if acts or self._may_vary("joint_stiffness", "joint_damping"):
             name = "stiffness" if stiffness > 0.0 else "damping"
-            laws.append(_Law(name, SPRING, (stiffness, damping, rest, 0.0), acts=acts))
+            laws.append(_Law(name, PASSIVE, SPRING, (stiffness, damping, rest, 0.0), acts=acts))
         mode = int(self.target_mode[i])
         ke = float(self.target_ke[i]) if mode & JointTargetMode.POSITION else 0.0
         kd = float(self.target_kd[i]) if mode & (JointTargetMode.POSITION | JointTargetMode.VELOCITY) else 0.0
@@ -403,16 +410,16 @@ class _Finder:
             targets = coordinate, (i if mode & JointTargetMode.VELOCITY else -1)
             numbers, effort = (ke, kd, 0.0, 0.0), float(self.effort_limit[i])
             if effort < WEAK or self._may_vary("joint_effort_limit"):
-                laws.append(_Law("a drive", DRIVE, (*numbers, effort), targets, acts))
+                laws.append(_Law("a drive", MOTOR, DRIVE, (*numbers, effort), targets, acts))
             else:
-                laws.append(_Law("a drive", SPRING, numbers, targets, acts))
+                laws.append(_Law("a drive", MOTOR, SPRING, numbers, targets, acts))
         acts = self.friction[i] > 0.0
         if acts or self._may_vary("joint_friction"):
-            laws.append(_Law("friction", DRY, (float(self.friction[i]),), acts=acts))
+            laws.append(_Law("friction", RUBBING, DRY, (float(self.friction[i]),), acts=acts))
         lower, upper = float(self.limit_lower[i]), float(self.limit_upper[i])
         acts = lower > -NO_LIMIT or upper < NO_LIMIT
         if acts or self._may_vary("joint_limit_lower", "joint_limit_upper"):
-            laws.append(_Law("limits", LIMIT, (max(lower, -NO_LIMIT), min(upper, NO_LIMIT)), acts=acts))
+            laws.append(_Law("limits", BOUND, LIMIT, (max(lower, -NO_LIMIT), min(upper, NO_LIMIT)), acts=acts))
         return laws
 
     def _add_equalities(self, found: list[list[Row]]) -> frozenset:

@@ -524,8 +524,8 @@ class SolverFeatherstone(SolverBase):
 
         Returns:
             ``[articulation_count, rows]``: along the rows of :func:`newton_like.dynamics.constraint_jacobian`, on the child [N]; for rows
-            that keep angles [N m]. Rows that an articulation lacks and rows of disabled joints are zero. With :attr:`substeps`, the forces
-            of the last of them. Those of DISTANCE joints are among :meth:`coupling_forces`.
+            that keep angles [N m]. Rows that an articulation lacks and those of disabled joints are zero. With :attr:`substeps`, the forces
+            of the last of them. Others, along the directions of motion and of DISTANCE joints, are among :meth:`coupling_forces`.
         """
         loops = self.loops
         count = 0 if loops is None else loops.loops.count
@@ -553,7 +553,8 @@ class SolverFeatherstone(SolverBase):
         return list(self._couplings.listed)
 
     def coupling_forces(self) -> wp.array:
-        """The forces of mimic joints, DISTANCE joints, polynomials between joints and ties of tendons in the last step.
+        """The forces of mimic joints, DISTANCE joints, polynomials between joints and ties of tendons in the last step; of springs, drives,
+        friction and limits of loop joints; and of limits of ball joints.
 
         Returns:
             ``[len(couplings)]``: of each of :attr:`couplings` along its first coordinate or length, with the signs and units of its class.

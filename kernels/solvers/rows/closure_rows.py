@@ -9,8 +9,13 @@ the anchor of the parent to that of the child, d = x / |x|):
     tendons       L1 - l1 - c0 - c1 x - ... - c4 x^4, x = L2 - l2  on the dofs of two tendons
     spin          the angle of the rotation from p to c, >= 0      W = (0, n), n: its axis
     swing         the angle between two directions, >= 0           W = (0, n), n: at right angles to both
+    middle        the same minus a right angle
+    outer         as turn, with the angle s between a and u        W = (0, (a - u cos s) / sin^2 s)
+    towards       -e . log(r), r: the rotation left to a goal      W = (0, e)
 
-Spin and swing stand for the limits of ball joints, in loops and in trees.
+Spin and swing stand for the limits of ball joints, in loops and in trees, and towards for their springs and drives. Of three rotations one
+after the other, the axes of the first and of the last one are fixed to the parent and to the child: their angles are outer ones, and that
+between these axes is the middle one. The W of outer angles belong to the dual basis of the three axes.
 
 The law of a row gives its impulse p, with the velocity u = K nu after the step:
 
@@ -28,6 +33,7 @@ Soft rows and springs are u + R p = target, which the block of hard rows has roo
 rows of their own, which follow the block, and are swept by projection.
 """
 
+import math
 import types
 
 from newton_like.kernels.dynamics.loops import (
@@ -40,7 +46,7 @@ from newton_like.kernels.dynamics.loops import (
 )
 from newton_like.kernels.solvers.tendons import BEND, SPEED, TENDON_ROW
 
-TURN, POLYNOMIAL, LENGTH, TENDONS, SPIN, SWING = range(ANGULAR + 1, ANGULAR + 7)
+TURN, POLYNOMIAL, LENGTH, TENDONS, SPIN, SWING, MIDDLE, OUTER, TOWARDS = range(ANGULAR + 1, ANGULAR + 10)
 
 HARD, SOFT, SPRING, DRIVE, DRY, LIMIT, STOP = range(7)
 """Laws; those from DRIVE on are bounded."""
@@ -52,7 +58,7 @@ ROW_LAW = 9
     SOFT_STIFFNESS, SOFT_DAMPING, SOFT_MOST, SOFT_LEAST, SOFT_LARGEST, SOFT_INVERSE_WIDTH, SOFT_MIDPOINT, SOFT_POWER, SOFT_WEIGHT,
 ) = range(ROW_LAW)  # fmt: skip
 # spring and drive; dry friction; limit
-ROW_KE, ROW_KD, ROW_REST, ROW_SPEED, ROW_EFFORT = range(5)
+ROW_KE, ROW_KD, ROW_REST, ROW_SPEED, ROW_EFFORT, ROW_GOAL = range(6)
 ROW_FRICTION = 0
 ROW_LOWER, ROW_UPPER = 0, 1
 
@@ -62,6 +68,15 @@ OWN_REST, LEADER_REST = 5, 6
 STOP_BOUND = 5
 """Where the bound of a stop is in the vectors of its row, of kind SPIN or SWING. Those of SPIN begin with the orientation of the anchor of
 the child in its link, times the inverse of that of the parent."""
+
+PARENT_FRAME, CHILD_FRAME, GOAL_AXIS = 0, 4, 8
+"""Where the orientations of both anchors in their links, and the axis in that of the parent, are in the vectors of TOWARDS. The numbers of
+its law have the goal at ROW_GOAL, a quaternion."""
+
+RIGHT_ANGLE = 0.5 * math.pi
+
+FLATTEST = 1.0e-4
+"""The least squared sine between the axes of outer angles by which their rates are divided."""
 
 ANGLE_SHARE = PARENT_ANCHOR
 """Where the factor on the angle of a soft angular row, which has no anchors, is in its vectors: that of the row of MuJoCo."""
@@ -268,14 +283,62 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         return m.dot6_plus(m.spatial(m.zero3(), n), m.across(t, r, L.drift, T, mem), bend)
 
     @m.func
+    def outer_wrench(a: m.Vec3, u: m.Vec3) -> m.Vec3:
+        """The torque of an outer angle with the axis a, where u is the axis of the other one."""
+        cosine = m.dot(a, u)
+        square = m.fnma(cosine, cosine, m.fill(real(1.0)))
+        return m.scale3(m.fnma3(u, cosine, a), m.rcp(m.larger(square, m.fill(real(FLATTEST)))))
+
+    @m.func
+    def outer_acceleration(t, r: int, T, L, mem) -> m.lane:
+        """g'' of an outer angle where no joint accelerates."""
+        p = m.loop_body(r, T)
+        c = row_child(r, T)
+        a = m.loop_vector(t, r, PARENT_DIRECTION, p, L, mem)
+        u = m.loop_vector(t, r, CHILD_DIRECTION, c, L, mem)
+        turn = m.get3(mem, L.twist + 6 * p + 3, t)
+        other = m.get3(mem, L.twist + 6 * c + 3, t)
+        w = m.sub3(other, turn)
+        da = m.cross(turn, a)
+        du = m.cross(other, u)
+        cosine = m.dot(a, u)
+        rate = m.dot_plus(da, u, m.dot(a, du))
+        inverse = m.rcp(m.larger(m.fnma(cosine, cosine, m.fill(real(1.0))), m.fill(real(FLATTEST))))
+        n = outer_wrench(a, u)
+        # (da - du s - u s' + 2 s s' n) / (1 - s^2)
+        bend = m.fnma3(u, rate, m.fnma3(du, cosine, da))
+        bend = m.scale3(m.fma3(n, m.mul(m.fill(real(2.0)), m.mul(cosine, rate)), bend), inverse)
+        return m.dot6_plus(m.spatial(m.zero3(), n), m.across(t, r, L.drift, T, mem), m.dot(bend, w))
+
+    @m.func
+    def parent_frame(t, r: int, T, L, mem) -> m.Quat:
+        """The orientation of the anchor of the parent of a TOWARDS row."""
+        at = L.loop + LOOP * r
+        return m.quat_multiply(m.get4(mem, L.quat + 4 * m.loop_body(r, T), t), m.get4(mem, at + PARENT_FRAME, t))
+
+    @m.func
+    def goal_error(t, r: int, T, L, mem) -> m.lane:
+        at = L.loop + LOOP * r
+        q = m.quat_multiply(m.get4(mem, L.quat + 4 * row_child(r, T), t), m.get4(mem, at + CHILD_FRAME, t))
+        q = m.quat_multiply(m.quat_conjugate(parent_frame(t, r, T, L, mem)), q)
+        goal = m.get4(mem, L.loop_law + ROW_LAW * r + ROW_GOAL, t)
+        left = m.quat_log(m.quat_multiply(goal, m.quat_conjugate(q)))
+        return m.neg(m.dot(left, m.get3(mem, at + GOAL_AXIS, t)))
+
+    @m.func
     def closure_error(t, r: int, T, L, mem) -> m.lane:
         """g, of rows with a law the coordinate that it is about."""
         kind = T.loop_kind[r]
-        if kind == TURN:
+        if kind == TURN or kind == OUTER:
             return turned(t, r, T, L, mem)
-        if kind >= SPIN:
+        if kind == SPIN or kind == SWING:
             angle = angle_of(t, r, T, L, mem)
             return angle.size
+        if kind == MIDDLE:
+            angle = angle_of(t, r, T, L, mem)
+            return m.sub(angle.size, m.fill(real(RIGHT_ANGLE)))
+        if kind == TOWARDS:
+            return goal_error(t, r, T, L, mem)
         if kind == TENDONS:
             return tendon_gap(t, r, T, L, mem)
         if kind == POLYNOMIAL:
@@ -293,9 +356,16 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         kind = T.loop_kind[r]
         if kind == TURN:
             return m.spatial(m.zero3(), m.loop_vector(t, r, PARENT_DIRECTION, m.loop_body(r, T), L, mem))
-        if kind >= SPIN:
+        if kind == SPIN or kind == SWING or kind == MIDDLE:
             angle = angle_of(t, r, T, L, mem)
             return m.spatial(m.zero3(), angle.axis)
+        if kind == OUTER:
+            a = m.loop_vector(t, r, PARENT_DIRECTION, m.loop_body(r, T), L, mem)
+            u = m.loop_vector(t, r, CHILD_DIRECTION, row_child(r, T), L, mem)
+            return m.spatial(m.zero3(), outer_wrench(a, u))
+        if kind == TOWARDS:
+            axis = m.get3(mem, L.loop + LOOP * r + GOAL_AXIS, t)
+            return m.spatial(m.zero3(), m.apply(m.quat_to_matrix(parent_frame(t, r, T, L, mem)), axis))
         if kind == LENGTH:
             x = anchor_line(t, r, T, L, mem)
             d = m.scale3(x, inverse_length(x))
@@ -324,8 +394,10 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
             return m.neg(m.mul(curvature(t, r, leader(t, r, T, L, mem), L, mem), m.mul(u, u)))
         if kind == TENDONS:
             return tendon_curve(t, r, T, L, mem)
-        if kind >= SPIN:
+        if kind == SPIN or kind == SWING or kind == MIDDLE:
             return angle_acceleration(t, r, dt, T, L, mem)
+        if kind == OUTER:
+            return outer_acceleration(t, r, T, L, mem)
         if kind <= ANGULAR:
             return m.loop_acceleration(t, r, T, L, mem)
         p = m.loop_body(r, T)

@@ -23,6 +23,7 @@ from newton_like.kernels.solvers.rows.closure_rows import (
     HARD,
     LARGEST_IMPULSE,
     LEAST_IMPULSE,
+    ROW_GOAL,
     ROW_LAW,
     ROW_REST,
     ROW_SPEED,
@@ -354,8 +355,9 @@ def drive_target_kernel(real):
         # per articulation and drive: which numbers of the targets; -1: none
         coordinate: wp.array2d[int],
         dof: wp.array2d[int],
-        # per drive: where the numbers of its law begin
+        # per drive: where the numbers of its law begin, and whether the target is an orientation
         place: wp.array[int],
+        turns: wp.array[int],
         width: int,
         target_q: wp.array[real],
         target_v: wp.array[real],
@@ -363,7 +365,13 @@ def drive_target_kernel(real):
         lanes: wp.array3d[real],
     ):
         i, r = wp.tid()
-        if coordinate[i, r] >= 0:
+        if coordinate[i, r] >= 0 and turns[r] != 0:
+            for k in range(4):
+                q = real(k // 3)
+                if target_q.shape[0] > 0:
+                    q = target_q[coordinate[i, r] + k]
+                lanes[i // width, place[r] + ROW_GOAL + k, i % width] = q
+        elif coordinate[i, r] >= 0:
             q = real(0.0)
             if target_q.shape[0] > 0:
                 q = target_q[coordinate[i, r]]

@@ -9,7 +9,7 @@ from newton_like.arrays import as_numbers
 from newton_like.dynamics.internal.frames import NONE, WORLD
 from newton_like.dynamics.tendons import tree_tables
 from newton_like.kernels.dynamics.loops import LOOP, NO_ROW, WORLD_OF
-from newton_like.kernels.solvers.rows.closure_rows import DRIVE, HARD, POLYNOMIAL, ROW_LAW, SOFT, STOP, TENDONS
+from newton_like.kernels.solvers.rows.closure_rows import DRIVE, HARD, POLYNOMIAL, ROW_LAW, SOFT, STOP, TENDONS, TOWARDS
 from newton_like.kernels.solvers.rows.closures import drive_target_kernel, loop_force_kernel
 from newton_like.model.editing.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
 from newton_like.model.joint_types import look_up
@@ -202,17 +202,23 @@ class Closures:
             places = rows.targets[articulations, self._table[:, 1]]
             driven = np.flatnonzero((places[0] >= 0).any(axis=1))
             lanes = self.numbers["loop_rows"] * LOOP + ROW_LAW * driven
-            arrays = (np.ascontiguousarray(places[:, driven, 0]), np.ascontiguousarray(places[:, driven, 1]), lanes)
+            turns = self._table[driven, 2] == TOWARDS
+            arrays = (
+                np.ascontiguousarray(places[:, driven, 0]),
+                np.ascontiguousarray(places[:, driven, 1]),
+                lanes,
+                turns,
+            )
             self._targets = [wp.array(x, dtype=wp.int32, device=work.device) for x in arrays]
             self._nothing = wp.zeros(0, dtype=work.m.real, device=work.device)
-        coordinate, dof, lanes = self._targets
+        coordinate, dof, lanes, turns = self._targets
         if not lanes.size:
             return
         given = [self._nothing if x is None else x for x in (target_q, target_v)]
         wp.launch(
             drive_target_kernel(work.m.real),
             dim=coordinate.shape,
-            inputs=[coordinate, dof, lanes, work.m.width, *given],
+            inputs=[coordinate, dof, lanes, turns, work.m.width, *given],
             outputs=[as_numbers(work.T.loop_varying, work.m.real, work.m.width)],
             device=work.device,
         )

@@ -17,14 +17,20 @@ from newton_like.kernels.dynamics.loops import ANGULAR, CHILD_DIRECTION, LINEAR,
 from newton_like.kernels.parameters.gains import NO_LIMIT, WEAK
 from newton_like.kernels.solvers.rows.closure_rows import (
     ANGLE_SHARE,
+    CHILD_FRAME,
     DRIVE,
     DRY,
+    GOAL_AXIS,
     HARD,
     LEADER_REST,
     LENGTH,
     LIMIT,
+    MIDDLE,
+    OUTER,
     OWN_REST,
+    PARENT_FRAME,
     POLYNOMIAL,
+    ROW_GOAL,
     ROW_LAW,
     SOFT,
     SOFT_WEIGHT,
@@ -34,6 +40,7 @@ from newton_like.kernels.solvers.rows.closure_rows import (
     STOP_BOUND,
     SWING,
     TENDONS,
+    TOWARDS,
     TURN,
 )
 from newton_like.model.joint_types import JOINT_TYPES, look_up
@@ -55,6 +62,10 @@ NO_COUPLING = (-1, -1, -1)
 
 _STOPS = {"joint_max_angle": (SPIN, ANGLE_BOUND), "joint_max_swing": (SWING, SWING_BOUND)}
 """Limits of ball joints, and the kinds of their rows and of their couplings."""
+
+
+STEEPEST = np.radians(85.0)
+"""Loop joints with three rotations have forces along these where limits keep the second angle below."""
 
 
 def limited_balls(model) -> np.ndarray:
@@ -240,8 +251,9 @@ class _Finder:
                         row.joint = j
                     listed += own
             found.append(listed)
-        for j in np.flatnonzero(limited_balls(self.model) & (self.articulation >= 0)).tolist():
-            found[int(self.articulation[j])] += self._stops(j)
+        owner = {j: a for a, joints in enumerate(self.loops.joints) for j in joints}
+        for j in np.flatnonzero(limited_balls(self.model)).tolist():
+            found[owner.get(j, int(self.articulation[j]))] += self._stops(j)
         followers = self._add_equalities(found)
         return found, followers
 
@@ -290,31 +302,18 @@ class _Finder:
         frame = axes_of(self.model, j)
         ball = self._row(j).turns_only
         for n in range(linear + angular):
-            laws = self._laws(first + n, -1 if ball else coordinate + n)
+            laws = self._laws(first + n, coordinate if ball else coordinate + n, ball)
             if not laws:
                 continue
             turns = n >= linear
-            acting = [law for law in laws if law.acts]
             if turns and angular == 3 and not ball:
+                acting = [law for law in laws if law.acts]
                 if acting:
-                    raise ValueError(
-                        f"{self._name(j)} turns about 3 axes and has forces along them ({', '.join(law.name for law in acting)}), which"
-                        " are not solved: two of its angles have no values where the middle one is +-90 degrees; set the forces to 0, or"
-                        " close the loop at another joint, such as one with two angular axes"
-                    )
-                continue
-            if ball:
-                laws = [law for law in laws if law.law == DRY or law.name == "damping"]
-                if refused := [law.name for law in acting if law not in laws]:
-                    raise ValueError(
-                        f"{self._name(j)} is a ball joint with {', '.join(refused)}, which is not solved; set it to 0, or close the loop"
-                        " at another joint"
-                    )
-            second = angular == 2 and n == linear + 1
-            vectors = self._second_turn(j, frame) if second else self._vectors(j, frame, n, linear)
-            ends = self._ends(j)[::-1] if second else self._ends(j)
-            kind = TURN if turns else LINEAR
+                    self._check_middle(j, first + linear + 1, acting)
+                elif not self._is_bounded(first + linear + 1):
+                    continue
             for law in laws:
+                kind, ends, vectors = self._direction(j, frame, n, law)
                 coupling = law.coupling, j, n
                 found.append(Row(kind, law.law, ends, vectors, law.numbers, -1, law.targets, coupling=coupling))
         return found
@@ -362,6 +361,63 @@ class _Finder:
             return (WORLD, int(self.names.link[int(self.names.child[j])])), tuple(turns)
         return self._ends(j), tuple(turns)
 
+    def _is_bounded(self, middle: int) -> bool:
+        """Whether the limits of the second of three rotations keep the axes of the others apart."""
+        return max(-self.limit_lower[middle], self.limit_upper[middle]) <= STEEPEST
+
+    def _check_middle(self, j: int, middle: int, acting: list[_Law]) -> None:
+        """Raises ValueError for a joint with forces along three rotations whose second angle may come to a right angle: there, the other
+        two have no values."""
+        if not self._is_bounded(middle):
+            raise ValueError(
+                f"{self._name(j)} turns about 3 axes and has forces along them ({', '.join(law.name for law in acting)}), which are solved"
+                f" only where limits keep the second angle within +-{np.degrees(STEEPEST):.0f} degrees: at 90 degrees the other two angles"
+                " have no values. Set limit_lower and limit_upper of the second axis, set the forces to 0, or use a ball joint"
+            )
+
+    def _direction(self, j: int, frame, n: int, law: _Law) -> tuple[int, tuple[int, int], np.ndarray]:
+        """Kind, ends and vectors of a row along dof n of a loop joint."""
+        linear, angular = (int(x) for x in self.dof_dim[j])
+        ends = self._ends(j)
+        if n < linear:
+            return LINEAR, ends, self._vectors(j, frame, n, linear)
+        if self._row(j).turns_only:
+            if law.numbers[ROW_GOAL:]:
+                return TOWARDS, ends, self._towards(j, n)
+            return TURN, ends, self._vectors(j, frame, n, linear)
+        if angular == 2 and n == linear + 1:
+            return TURN, ends[::-1], self._second_turn(j, frame)
+        if angular == 3:
+            return self._third_turn(j, frame, n - linear, ends)
+        return TURN, ends, self._vectors(j, frame, n, linear)
+
+    def _towards(self, j: int, n: int) -> np.ndarray:
+        """Of a ball joint: anchors, and axis n of that of the parent."""
+        vectors = np.zeros(LOOP)
+        vectors[PARENT_FRAME : PARENT_FRAME + 4], vectors[CHILD_FRAME : CHILD_FRAME + 4] = (
+            self.X_p[j][3:],
+            self.X_c[j][3:],
+        )
+        vectors[GOAL_AXIS + n] = 1.0
+        return vectors
+
+    def _third_turn(self, j: int, frame, k: int, ends) -> tuple[int, tuple[int, int], np.ndarray]:
+        """Of three rotations: about a, which is fixed to the parent, b, and c, which is fixed to the child. With d = a x b, which is c or
+        -c, the first angle turns d of the parent to that of the child about a. The third one turns a of the child to that of the parent
+        about -c: an angle with the ends swapped. The angle between -a and d of the child is the second one plus a right angle."""
+        to_parent, to_child = (x[j][3:].astype(np.float64) for x in (self.X_p, self.X_c))
+        a, b, c = frame[1]
+        d = np.cross(a, b)
+        vectors = np.zeros(LOOP)
+        kind, turns, numbers = OUTER, (to_parent, to_parent, to_child), (a, d, d)
+        if k == 1:
+            kind, numbers = MIDDLE, (-a, d, d)
+        elif k == 2:
+            turns, numbers, ends = (to_child, to_child, to_parent), (-c, a, a), ends[::-1]
+        for at, turn, v in zip((PARENT_DIRECTION, PARENT_ANCHOR, CHILD_DIRECTION), turns, numbers, strict=True):
+            vectors[at : at + 3] = quat_rotate(turn, v)
+        return kind, ends, vectors
+
     def _may_vary(self, *names: str) -> bool:
         """Whether numbers of any of these arrays will be edited. Rows of such numbers exist where they are zero, too."""
         return not self.model.varying.isdisjoint(names)
@@ -391,15 +447,18 @@ class _Finder:
         vectors[CHILD_DIRECTION : CHILD_DIRECTION + 3] = quat_rotate(to_parent, a)
         return vectors
 
-    def _laws(self, i: int, coordinate: int) -> list[_Law]:
-        """The forces along dof i."""
+    def _laws(self, i: int, coordinate: int, whole: bool) -> list[_Law]:
+        """The forces along dof i. `whole`: its coordinates are a quaternion, from `coordinate` on."""
         laws = []
         stiffness, damping = float(self.stiffness[i]), float(self.damping[i])
-        rest = float(self.rest_q[coordinate]) if coordinate >= 0 else 0.0
+        rest = 0.0 if whole else float(self.rest_q[coordinate])
+        # behind the effort
+        towards = (0.0, *self.rest_q[coordinate : coordinate + 4].tolist()) if whole else ()
         acts = stiffness > 0.0 or damping > 0.0
         if acts or self._may_vary("joint_stiffness", "joint_damping"):
             name = "stiffness" if stiffness > 0.0 else "damping"
-            laws.append(_Law(name, PASSIVE, SPRING, (stiffness, damping, rest, 0.0), acts=acts))
+            goal = towards if stiffness > 0.0 or self._may_vary("joint_stiffness") else ()
+            laws.append(_Law(name, PASSIVE, SPRING, (stiffness, damping, rest, 0.0, *goal), acts=acts))
         mode = int(self.target_mode[i])
         ke = float(self.target_ke[i]) if mode & JointTargetMode.POSITION else 0.0
         kd = float(self.target_kd[i]) if mode & (JointTargetMode.POSITION | JointTargetMode.VELOCITY) else 0.0
@@ -407,12 +466,12 @@ class _Finder:
         follows = mode & (JointTargetMode.POSITION | JointTargetMode.VELOCITY)
         gains_vary = follows and self._may_vary("joint_target_ke", "joint_target_kd")
         if acts or gains_vary or self._may_vary("joint_target_mode"):
-            targets = coordinate, (i if mode & JointTargetMode.VELOCITY else -1)
-            numbers, effort = (ke, kd, 0.0, 0.0), float(self.effort_limit[i])
-            if effort < WEAK or self._may_vary("joint_effort_limit"):
-                laws.append(_Law("a drive", MOTOR, DRIVE, (*numbers, effort), targets, acts))
-            else:
-                laws.append(_Law("a drive", MOTOR, SPRING, numbers, targets, acts))
+            follows_turns = whole and (ke > 0.0 or self._may_vary("joint_target_ke", "joint_target_mode"))
+            targets = coordinate if follows_turns or not whole else -1, (i if mode & JointTargetMode.VELOCITY else -1)
+            effort = float(self.effort_limit[i])
+            law = DRIVE if effort < WEAK or self._may_vary("joint_effort_limit") else SPRING
+            goal = (0.0, 0.0, 0.0, 1.0) if follows_turns else ()
+            laws.append(_Law("a drive", MOTOR, law, (ke, kd, 0.0, 0.0, effort, *goal), targets, acts))
         acts = self.friction[i] > 0.0
         if acts or self._may_vary("joint_friction"):
             laws.append(_Law("friction", RUBBING, DRY, (float(self.friction[i]),), acts=acts))

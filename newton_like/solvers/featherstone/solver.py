@@ -155,10 +155,10 @@ class SolverFeatherstone(SolverBase):
     Raises:
         TypeError: `model` is not a model, an argument is unknown or of another type.
         ValueError: an argument is out of range; a surface is too large for its table; or the model has features that this solver does not
-            support: disabled joints of trees; loop joints between two articulations, ball joints that close loops and have limits, drives
-            or springs, and loop joints with three angular axes and any of these or friction; equality constraints between other joints
-            than revolute and prismatic ones of one articulation; shapes that may touch planes and height fields on moving bodies;
-            or rigid constraints contradict each other, see `unsatisfied_constraints`.
+            support: disabled joints of trees; loop joints between two articulations, and loop joints with forces along three angular axes
+            whose second one has no limits within +-85 degrees; equality constraints between other joints than revolute and prismatic ones
+            of one articulation; shapes that may touch planes and height fields on moving bodies; or rigid constraints contradict each
+            other, see `unsatisfied_constraints`.
 
     ``iterations``, ``substeps``, ``tolerance``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes
     that may be written at any time, with the same errors; the next step uses the new values. A captured graph keeps its values. The other

@@ -137,22 +137,6 @@ def test_forces_of_loop_joints_that_will_vary_have_rows_where_they_are_zero(rng,
     assert max(felt) > 1e-3
 
 
-@pytest.mark.parametrize(("settings", "told"), [(dict(stiffness=5.0), "stiffness"), (dict(target_ke=5.0), "a drive")])
-def test_forces_of_ball_joints_that_are_not_solved_are_refused_when_they_come(settings, told):
-    """Named as numbers that vary, they are refused where they are not zero."""
-    builder = ModelBuilder()
-    link = builder.add_link(mass=1.0, inertia=0.1 * np.eye(3))
-    builder.add_articulation([builder.add_joint_free(link)])
-    builder.add_joint_ball(-1, link, label="closing", actuator_mode=JointTargetMode.POSITION)
-    model = builder.finalize("cpu")
-    names = [f"joint_{name}" for name in settings]
-    solver = SolverFeatherstone(model, varying=(*names, "joint_friction"), evaluator="general")
-    for name, number in zip(names, settings.values(), strict=True):
-        getattr(model, name).fill_(number)
-    with pytest.raises(ValueError, match=f"'closing'.*{told}"):
-        solver.notify_model_changed(ModelFlags.JOINT_DOF_PROPERTIES)
-
-
 def test_a_distance_of_a_loop_joint_stays_between_its_limits(rng):
     """A ball on a thread: it falls freely until the thread is tight, and swings then as a pendulum of that length."""
     for shortest, longest in ((-1.0, 0.5), (0.5, 0.5), (0.3, 0.6)):

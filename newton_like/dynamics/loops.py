@@ -129,8 +129,8 @@ def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
     if parent >= 0 and articulation[parent] != a:
         one, two = (f"'{model.articulation_label[i]}' (index {i})" for i in (int(articulation[parent]), a))
         raise ValueError(
-            f"{name} connects the articulations {one} and {two}; list the joints of both in one add_articulation, which may have several"
-            " trees, or use SolverXPBD"
+            f"{name} connects the articulations {one} and {two}; make one of them before finalize, by builder.merge_articulations() or one"
+            " add_articulation for the joints of both, which may have several trees, or use SolverXPBD"
         )
 
 

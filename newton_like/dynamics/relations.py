@@ -117,7 +117,7 @@ def _polynomials(model, articulation) -> list[tuple]:
         if leader >= 0 and articulation[j] != articulation[leader]:
             raise ValueError(
                 f"an equality constraint ties joint '{model.joint_label[j]}' (index {j}) to joint '{model.joint_label[leader]}' (index"
-                f" {leader}) of another articulation; list the joints of both in one"
+                f" {leader}) of another articulation; make one of both by builder.merge_articulations"
             )
         law = law.tolist() if leader >= 0 else [float(law[0]), *[0.0] * (POWERS - 1)]
         found.append((int(j), int(leader), 0, tuple(law)))

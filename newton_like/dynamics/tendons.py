@@ -140,8 +140,8 @@ class Tendons:
                 )
             if len(owners) != 1:
                 raise ValueError(
-                    f"{what} runs through {len(owners)} articulations, and is supported within one; list the joints of all its bodies in"
-                    " one articulation"
+                    f"{what} runs through {len(owners)} articulations, and is supported within one; make one of them before finalize, by"
+                    " builder.merge_articulations()"
                 )
             (a,) = owners
             self.index[a].append(n)

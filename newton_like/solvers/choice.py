@@ -99,7 +99,7 @@ def _connects_articulations(model) -> str:
     if not between.any():
         return ""
     label = model.joint_label[int(np.argmax(between))]
-    return f"loop joint '{label}' connects two articulations, which SolverFeatherstone does not solve"
+    return f"loop joint '{label}' connects two articulations, which SolverFeatherstone solves as one only (builder.merge_articulations)"
 
 
 def _many_bodies(model) -> str:

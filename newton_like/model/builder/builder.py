@@ -18,6 +18,7 @@ from newton_like.model.builder.collapse import collapse_fixed_joints
 from newton_like.model.builder.custom import CustomMethods
 from newton_like.model.builder.finalize import finalize
 from newton_like.model.builder.joints import JointMethods
+from newton_like.model.builder.merge import merge_articulations
 from newton_like.model.builder.shapes import ShapeMethods
 from newton_like.model.builder.worlds import WorldMethods
 from newton_like.model.columns import BY_NAME, COLUMNS
@@ -461,6 +462,10 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
     def collapse_fixed_joints(self, verbose: bool = False, joints_to_keep=None) -> dict:
         """Merges welded bodies; see :func:`newton_like.model.builder.collapse.collapse_fixed_joints`."""
         return collapse_fixed_joints(self, verbose=as_flag(verbose, "verbose"), joints_to_keep=joints_to_keep)
+
+    def merge_articulations(self, articulations=None, *, label: str | None = None) -> dict:
+        """Makes one articulation of several; see :func:`newton_like.model.builder.merge.merge_articulations`."""
+        return merge_articulations(self, articulations, label=label)
 
     def request_state_attributes(self, *attributes: str) -> None:
         """:meth:`Model.request_state_attributes` of the models that this builder makes, and of builders that it is added to.

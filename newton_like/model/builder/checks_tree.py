@@ -209,7 +209,7 @@ def check_mimics(columns: dict, report: Report) -> None:
         (leader[led] >= 0, "the joint it follows follows another; follow that one directly"),
         (
             (owner[led] >= 0) & (owner[followers] >= 0) & (owner[led] != owner[followers]),
-            "the joint it follows is in another articulation",
+            "the joint it follows is in another articulation; make one of both by merge_articulations()",
         ),
         (columns["joint_world"][led] != columns["joint_world"][followers], "the joint it follows is in another world"),
     ):

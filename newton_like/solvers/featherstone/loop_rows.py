@@ -523,7 +523,7 @@ class _Finder:
                 if owner != a:
                     raise ValueError(
                         f"{what} is tied to tendon '{tendons[n + tie.leader].label}' (index {n + tie.leader}) of another articulation;"
-                        " list the joints of both in one"
+                        " make one of both by builder.merge_articulations"
                     )
                 vectors = np.zeros(LOOP)
                 used = tie.polycoef if tie.leader else tie.polycoef[:1]
@@ -544,7 +544,8 @@ class _Finder:
         if leader >= 0 and self.articulation[leader] != a:
             raise ValueError(
                 f"an equality constraint ties joint '{self.model.joint_label[j]}' (index {j}) to joint"
-                f" '{self.model.joint_label[leader]}' (index {leader}) of another articulation; list the joints of both in one"
+                f" '{self.model.joint_label[leader]}' (index {leader}) of another articulation; make one of both by"
+                " builder.merge_articulations"
             )
         vectors = np.zeros(LOOP)
         # without a leader, the polynomial is its constant

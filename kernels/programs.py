@@ -9,6 +9,7 @@ from newton_like.kernels.collision.pairs.box import box_pairs
 from newton_like.kernels.collision.pairs.box_axes import box_axes_program
 from newton_like.kernels.collision.pairs.boxes import box_bounds
 from newton_like.kernels.collision.pairs.capsule_box import capsule_box_pair
+from newton_like.kernels.collision.pairs.capsule_cylinder import capsule_cylinder_pair
 from newton_like.kernels.collision.pairs.detect import pair_detection
 from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
 from newton_like.kernels.collision.pairs.gathered import gathered_pairs
@@ -136,6 +137,7 @@ LAYERS = (
     manifold_program,
     convex_pairs,
     capsule_box_pair,
+    capsule_cylinder_pair,
     box_axes_program,
     box_pairs,
     pair_dispatch,

@@ -31,6 +31,8 @@ def pair_dispatch(m: types.SimpleNamespace) -> dict:
             m.capsule_capsule(t, L, mem)
         elif kind == CAPSULE and other == BOX:
             m.capsule_box(t, L, mem)
+        elif kind == CAPSULE and other == CYLINDER:
+            m.capsule_cylinder(b, t, T, P, L, mem)
         elif kind == BOX and other == BOX:
             m.box_box(t, L, mem)
         else:

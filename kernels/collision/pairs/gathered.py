@@ -40,7 +40,7 @@ from newton_like.kernels.collision.pairs.records import (
     SLOT_POINT,
 )
 from newton_like.kernels.collision.pairs.work import LIMIT
-from newton_like.kernels.collision.plane import BOX, CAPSULE, FAR, HULL, SPHERE
+from newton_like.kernels.collision.plane import CAPSULE, CYLINDER, FAR, HULL, SPHERE
 from newton_like.kernels.simd import C_NAME, FUSE, simd_types
 
 from newton_like.kernels.tree import (  # isort: skip
@@ -286,7 +286,7 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
     def points_of_kinds(kind: int, other: int) -> int:
         """Number of contact points of shapes of these kinds, as `points_of` of the records."""
         n = int(4)
-        if kind == CAPSULE and other <= BOX:
+        if kind == CAPSULE and other <= CYLINDER:
             n = 2
         if kind == SPHERE:
             n = 1

@@ -5,7 +5,7 @@ of `kernels.collision.plane`; the first shape has the lower kind.
 """
 
 from newton_like.kernels.collision.pairs.work import SHAPES
-from newton_like.kernels.collision.plane import BOX, CAPSULE, HULL, SPHERE
+from newton_like.kernels.collision.plane import CAPSULE, CYLINDER, HULL, SPHERE
 
 # A shape, at L.pair_shapes + SHAPE * i in memory: the place of its centre, its axes (the rotation from the shape to the world, by rows),
 # and its size as in Model.shape_scale. The vertices of a hull are parameters.
@@ -38,7 +38,7 @@ def points_of(kind: int, other: int) -> int:
         return 3 if kind == SPHERE else POINTS_ON_SURFACE
     if kind == SPHERE:
         return 1
-    if kind == CAPSULE and other <= BOX:
+    if kind == CAPSULE and other <= CYLINDER:
         return 2
     return POINTS_OF_A_PAIR
 

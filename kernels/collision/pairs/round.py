@@ -98,26 +98,30 @@ def round_pairs(m: types.SimpleNamespace) -> dict:
         put_ball_point(t, a.size.x, outside_box(x, b.size), b.axes, L, mem)
 
     @m.func
+    def outside_cylinder(x: m.Vec3, size: m.Vec3, smallest: m.lane) -> Outside:
+        """The same of a cylinder: inside, the way to the barrel or a cap, whichever is nearer; lengths below `smallest` are zero."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        along = m.vec(x.x, x.y, zero)
+        radial = m.sqrt(m.dot(along, along))
+        side = m.unit_or(along, radial, smallest, m.vec(one, zero, zero))
+        end = m.vec(zero, zero, m.sign_of(x.z))
+        over = m.sub(radial, size.x)
+        above = m.sub(m.magnitude(x.z), size.y)
+        d = m.fma3(side, m.larger(over, zero), m.scale3(end, m.larger(above, zero)))
+        length = m.sqrt(m.dot(d, d))
+        n = m.unit_or(d, length, smallest, m.where3_lt(over, above, end, side))
+        return Outside(m.where_lt(length, smallest, m.larger(over, above), length), n)
+
+    @m.func
     def sphere_cylinder(t, L, mem):
         """One point. A sphere whose centre is inside the cylinder is pushed out through the barrel or a cap, whichever is nearer; along
         the cylinder's x axis if its centre is on the axis, through the upper cap if it is halfway between both."""
         a = m.get_shape(t, 0, L, mem)
         b = m.get_shape(t, 1, L, mem)
-        zero = m.fill(real(0.0))
-        one = m.fill(real(1.0))
         x = m.neg3(m.apply_t(b.centre, b.axes))
-        smallest = m.tiny(m.add(b.size.x, b.size.y))
-        along = m.vec(x.x, x.y, zero)
-        radial = m.sqrt(m.dot(along, along))
-        side = m.unit_or(along, radial, smallest, m.vec(one, zero, zero))
-        end = m.vec(zero, zero, m.sign_of(x.z))
-        over = m.sub(radial, b.size.x)
-        above = m.sub(m.magnitude(x.z), b.size.y)
-        d = m.fma3(side, m.larger(over, zero), m.scale3(end, m.larger(above, zero)))
-        length = m.sqrt(m.dot(d, d))
-        n = m.unit_or(d, length, smallest, m.where3_lt(over, above, end, side))
-        distance = m.where_lt(length, smallest, m.larger(over, above), length)
-        put_ball_point(t, a.size.x, Outside(distance, n), b.axes, L, mem)
+        outside = outside_cylinder(x, b.size, m.tiny(m.add(b.size.x, b.size.y)))
+        put_ball_point(t, a.size.x, outside, b.axes, L, mem)
 
     @m.func
     def capsule_capsule(t, L, mem):

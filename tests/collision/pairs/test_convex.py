@@ -283,7 +283,8 @@ def test_a_tilted_cylinder_touches_with_its_rim(rng):
 
 
 @pytest.mark.parametrize(
-    ("kind", "other"), [(SPHERE, BOX), (SPHERE, CYLINDER), (CAPSULE, CAPSULE), (CAPSULE, BOX), (BOX, BOX)]
+    ("kind", "other"),
+    [(SPHERE, BOX), (SPHERE, CYLINDER), (CAPSULE, CAPSULE), (CAPSULE, BOX), (CAPSULE, CYLINDER), (BOX, BOX)],
 )
 def test_closed_forms_have_the_same_distances(rng, kind, other):
     a, b = pair(rng, kind, other, 500)

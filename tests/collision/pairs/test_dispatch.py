@@ -20,7 +20,7 @@ CLOSED = [
 
 
 @pytest.mark.parametrize("real", REALS)
-@pytest.mark.parametrize(("kind", "other"), CLOSED)
+@pytest.mark.parametrize(("kind", "other"), [*CLOSED, (CAPSULE, CYLINDER)])
 def test_numbers_of_all_magnitudes_are_finite(rng, kind, other, real):
     """Sizes from nothing and a micrometre to a thousand kilometres, near and far, with equal axes or not: there is a unit normal."""
     n = 4000

@@ -110,15 +110,20 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
         inside = zero
         g = m.difference(b, t, start, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
         y = m.sub3(g.w, o)
-        first = g.first
-        put_vertex(t, 0, going, y, first, L, mem)
-        put_vertex(t, 1, going, y, first, L, mem)
-        put_vertex(t, 2, going, y, first, L, mem)
+        put_vertex(t, 0, going, y, g.first, L, mem)
+        put_vertex(t, 1, going, y, g.first, L, mem)
+        put_vertex(t, 2, going, y, g.first, L, mem)
+        # the corners that are in use, and their shares in y
         used = m.vec(one, zero, zero)
-        for _visit in range(visits):
+        share = used
+        visit = int(0)
+        while visit < visits:
             square = m.dot(y, y)
             going = m.where_lt(m.fill(real(TOUCHING_SQUARE)), square, going, zero)
-            if m.any_lt(zero, going):
+            if not m.any_lt(zero, going):
+                visit = visits
+            else:
+                visit = visit + 1
                 g = m.difference(b, t, m.neg3(y), kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
                 w = m.sub3(g.w, o)
                 length = m.sqrt(square)
@@ -157,17 +162,13 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
                 flat = m.fma(m.fill(real(FLAT_SIMPLEX)), m.mul(m.dot(n01, n01), m.dot(e2, e2)), m.fill(real(SMALLEST)))
                 full = m.where_lt(flat, m.mul(size, size), full, zero)
                 inside = m.where_lt(half, full, one, inside)
-                put_vertex(t, 3, full, w, g.first, L, mem)
+                if m.any_lt(zero, full):
+                    put_vertex(t, 3, full, w, g.first, L, mem)
                 going = m.where_lt(half, full, zero, going)
                 # no progress: the last digits are rounding errors
                 going = m.where_lt(c.square, square, going, zero)
                 rest = m.sub(m.sub(one, c.share.x), m.add(c.share.y, c.share.z))
-                p = m.scale3(g.first, rest)
-                p = m.fma3(m.get3(mem, at + 3, t), c.share.x, p)
-                p = m.fma3(m.get3(mem, at + CORNER + 3, t), c.share.y, p)
-                p = m.fma3(m.get3(mem, at + 2 * CORNER + 3, t), c.share.z, p)
                 y = m.where3_lt(half, going, c.y, y)
-                first = m.where3_lt(half, going, p, first)
                 # the new vertex takes the place of the first old one that has no share
                 k0 = m.where_lt(zero, c.share.x, one, zero)
                 k1 = m.where_lt(zero, c.share.y, one, zero)
@@ -180,6 +181,13 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
                 put_vertex(t, 2, put2, w, g.first, L, mem)
                 kept = m.vec(m.larger(k0, put0), m.larger(k1, put1), m.larger(k2, put2))
                 used = m.where3_lt(half, going, kept, used)
+                s0 = m.where_lt(half, put0, rest, c.share.x)
+                s1 = m.where_lt(half, put1, rest, c.share.y)
+                s2 = m.where_lt(half, put2, rest, c.share.z)
+                share = m.where3_lt(half, going, m.vec(s0, s1, s2), share)
+        first = m.scale3(m.get3(mem, at + 3, t), share.x)
+        first = m.fma3(m.get3(mem, at + CORNER + 3, t), share.y, first)
+        first = m.fma3(m.get3(mem, at + 2 * CORNER + 3, t), share.z, first)
         return Nearest(y, first, inside)
 
     return locals()

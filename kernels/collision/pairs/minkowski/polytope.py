@@ -99,6 +99,15 @@ def polytope_program(m: types.SimpleNamespace) -> dict:
         put_face(t, three, two, three, zero, L, mem)
 
     @m.func
+    def forget_edges(t, vertex: int, L, mem):
+        """No face with an edge between this vertex and an earlier one has been removed."""
+        zero = m.fill(real(0.0))
+        edge = L.pair_work + EDGE_AT
+        for i in range(vertex + 1):
+            m.put(mem, edge + VERTICES * i + vertex, t, zero)
+            m.put(mem, edge + VERTICES * vertex + i, t, zero)
+
+    @m.func
     def cut_hole(t, faces: int, vertex: int, going: m.lane, w: m.Vec3, L, mem) -> m.lane:
         """Removes the faces that w sees, of the slots up to `faces`, and lists them with their corners. Returns their number."""
         zero = m.fill(real(0.0))
@@ -187,7 +196,8 @@ def polytope_program(m: types.SimpleNamespace) -> dict:
         depth = far
         n = m.zero3()
         first_polytope(t, L, mem)
-        m.clear(t, L.pair_work + EDGE_AT, int(EDGES), mem)
+        for vertex in range(int(4)):
+            forget_edges(t, vertex, L, mem)
         stored = m.fill(real(4.0))
         for visit in range(visits):
             if m.any_lt(zero, going):
@@ -210,6 +220,7 @@ def polytope_program(m: types.SimpleNamespace) -> dict:
                 going = m.where_lt(least, far, going, zero)
                 if m.any_lt(zero, going):
                     m.put3(mem, L.pair_work + VERTEX_AT + 3 * vertex, t, w)
+                    forget_edges(t, vertex, L, mem)
                     removed = cut_hole(t, faces, vertex, going, w, L, mem)
                     stored = close_hole(t, faces, vertex, removed, stored, L, mem)
         return n

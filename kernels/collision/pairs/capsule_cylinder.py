@@ -139,6 +139,7 @@ def capsule_cylinder_pair(m: types.SimpleNamespace) -> dict:
         second = m.get_shape(t, 1, L, mem)
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
+        far = m.fill(real(FAR))
         radius = first.size.x
         half = first.size.y
         axis = m.column(first.axes, 2)
@@ -157,7 +158,6 @@ def capsule_cylinder_pair(m: types.SimpleNamespace) -> dict:
         if m.any_lt(zero, cut):
             middle = m.scale_pair(b, t, int(CAPSULE), int(CYLINDER), 0, 0, 0, 0, T, P, L, mem)
             per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
-            far = m.fill(real(FAR))
             touch = m.core_touch(b, t, middle, far, int(CAPSULE), int(CYLINDER), 0, 0, 0, 0, T, P, L, mem)
             unit = m.rcp(per_unit)
             n = m.where3_lt(zero, cut, m.neg3(m.apply_t(touch.n, second.axes)), n)
@@ -195,7 +195,7 @@ def capsule_cylinder_pair(m: types.SimpleNamespace) -> dict:
         away = m.neg3(m.apply(second.axes, n))
         s = m.where_lt(zero, lies, low, s)
         nearer = m.where_lt(zero, lies, m.add(at_low, shift), distance)
-        other = m.where_lt(zero, lies, m.add(at_high, shift), m.fill(real(FAR)))
+        other = m.where_lt(zero, lies, m.add(at_high, shift), far)
         feature = m.where_lt(zero, lies, one, m.fill(real(3.0)))
         m.put_between(t, 0, m.scale3(axis, s), away, nearer, radius, zero, feature, L, mem)
         m.put_between(t, 1, m.scale3(axis, high), away, other, radius, zero, m.fill(real(2.0)), L, mem)

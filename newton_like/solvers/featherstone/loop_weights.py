@@ -6,17 +6,19 @@ where nothing gives way along a row, its response vanishes, and a softness that 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from newton_like.dynamics.jacobians import link_jacobians
 from newton_like.dynamics.matrices import mass_matrix
 from newton_like.dynamics.tendons import tendon_jacobian
-from newton_like.types import BodyFlags, VelRepr
+from newton_like.types import BodyFlags, JointType, VelRepr
 
-LEAST = 1.0e-15
-"""MuJoCo's ``mjMINVAL``."""
+ALIGNED = 1.0e-6
+"""Cosines, products of inertia and centres of mass [m] within this of their ideal count as such."""
 
 
 class InverseMasses:
@@ -58,10 +60,32 @@ class InverseMasses:
         jacobians = link_jacobians(self.model, self._state, out_repr=VelRepr.COM).numpy().astype(np.float64)
         rows = jacobians.reshape(*jacobians.shape[:2], 2, 3, -1)
         found = np.einsum("alsij,ajk,alsik->als", rows, self._responses, rows) / 3.0
-        # a link that only turns, or that only slides, has the other number
-        low, high = found.min(axis=2) < LEAST, found.max(axis=2) > LEAST
-        found[low & high] = found.max(axis=2)[low & high][:, None]
+        for a, k, mass in self._sliders():
+            found[a, k] = 1.0 / mass, 0.0
         return found
+
+    def _sliders(self) -> Iterator[tuple[int, int, float]]:
+        """Articulations, numbers and masses of links that count with their whole inverse mass although they slide along some axes only:
+        those for which MuJoCo's ``body_simple`` is 2. Their parents are fixed, they have no children, they slide along axes of their own
+        frames, and their principal axes are these frames."""
+        model = self.model
+        start, owner, child, parent, types, dims, starts, axes, X_c, com, inertia, mass = (
+            getattr(model, name).numpy()
+            for name in (
+                "articulation_start", "joint_articulation", "joint_child", "joint_parent", "joint_type", "joint_dof_dim",
+                "joint_qd_start", "joint_axis", "joint_X_c", "body_com", "body_inertia", "body_mass",
+            )
+        )  # fmt: skip
+        slides = np.isin(types, [int(JointType.PRISMATIC), int(JointType.D6)]) & (dims[:, 0] > 0) & (dims[:, 1] == 0)
+        parents = set(parent[owner >= 0].tolist())
+        for j in np.flatnonzero(slides & (owner >= 0)).tolist():
+            body = int(child[j])
+            own = Rotation.from_quat(X_c[j, 3:]).apply(axes[starts[j] : starts[j] + dims[j, 0]])
+            aligned = (abs(own).max(axis=1) > 1.0 - ALIGNED).all()
+            tensor = inertia[body].reshape(3, 3)
+            principal = abs(tensor - np.diag(np.diag(tensor))).max() <= ALIGNED * abs(tensor).max()
+            if parent[j] < 0 and body not in parents and aligned and principal and abs(com[body]).max() <= ALIGNED:
+                yield int(owner[j]), j - int(start[owner[j]]), float(mass[body])
 
     @cached_property
     def _tendons(self) -> np.ndarray:

@@ -18,16 +18,19 @@ FIRST_STEP, LEAST_STEP, MOST_STEP = 0.1, 1.0e-4, 0.5
 LEAST_RANGE = 1.0e-6
 """Range over length up to which a length does not change: several roundings in single precision."""
 
+POSES, TRIES = 60, 3
+"""Poses that are looked at, and how many of the best ones searches begin at."""
+
 STEPS = 400
 """Steps of a search. A length that still changes then has no bound."""
 
 
 def length_ranges(model, muscles: dict[int, int]) -> dict[int, tuple[float, float]]:
-    """Smallest and largest length of tendons, as local extremes of the length within the limits of joints, which searches reach from the
-    initial coordinates on, and within the limits of the tendon. Loops, mimic joints, equalities and limits of other tendons are not
-    regarded.
+    """Smallest and largest length of tendons within the limits of joints, and within the limits of the tendon. Loops, mimic joints,
+    equalities and limits of other tendons are not regarded.
 
-    MuJoCo finds the same extremes by pulling at the tendon in a damped motion without gravity (documentation, "Modeling", "Length range").
+    Searches for local extremes begin at the initial coordinates and at the best of some random poses within the limits. MuJoCo pulls at the
+    tendon in a damped motion without gravity (documentation, "Modeling", "Length range").
 
     Args:
         model: the model.
@@ -43,10 +46,13 @@ def length_ranges(model, muscles: dict[int, int]) -> dict[int, tuple[float, floa
     for n in tendons:
         rounds.setdefault(sum(places[n][0] == places[other][0] for other in tendons if other < n), []).append(n)
     found: dict[int, list[float]] = {n: [] for n in tendons}
+    poses = _Poses(model)
     for group in rounds.values():
         for sign in (-1.0, 1.0):
-            lengths = _extremes(model, [places[n] for n in group], sign)
-            for n, length in zip(group, lengths, strict=True):
+            own = [places[n] for n in group]
+            tries = [sign * _extremes(model, own, sign, q) for q in poses.starts(own, sign)]
+            lengths = sign * np.max(tries, axis=0)
+            for n, length in zip(group, lengths.tolist(), strict=True):
                 found[n].append(length)
     lower, upper, stiffness = (getattr(model, f"tendon_limit_{name}").numpy() for name in ("lower", "upper", "ke"))
     for n in found:
@@ -99,6 +105,18 @@ class _Limits:
         x = np.where(self.coordinate >= 0, q[self.coordinate], 0.0)
         return np.minimum(self.lower - x, 0.0), np.maximum(self.upper - x, 0.0)
 
+    def random(self, rng, model, q: np.ndarray) -> np.ndarray:
+        """Coordinates of all dofs between their limits, the same in all articulations of the same kind. Those without two limits are about
+        the coordinates `q`."""
+        share, away = rng.random(self.lower.shape[1]), rng.normal(size=self.lower.shape[1])
+        x = np.where(self.coordinate >= 0, q[self.coordinate], 0.0)
+        bounded = np.isfinite(self.upper - self.lower)
+        low, high = (np.where(bounded, limit, 0.0) for limit in (self.lower, self.upper))
+        moves = np.where(bounded, low + share * (high - low) - x, np.clip(away, self.lower - x, self.upper - x))
+        moved = wp.array(moves, dtype=model.dtype, device=model.device)
+        at = wp.array(q, dtype=model.dtype, device=model.device)
+        return _flat(model, global_coordinates(model, at, moved).numpy(), q)
+
     def in_chart(self, step: np.ndarray, q: np.ndarray) -> np.ndarray:
         """A change of dofs in the axes of local coordinates: of ball joints those of the child."""
         for a, at, k in self.balls:
@@ -107,10 +125,46 @@ class _Limits:
         return step
 
 
-def _extremes(model, places: list[tuple[int, int]], sign: float) -> list[float]:
+class _Poses:
+    """Poses of a model within its limits, and the lengths of all tendons there. The first one is the initial pose."""
+
+    def __init__(self, model):
+        self.model, self.coordinates, lengths = model, [], []
+        rng, state, limits = np.random.default_rng(0), model.state(requires_grad=False), None
+        for _ in range(POSES):
+            found, jacobian, _ = (x.numpy() for x in tendon_kinematics(model, state))
+            lengths.append(found.astype(np.float64))
+            self.coordinates.append(state.joint_q.numpy())
+            limits = limits or _Limits(model, jacobian.shape[2])
+            state.joint_q.assign(limits.random(rng, model, self.coordinates[0]))
+        self.lengths = np.array(lengths)
+
+    def starts(self, places: list[tuple[int, int]], sign: float) -> list[np.ndarray]:
+        """Coordinates from which to look for the largest (sign 1) or smallest (-1) length of tendons of different articulations: those of
+        the initial pose, and of the poses with the best lengths."""
+        rows, tendons = (np.array(x) for x in zip(*places, strict=True))
+        order = np.argsort(-sign * self.lengths[:, rows, tendons], axis=0, kind="stable")
+        starts = [self.coordinates[0]]
+        for best in order[:TRIES]:
+            start = self.coordinates[0].copy()
+            for k in set(best.tolist()):
+                own = _coordinates_of(self.model, rows[best == k])
+                start[own] = self.coordinates[k][own]
+            starts.append(start)
+        return starts
+
+
+def _coordinates_of(model, articulations: np.ndarray) -> np.ndarray:
+    """Which coordinates of a model are those of some articulations."""
+    own = np.isin(model.joint_articulation.numpy(), articulations)
+    return np.repeat(own, np.diff(model.joint_q_start.numpy()))
+
+
+def _extremes(model, places: list[tuple[int, int]], sign: float, start: np.ndarray) -> np.ndarray:
     """The largest (sign 1) or smallest (-1) length of tendons of different articulations, by ascent along the gradient with a step size of
-    each one; infinite, with that sign, for those that do not come to rest."""
+    each one, from coordinates of the model on; infinite, with that sign, for those that do not come to rest."""
     state = model.state(requires_grad=False)
+    state.joint_q.assign(start)
     rows, tendons = (np.array(x) for x in zip(*places, strict=True))
     lengths, jacobian, _ = (x.numpy().astype(np.float64) for x in tendon_kinematics(model, state))
     limits = _Limits(model, jacobian.shape[2])
@@ -123,7 +177,7 @@ def _extremes(model, places: list[tuple[int, int]], sign: float) -> list[float]:
         most = np.abs(way).max(axis=1)
         size[most < 1.0e-12] = 0.0
         if (size < LEAST_STEP).all():
-            return length.tolist()
+            return length
         step = np.zeros(jacobian.shape[::2])
         step[rows] = (size / np.maximum(most, 1.0e-12))[:, None] * way
         moved = limits.in_chart(np.clip(step, down, up), q.astype(np.float64))
@@ -134,14 +188,12 @@ def _extremes(model, places: list[tuple[int, int]], sign: float) -> list[float]:
         lengths, jacobian, _ = (x.numpy().astype(np.float64) for x in tendon_kinematics(model, tried))
         better = sign * (lengths[rows, tendons] - length) > 0.0
         # articulations go on alone: the others stay where they are
-        keep = np.isin(model.joint_articulation.numpy(), rows[better])
-        starts = model.joint_q_start.numpy()
-        chosen = np.repeat(keep, np.diff(starts))
+        chosen = _coordinates_of(model, rows[better])
         state.joint_q.assign(np.where(chosen, tried.joint_q.numpy(), q))
         length = np.where(better, lengths[rows, tendons], length)
         slope = np.where(better[:, None], sign * jacobian[rows, tendons], slope)
         size = np.where(better, np.minimum(1.5 * size, MOST_STEP), 0.5 * size)
-    return np.where(size < LEAST_STEP, length, sign * np.inf).tolist()
+    return np.where(size < LEAST_STEP, length, sign * np.inf)
 
 
 def _flat(model, dense: np.ndarray, q: np.ndarray) -> np.ndarray:

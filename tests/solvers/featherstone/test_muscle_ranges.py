@@ -76,3 +76,24 @@ def test_limits_of_the_tendon_bound_the_range_as_in_mujoco(joint):
     np.testing.assert_allclose(found, [0.3, 0.45 if joint else 0.5], atol=1e-6)
     np.testing.assert_allclose(found, theirs, atol=2e-3)
     SolverFeatherstone(model, evaluator="general")
+
+
+TWO_LINKS = """<mujoco><worldbody><site name="w0" pos="0 0 1.2"/><body pos="0 0 1"><joint axis="0 1 0" range="-90 90"/>
+<geom type="capsule" size=".03" fromto="0 0 0 .3 0 0"/><body pos=".3 0 0"><joint axis="0 1 0" range="-80 80"/>
+<geom type="capsule" size=".03" fromto="0 0 0 .25 0 0"/><site name="s1" pos=".1 0 .05"/></body></body><body pos="0 .5 1">
+<joint type="slide" axis="0 0 1" range="-.3 .3"/><geom size=".05"/><site name="s2" pos=".02 .01 0"/></body></worldbody>
+<tendon><spatial name="t"><site site="w0"/><site site="s1"/><site site="s2"/></spatial></tendon>
+<actuator><muscle tendon="t" force="30"/></actuator></mujoco>"""
+
+
+def test_the_range_does_not_depend_on_the_initial_pose(rng):
+    """The length of this tendon has several local extremes. Those that random poses and steps towards an extreme find are not beyond it."""
+    found = []
+    for start in [(0.0, 0.0, 0.0), (1.0, 1.0, 0.0), rng.uniform(-1.0, 1.0, 3) * [1.5, 1.3, 0.3]]:
+        builder = ModelBuilder()
+        builder.add_mjcf(TWO_LINKS)
+        builder.joint_q[:3] = list(start)
+        found.append(length_ranges(builder.finalize("cpu"), {0: 0})[0])
+    np.testing.assert_allclose(found, np.broadcast_to(found[0], (3, 2)), rtol=0, atol=1e-4)
+    mj = mujoco.MjModel.from_xml_string(TWO_LINKS)
+    np.testing.assert_allclose(found[0], mj.actuator_lengthrange[0], rtol=0, atol=2e-3)

@@ -43,8 +43,8 @@ BRANCHES = """
 
 @pytest.mark.parametrize("order", ["bccd", "cbdc"])
 def test_open_connects_accelerate_links_as_in_mujoco(rng, order):
-    """At random states, gaps are as long as the links. Two links hang on a third one, which turns both. The change of the velocity in a step
-    of a microsecond is the acceleration to O(dt)."""
+    """At random states, gaps are as long as the links. Two links hang on a third one, which turns both. The change of the velocity in a
+    step of a microsecond is the acceleration to O(dt)."""
     peer = MjcfPeer(BRANCHES.format(*order))
     solver, dt = SolverFeatherstone(peer.model, evaluator="general"), 1.0e-6
     for _ in range(8):

@@ -83,6 +83,7 @@ from newton_like.kernels.solvers.rows.contact_law import contact_law_program
 from newton_like.kernels.solvers.rows.contact_rows import contact_row_program
 from newton_like.kernels.solvers.rows.couplings import coupling_program
 from newton_like.kernels.solvers.rows.dof_rows import dof_row_program
+from newton_like.kernels.solvers.rows.equality_rows import equality_row_program
 from newton_like.kernels.solvers.rows.slots import slot_program
 from newton_like.kernels.solvers.tendons import tendon_row_program
 from newton_like.kernels.spans import span_program
@@ -154,6 +155,7 @@ LAYERS = (
     # floor 5
     drive_program,
     contact_law_program,
+    equality_row_program,
     closure_row_program,
     dof_row_program,
     contact_row_program,

@@ -21,8 +21,7 @@ The law of a row gives its impulse p, with the velocity u = K nu after the step:
 
     hard       u closes the error g, see `kernels.solvers.rows.closures`
     soft       J a + R f = -b v - k d g, MuJoCo's law for equalities, see `kernels.solvers.rows.contact_law`. R = (1 - d) / d w, with the
-               inverse masses w at the initial coordinates. As there, J of a line between anchors is the difference of their velocities
-               along a, whose turning does not count: forces act at the anchor of each link
+               inverse masses w at the initial coordinates, and the rows of `kernels.solvers.rows.equality_rows`
     spring     f = ke (rest - g - dt u) + kd (speed - u)
     drive      the same, of limited size
     friction   |f| is limited, u is to be zero
@@ -41,14 +40,13 @@ from newton_like.kernels.dynamics.loops import (
     ANGULAR,
     CHILD_ANCHOR,
     CHILD_DIRECTION,
-    LINEAR,
     LOOP,
     PARENT_ANCHOR,
     PARENT_DIRECTION,
 )
 from newton_like.kernels.solvers.tendons import BEND, SPEED, TENDON_ROW
 
-TURN, POLYNOMIAL, LENGTH, TENDONS, SPIN, SWING, MIDDLE, OUTER, TOWARDS = range(ANGULAR + 1, ANGULAR + 10)
+TURN, POLYNOMIAL, LENGTH, TENDONS, SPIN, SWING, MIDDLE, OUTER, TOWARDS, TILT = range(ANGULAR + 1, ANGULAR + 11)
 
 HARD, SOFT, SPRING, DRIVE, DRY, LIMIT, STOP = range(7)
 """Laws; those from DRIVE on are bounded."""
@@ -341,6 +339,8 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
             return m.sub(angle.size, m.fill(real(RIGHT_ANGLE)))
         if kind == TOWARDS:
             return goal_error(t, r, T, L, mem)
+        if kind == TILT:
+            return m.tilt_error(t, r, T, L, mem)
         if kind == TENDONS:
             return tendon_gap(t, r, T, L, mem)
         if kind == POLYNOMIAL:
@@ -368,36 +368,13 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         if kind == TOWARDS:
             axis = m.get3(mem, L.loop + LOOP * r + GOAL_AXIS, t)
             return m.spatial(m.zero3(), m.apply(m.quat_to_matrix(parent_frame(t, r, T, L, mem)), axis))
+        if kind == TILT:
+            return m.tilt_wrench(t, r, T, L, mem)
         if kind == LENGTH:
             x = anchor_line(t, r, T, L, mem)
             d = m.scale3(x, inverse_length(x))
             return m.spatial(d, m.cross(m.loop_anchor(t, r, CHILD_ANCHOR, row_child(r, T), L, mem), d))
         return m.loop_wrench(t, r, T, L, mem)
-
-    @m.func
-    def acts_at_ends(r: int, T) -> bool:
-        """Whether the forces of row r act at the anchor of each link, as MuJoCo's do, and not both at that of the child."""
-        return T.loop_rule[r] == SOFT and T.loop_kind[r] == LINEAR
-
-    @m.func
-    def put_end(t, r: int, k: int, anchor: int, sign: m.lane, at: int, T, L, mem):
-        """Adds the entries of the velocity of an anchor, which is on body k, to row r at `at`."""
-        if k < T.bodies:
-            leaf = T.leaf[k]
-            if leaf >= 0:
-                n = m.scale3(m.loop_vector(t, r, PARENT_DIRECTION, m.loop_body(r, T), L, mem), sign)
-                w = m.spatial(n, m.cross(m.loop_anchor(t, r, anchor, k, L, mem), n))
-                for d in range(T.depth[leaf] + 1):
-                    i = T.chain[T.chain_at[leaf] + d]
-                    x = m.dot6_plus(w, m.get6(mem, L.subspace + 6 * i, t), m.get(mem, at + i, t))
-                    m.put(mem, at + i, t, x)
-
-    @m.func
-    def end_acceleration(t, r: int, k: int, anchor: int, L, mem) -> m.Vec3:
-        """The acceleration of an anchor, which is on body k, where no joint accelerates."""
-        x = m.loop_anchor(t, r, anchor, k, L, mem)
-        v = m.get6(mem, L.twist + 6 * k, t)
-        return m.cross_plus(v.w, m.velocity_at(v, x), m.velocity_at(m.get6(mem, L.drift + 6 * k, t), x))
 
     @m.func
     def put_closure_row(t, r: int, at: int, T, L, mem):
@@ -409,9 +386,8 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, at + T.dof_at[row_child(r, T)], t, m.fill(real(1.0)))
         elif T.loop_kind[r] == TENDONS:
             put_tendon_row(t, r, at, T, L, mem)
-        elif acts_at_ends(r, T):
-            put_end(t, r, row_child(r, T), CHILD_ANCHOR, m.fill(real(1.0)), at, T, L, mem)
-            put_end(t, r, m.loop_body(r, T), PARENT_ANCHOR, m.fill(real(-1.0)), at, T, L, mem)
+        elif m.acts_at_ends(r, T):
+            m.put_ends(t, r, at, T, L, mem)
         else:
             m.put_wrench_row(t, r, closure_wrench(t, r, T, L, mem), at, T, L, mem)
 
@@ -428,10 +404,10 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
             return angle_acceleration(t, r, dt, T, L, mem)
         if kind == OUTER:
             return outer_acceleration(t, r, T, L, mem)
-        if acts_at_ends(r, T):
-            n = m.loop_vector(t, r, PARENT_DIRECTION, m.loop_body(r, T), L, mem)
-            x = end_acceleration(t, r, row_child(r, T), CHILD_ANCHOR, L, mem)
-            return m.dot(n, m.sub3(x, end_acceleration(t, r, m.loop_body(r, T), PARENT_ANCHOR, L, mem)))
+        if m.acts_at_ends(r, T):
+            return m.ends_acceleration(t, r, T, L, mem)
+        if kind == TILT:
+            return m.tilt_acceleration(t, r, T, L, mem)
         if kind <= ANGULAR:
             return m.loop_acceleration(t, r, T, L, mem)
         p = m.loop_body(r, T)
@@ -458,7 +434,7 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         for i in range(T.loop_group[T.loop_rows + r]):
             s = T.loop_group[r] + i
             g = closure_error(t, s, T, L, mem)
-            if T.loop_kind[s] == ANGULAR:
+            if T.loop_kind[s] == ANGULAR or T.loop_kind[s] == TILT:
                 g = m.mul(m.get(mem, L.loop + LOOP * s + ANGLE_SHARE, t), g)
             square = m.fma(g, g, square)
         return m.sqrt(square)

@@ -40,9 +40,11 @@ from newton_like.kernels.solvers.rows.closure_rows import (
     STOP_BOUND,
     SWING,
     TENDONS,
+    TILT,
     TOWARDS,
     TURN,
 )
+from newton_like.kernels.solvers.rows.equality_rows import BETWEEN
 from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.model.mujoco.contact_settings import has_contact_settings, settings_of
 from newton_like.model.mujoco.equality_settings import equalities_of
@@ -195,7 +197,7 @@ def _weigh(model, found: list[list[Row]]) -> None:
             elif row.kind == POLYNOMIAL:
                 weight = sum(masses.of_dof(a, dof) for dof in row.dofs)
             else:
-                turns = row.kind == ANGULAR
+                turns = row.kind in (ANGULAR, TILT)
                 # MuJoCo's approximation of the response of a row is without the factor on its angle
                 share = row.vectors[ANGLE_SHARE] if turns else 1.0
                 weight = masses.of_ends(a, row.ends, turns) / share**2
@@ -270,8 +272,12 @@ class _Finder:
         if j in self.soft:
             numbers = numbers.copy()
             numbers[rows[0] == ANGULAR, ANGLE_SHARE] = self.angle_share[j]
+        kinds = rows[0].copy()
+        turns = [r for r in range(start, end) if kinds[r] == ANGULAR]
+        if j in self.soft and len(turns) == 3:
+            kinds[turns], numbers[turns] = TILT, self._tilts(j)
         found = [
-            Row(int(rows[0, r]), law[0], (int(rows[1, r]), int(rows[2, r])), numbers[r], law[1], r)
+            Row(int(kinds[r]), law[0], (int(rows[1, r]), int(rows[2, r])), numbers[r], law[1], r)
             for r in range(start, end)
         ]
         if self._row(j).limits_distance:
@@ -286,6 +292,16 @@ class _Finder:
                 bounds = (shortest if shortest >= 0.0 else -NO_LIMIT, longest if longest >= 0.0 else NO_LIMIT)
                 found.append(Row(LENGTH, LIMIT, self._ends(j), vectors, bounds, coupling=(ROPE, j, 0)))
         return found
+
+    def _tilts(self, j: int) -> np.ndarray:
+        """The vectors of the three rows of rotations of a soft weld."""
+        first, second = (x[j][3:].astype(np.float64) for x in (self.X_p, self.X_c))
+        vectors = np.zeros((3, LOOP))
+        vectors[:, ANGLE_SHARE] = self.angle_share[j]
+        vectors[:, BETWEEN : BETWEEN + 4] = quat_multiply(second, quat_inverse(first))
+        for axis, row in zip(np.eye(3), vectors, strict=True):
+            row[PARENT_DIRECTION : PARENT_DIRECTION + 3] = quat_rotate(first, axis)
+        return vectors
 
     def _ends(self, j: int) -> tuple[int, int]:
         parent = int(self.parent[j])

@@ -14,7 +14,8 @@ from newton_like.kernels.solvers.rows.closures import drive_target_kernel, loop_
 from newton_like.model.editing.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
 from newton_like.model.joint_types import look_up
 from newton_like.model.mujoco.equality_settings import has_equalities
-from newton_like.solvers.featherstone.loop_rows import LAW, SolverRows, limited_balls, solver_rows
+from newton_like.solvers.featherstone.ball_limits import limited_balls
+from newton_like.solvers.featherstone.loop_rows import LAW, SolverRows, solver_rows
 
 
 class LoopWatch:

@@ -12,7 +12,7 @@ from newton_like.dynamics.internal.frames import NONE, WORLD
 from newton_like.dynamics.loops import Loops, axes_of, loops_of
 from newton_like.dynamics.names import names_of
 from newton_like.dynamics.tendons import tendons_of
-from newton_like.geometry.transforms import quat_inverse, quat_multiply, quat_rotate
+from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.loops import ANGULAR, CHILD_DIRECTION, LINEAR, LOOP, PARENT_ANCHOR, PARENT_DIRECTION
 from newton_like.kernels.parameters.gains import NO_LIMIT, WEAK
 from newton_like.kernels.solvers.rows.closure_rows import (
@@ -37,7 +37,6 @@ from newton_like.kernels.solvers.rows.closure_rows import (
     SPIN,
     SPRING,
     STOP,
-    STOP_BOUND,
     SWING,
     TENDONS,
     TILT,
@@ -45,11 +44,11 @@ from newton_like.kernels.solvers.rows.closure_rows import (
     TURN,
 )
 from newton_like.kernels.solvers.rows.equality_rows import BETWEEN
-from newton_like.model.joint_types import JOINT_TYPES, look_up
-from newton_like.model.mujoco.contact_settings import has_contact_settings, settings_of
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.mujoco.equality_settings import equalities_of
+from newton_like.solvers.featherstone.ball_limits import stops_of
 from newton_like.solvers.featherstone.loop_weights import InverseMasses
-from newton_like.types import BodyFlags, JointTargetMode
+from newton_like.types import JointTargetMode
 
 KIND, LAW, PARENT, CHILD, SOURCE = range(5)
 
@@ -62,26 +61,11 @@ OF_ROWS = PASSIVE
 
 NO_COUPLING = (-1, -1, -1)
 
-_STOPS = {"joint_max_angle": (SPIN, ANGLE_BOUND), "joint_max_swing": (SWING, SWING_BOUND)}
-"""Limits of ball joints, and the kinds of their rows and of their couplings."""
-
+_OF_STOPS = {SPIN: ANGLE_BOUND, SWING: SWING_BOUND}
+"""Kinds of couplings of limits of ball joints, by the kinds of their rows."""
 
 STEEPEST = np.radians(85.0)
 """Loop joints with three rotations have forces along these where limits keep the second angle below."""
-
-
-def limited_balls(model) -> np.ndarray:
-    """Ball joints with rows for limits of their rotation: those that have a limit that they can reach, and all if limits may vary; bool,
-    ``[joint_count]``. Kinematic bodies have none."""
-    balls = look_up(model.joint_type.numpy(), "turns_only") & model.joint_enabled.numpy().astype(bool)
-    if not balls.any():
-        return balls
-    moved = (model.body_flags.numpy()[model.joint_child.numpy()] & int(BodyFlags.KINEMATIC)) != 0
-    balls &= ~(moved & (model.joint_articulation.numpy() >= 0))
-    if not model.varying.isdisjoint(_STOPS):
-        return balls
-    limits = np.stack([getattr(model, name).numpy() for name in _STOPS])
-    return balls & ~((limits < 0.0) | (limits >= NO_LIMIT)).all(axis=0)
 
 
 @dataclass
@@ -185,13 +169,19 @@ def solver_rows(model) -> SolverRows:
 def _weigh(model, found: list[list[Row]]) -> None:
     """Completes the numbers of soft rows with their inverse masses, those of MuJoCo's ``mj_diagApprox``."""
     masses = None
+    owner, start = model.joint_articulation.numpy(), model.joint_qd_start.numpy()
+    first = start[model.articulation_start.numpy()]
     for a, listed in enumerate(found):
         for row in listed:
             if row.law not in (SOFT, STOP):
                 continue
             masses = masses or InverseMasses(model)
-            if row.law == STOP:
-                weight = _weight_of_ball(model, masses, a, row)
+            if row.law == STOP and owner[row.joint] >= 0:
+                # the mean of the dofs of the ball joint
+                dof = int(start[row.joint] - first[a])
+                weight = sum(masses.of_dof(a, dof + i) for i in range(3)) / 3.0
+            elif row.law == STOP:
+                weight = masses.of_ends(a, row.ends, True)
             elif row.kind == TENDONS:
                 weight = sum(masses.of_tendon(a, n) for n in row.ends if n >= 0)
             elif row.kind == POLYNOMIAL:
@@ -202,15 +192,6 @@ def _weigh(model, found: list[list[Row]]) -> None:
                 share = row.vectors[ANGLE_SHARE] if turns else 1.0
                 weight = masses.of_ends(a, row.ends, turns) / share**2
             row.numbers = (*row.numbers[:SOFT_WEIGHT], weight)
-
-
-def _weight_of_ball(model, masses: InverseMasses, a: int, row: Row) -> float:
-    """The inverse inertia of a limit of a ball joint: the mean of its dofs; of a loop joint that of its ends."""
-    if model.joint_articulation.numpy()[row.joint] < 0:
-        return masses.of_ends(a, row.ends, True)
-    start = model.joint_qd_start.numpy()
-    first = int(start[row.joint] - start[model.articulation_start.numpy()[a]])
-    return sum(masses.of_dof(a, first + i) for i in range(3)) / 3.0
 
 
 class _Finder:
@@ -234,7 +215,7 @@ class _Finder:
             "joint_type", "joint_enabled", "joint_parent", "joint_articulation", "joint_X_p", "joint_X_c", "joint_q_start",
             "joint_qd_start", "joint_dof_dim", "joint_min_distance", "joint_max_distance", "joint_target_mode", "joint_target_ke",
             "joint_target_kd", "joint_effort_limit", "joint_friction", "joint_damping", "joint_stiffness", "joint_rest_q",
-            "joint_limit_lower", "joint_limit_upper", "joint_mimic_joint", "joint_mimic_coeffs", "joint_max_angle", "joint_max_swing",
+            "joint_limit_lower", "joint_limit_upper", "joint_mimic_joint", "joint_mimic_coeffs",
         )  # fmt: skip
         for name in names:
             setattr(self, name.removeprefix("joint_"), getattr(model, name).numpy())
@@ -254,8 +235,9 @@ class _Finder:
                     listed += own
             found.append(listed)
         owner = {j: a for a, joints in enumerate(self.loops.joints) for j in joints}
-        for j in np.flatnonzero(limited_balls(self.model)).tolist():
-            found[owner.get(j, int(self.articulation[j]))] += self._stops(j)
+        for j, kind, law, ends, vectors, numbers in stops_of(self.model):
+            row = Row(kind, law, ends, vectors, numbers, joint=j, coupling=(_OF_STOPS[kind], j, 0))
+            found[owner.get(j, int(self.articulation[j]))].append(row)
         followers = self._add_equalities(found)
         return found, followers
 
@@ -333,49 +315,6 @@ class _Finder:
                 coupling = law.coupling, j, n
                 found.append(Row(kind, law.law, ends, vectors, law.numbers, -1, law.targets, coupling=coupling))
         return found
-
-    def _stops(self, j: int) -> list[Row]:
-        """The rows of the limits of a ball joint."""
-        found = []
-        soft = None
-        if has_contact_settings(self.model):
-            settings = settings_of(self.model)
-            i = int(self.qd_start[j])
-            if len(settings["limit_rules"]) and settings["limit_rules"][i]:
-                margin = float(settings["limit_margin"][i])
-                soft = soft_numbers(settings["solreflimit"][i], settings["solimplimit"][i]), margin
-        ends, turns = self._ball_ends(j)
-        for name, (kind, coupling) in _STOPS.items():
-            limit = float(getattr(self, name.removeprefix("joint_"))[j])
-            if np.isnan(limit):
-                raise ValueError(
-                    f"joint '{self.model.joint_label[j]}' (index {j}): {name} is nan; give a number, -1 for none"
-                )
-            if limit < 0.0 and not self._may_vary(name):
-                continue
-            limit = limit if 0.0 <= limit < NO_LIMIT else NO_LIMIT
-            vectors = np.zeros(LOOP)
-            if kind == SPIN:
-                vectors[:4] = quat_multiply(turns[1], quat_inverse(turns[0]))
-            else:
-                for at, turn in zip((PARENT_DIRECTION, CHILD_DIRECTION), turns, strict=True):
-                    vectors[at : at + 3] = quat_rotate(turn, np.array([1.0, 0.0, 0.0]))
-            law, numbers = LIMIT, (-NO_LIMIT, limit)
-            if soft is not None:
-                vectors[STOP_BOUND] = limit - soft[1]
-                law, numbers = STOP, tuple(soft[0])
-            found.append(Row(kind, law, ends, vectors, numbers, joint=j, coupling=(coupling, j, 0)))
-        return found
-
-    def _ball_ends(self, j: int) -> tuple[tuple[int, int], tuple[np.ndarray, np.ndarray]]:
-        """Links of the parent and of the child of a ball joint, and orientations of the anchors in these."""
-        turns = [x[j][3:].astype(np.float64) for x in (self.X_p, self.X_c)]
-        parent = int(self.parent[j])
-        if parent >= 0 and self.model.joint_ancestor.numpy()[j] < 0 and self.articulation[j] >= 0:
-            # a body that rests carries the joint
-            turns[0] = quat_multiply(self.model.body_q.numpy()[parent][3:].astype(np.float64), turns[0])
-            return (WORLD, int(self.names.link[int(self.names.child[j])])), tuple(turns)
-        return self._ends(j), tuple(turns)
 
     def _is_bounded(self, middle: int) -> bool:
         """Whether the limits of the second of three rotations keep the axes of the others apart."""

@@ -12,7 +12,7 @@ from newton_like.dynamics.internal.frames import NONE, WORLD
 from newton_like.dynamics.loops import Loops, axes_of, loops_of
 from newton_like.dynamics.names import names_of
 from newton_like.dynamics.tendons import tendons_of
-from newton_like.geometry.transforms import quat_rotate
+from newton_like.geometry.transforms import quat_inverse, quat_multiply, quat_rotate
 from newton_like.kernels.dynamics.loops import ANGULAR, CHILD_DIRECTION, LINEAR, LOOP, PARENT_ANCHOR, PARENT_DIRECTION
 from newton_like.kernels.parameters.gains import NO_LIMIT, WEAK
 from newton_like.kernels.solvers.rows.closure_rows import (

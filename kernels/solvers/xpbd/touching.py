@@ -58,4 +58,21 @@ def touching_program(m: types.SimpleNamespace) -> dict:
         contact_put(K, i + 1, k, valid, b.y)
         contact_put(K, i + 2, k, valid, b.z)
 
+    @m.func
+    def in_cone(old1: lane, old2: lane, u1: lane, u2: lane, mass1: lane, mass2: lane, bound: lane) -> tuple[lane, lane]:
+        """Impulses along two tangents that stop the velocities u, or are as large as `bound` and opposite to them.
+
+        Both tangents respond with masses of their own. Beyond the cone the step has the smaller one in all directions: otherwise the
+        friction of a steady slip would be along the impulses that stop it, and points of one surface would turn the body.
+        """
+        one = m.fnma(u1, mass1, old1)
+        two = m.fnma(u2, mass2, old2)
+        slips = m.fma(one, one, m.mul(two, two))
+        square = m.mul(bound, bound)
+        least = m.smaller(mass1, mass2)
+        one = m.where_lt(square, slips, m.fnma(u1, least, old1), one)
+        two = m.where_lt(square, slips, m.fnma(u2, least, old2), two)
+        shrink = m.shrink(bound, m.fma(one, one, m.fma(two, two, m.fill(real(1.0e-30)))))
+        return m.mul(one, shrink), m.mul(two, shrink)
+
     return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "Vec3")}

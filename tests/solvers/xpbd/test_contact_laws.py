@@ -59,6 +59,27 @@ def test_a_ball_that_spins_slows_down(rng):
     assert abs(state.body_qd.numpy()[0, 5]) < 1e-6
 
 
+def test_rolling_friction_is_opposite_to_the_spin(rng):
+    """Also of a body that is easier to turn about one axis: its angular momentum changes along its angular velocity."""
+    builder = nl.ModelBuilder()
+    builder.add_ground_plane(cfg=nl.ShapeConfig(mu=0.0, mu_rolling=0.01))
+    inertia = np.diag([0.004, 0.016, 0.018])
+    body = builder.add_body(xform=(0, 0, RADIUS, 0, 0, 0, 1), mass=1.0, inertia=inertia)
+    builder.add_shape_sphere(body, radius=RADIUS, cfg=nl.ShapeConfig(density=0.0, mu=0.0, mu_rolling=0.01))
+    with_all_programs(builder)
+    model = builder.finalize("cpu")
+    spin = 3.0 * np.array([np.cos(turn := rng.uniform(0.5, 1.0)), np.sin(turn), 0.0])
+    state = started(model, joint_qd=velocities(model, [0, 0, 0, *spin]))
+    # the normal impulse is there from the second step on
+    solver = xpbd(model)
+    after(solver, state, 2 / 240, 1 / 240)
+    before = state.body_qd.numpy()[0, 3:].astype(float)
+    after(solver, state, 1 / 240, 1 / 240)
+    change = inertia @ (state.body_qd.numpy()[0, 3:] - before)
+    wanted = -0.01 * GRAVITY / 240 * before / np.linalg.norm(before)
+    assert change[:2] == pytest.approx(wanted[:2], rel=0.1)
+
+
 @pytest.mark.parametrize("impedance", [0.5, 0.9])
 def test_a_soft_contact_rests_as_deep_as_mujoco_says(impedance, rng):
     """k d depth = R g / w, with k = 1 / (d time_constant damping_ratio)^2 and R / w = (1 - d) / d, for any mass."""

@@ -50,7 +50,16 @@ def access_program(m: types.SimpleNamespace) -> dict:
     def deposit_some(array: wp.array[real], at: int, valid: int, x: lane):
         """Writes the first `valid` numbers from `at` on."""
 
-    return dict(ints=ints, listed=listed, counted=counted, fetch=fetch, deposit=deposit, deposit_some=deposit_some)
+    @wp.func_native(
+        f"{simd} simd chosen; __builtin_memcpy(&chosen, &mask, sizeof(simd));"
+        f" {whole} r; for (int k = 0; k < {width}; ++k) r[k] = k < valid && chosen[k] > 0 ? list.data[start + k] : rest; return r;"
+    )
+    def listed_where(list: wp.array[int], start: int, valid: int, rest: int, mask: lane) -> ints:
+        """As ``listed``, with `rest` where the mask is not positive."""
+
+    return dict(
+        ints=ints, listed=listed, listed_where=listed_where, counted=counted, fetch=fetch, deposit=deposit, deposit_some=deposit_some
+    )  # fmt: skip
 
 
 def _scalar_access(real) -> dict:
@@ -58,6 +67,10 @@ def _scalar_access(real) -> dict:
     def listed(list: wp.array[int], start: int, valid: int, rest: int) -> int:
         """The entry of a list at `start`."""
         return list[start]
+
+    @wp.func
+    def listed_where(list: wp.array[int], start: int, valid: int, rest: int, mask: real) -> int:
+        return wp.where(mask > real(0.0), list[start], rest)
 
     @wp.func
     def counted(start: int) -> int:
@@ -75,4 +88,6 @@ def _scalar_access(real) -> dict:
     def deposit_some(array: wp.array[real], at: int, valid: int, x: real):
         array[at] = x
 
-    return dict(ints=int, listed=listed, counted=counted, fetch=fetch, deposit=deposit, deposit_some=deposit_some)
+    return dict(
+        ints=int, listed=listed, listed_where=listed_where, counted=counted, fetch=fetch, deposit=deposit, deposit_some=deposit_some
+    )  # fmt: skip

@@ -17,7 +17,8 @@ import warp as wp
 from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, INVERSE_MASS, POS, QUAT, SPIN, VEL
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
-    APPROACH, ARM_A, ARM_B, BIAS, GAP, GIVE, IMPULSES, LEAK, MARGINS, MASSES, MU_AT, NORMAL_AT, POINT_A, POINT_B, RADIUS_A, RADIUS_B,
+    APPROACH, ARM_A, ARM_B, BELOW, BIAS, GAP, GIVE, IMPACT, IMPULSES, LEAK, MARGINS, MASSES, MU_AT, NORMAL_AT, POINT_A, POINT_B, RADIUS_A,
+    RADIUS_B,
     REBOUND, SUMS,
 )  # fmt: skip
 
@@ -39,8 +40,8 @@ def contact_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def contact_prepare(
         K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, push_speed: real
-    ):
-        """Computes arms, gaps and responses of the contacts k to k + valid - 1."""
+    ) -> int:
+        """Computes arms, gaps and responses of the contacts k to k + valid - 1. Returns 1 if one of them begins with an impact, else 0."""
         A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
         C = m.body_ref(body_at, stride, -1, m.listed(K.body_b, K.first + k, valid, K.dummy))
         n = vec_of_contact(K, NORMAL_AT, k)
@@ -64,8 +65,13 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         rb = m.add3(m.fnma3(between, half, rb), along)
         one = m.cross_plus(m.body_vec(B, C, SPIN), rb, m.body_vec(B, C, VEL))
         two = m.cross_plus(m.body_vec(B, A, SPIN), ra, m.body_vec(B, A, VEL))
+        approach = m.dot(n, m.sub3(one, two))
         contact_put(K, GAP, k, valid, gap)
-        contact_put(K, APPROACH, k, valid, m.dot(n, m.sub3(one, two)))
+        contact_put(K, APPROACH, k, valid, approach)
+        # fast, and in touch before the next sub-step
+        meets = m.where_lt(m.fma(approach, m.fill(h), gap), zero, m.fill(real(1.0)), zero)
+        impact = m.where_lt(approach, of_contact(K, BELOW, k), meets, zero)
+        contact_put(K, IMPACT, k, valid, impact)
         contact_put(K, ARM_A, k, valid, ra.x)
         contact_put(K, ARM_A + 1, k, valid, ra.y)
         contact_put(K, ARM_A + 2, k, valid, ra.z)
@@ -79,6 +85,9 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         contact_put(K, MASSES + 1, k, valid, row_response(m.tangent(n), ra, rb, ia, ib, mass))
         contact_put(K, MASSES + 2, k, valid, row_response(m.second_tangent(n), ra, rb, ia, ib, mass))
         m.law_prepare(K, k, valid, B, A, C, h, push_speed)
+        if m.any_lt(zero, impact):
+            return 1
+        return 0
 
     @m.func
     def push_pair(B: wp.array[real], A: m.BodyRef, C: m.BodyRef, ra: Vec3, rb: Vec3, p: Vec3, h: lane, ahead: int):
@@ -102,17 +111,23 @@ def contact_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def contact_solve(
         K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int, relax: int,
-        push_speed: real, rebound_speed: real,
+        again: int, push_speed: real, rebound_speed: real,
     ):  # fmt: skip
-        """Updates the impulses of the contacts k to k + valid - 1. `relax`: the pass after the drift."""
-        A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
-        C = m.body_ref(body_at, stride, -1, m.listed(K.body_b, K.first + k, valid, K.dummy))
+        """Updates the impulses of the contacts k to k + valid - 1. `relax`: the pass after the drift; `again`: a further pass over those
+        that begin with an impact, in which others, and their bodies, keep their bits."""
+        zero = m.fill(real(0.0))
+        solved = m.fill(real(1.0))
+        if again != 0:
+            solved = of_contact(K, IMPACT, k)
+            if not m.any_lt(zero, solved):
+                return
+        A = m.body_ref(body_at, stride, -1, m.listed_where(K.body_a, K.first + k, valid, K.dummy, solved))
+        C = m.body_ref(body_at, stride, -1, m.listed_where(K.body_b, K.first + k, valid, K.dummy, solved))
         n = vec_of_contact(K, NORMAL_AT, k)
         ra = vec_of_contact(K, ARM_A, k)
         rb = vec_of_contact(K, ARM_B, k)
         if relax != 0:
             # bodies have moved; one point again: that of the first body, or that next to a round shape
-            zero = m.fill(real(0.0))
             rb = m.add3(ra, m.sub3(m.body_vec(B, A, POS), m.body_vec(B, C, POS)))
             wheel = m.where_lt(zero, of_contact(K, RADIUS_B, k), m.fill(real(1.0)), zero)
             along = m.scale3(m.sub3(vec_of_contact(K, ARM_B, k), rb), wheel)
@@ -124,7 +139,6 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         speed = m.dot(n, u)
         old = of_contact(K, IMPULSES, k)
         mass = of_contact(K, MASSES, k)
-        zero = m.fill(real(0.0))
         change = zero
         if relax != 0:
             approach = of_contact(K, APPROACH, k)
@@ -139,7 +153,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
             rigid = m.mul(m.neg(m.fma(gap, m.fill(real(1.0) / h), speed)), mass)
             change = m.where_lt(zero, gap, rigid, soft)
         change = m.law_change(K, k, speed, old, mass, change, relax)
-        normal = m.larger(zero, m.add(old, change))
+        normal = m.where_lt(zero, solved, m.larger(zero, m.add(old, change)), old)
         contact_put(K, IMPULSES, k, valid, normal)
         t1 = m.tangent(n)
         t2 = m.second_tangent(n)
@@ -149,17 +163,22 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         mass2 = of_contact(K, MASSES + 2, k)
         bound = m.mul(of_contact(K, MU_AT, k), normal)
         new1, new2 = m.in_cone(old1, old2, m.dot(t1, u), m.dot(t2, u), mass1, mass2, bound)
+        new1 = m.where_lt(zero, solved, new1, old1)
+        new2 = m.where_lt(zero, solved, new2, old2)
         contact_put(K, IMPULSES + 1, k, valid, new1)
         contact_put(K, IMPULSES + 2, k, valid, new2)
-        if relax != 0 and K.report != 0:
-            # no pass of this sub-step follows
-            whole = m.fma3(t1, new1, m.fma3(t2, new2, m.scale3(n, normal)))
-            m.add_vec_of_contact(K, SUMS, k, valid, whole)
-            m.add_vec_of_contact(K, SUMS + 3, k, valid, m.cross(ra, whole))
         p = m.scale3(n, m.sub(normal, old))
         p = m.fma3(t1, m.sub(new1, old1), m.fma3(t2, m.sub(new2, old2), p))
+        if relax != 0 and K.report != 0:
+            # the impulses after the first pass of this kind, and what further ones add
+            whole = p
+            if again == 0:
+                whole = m.fma3(t1, new1, m.fma3(t2, new2, m.scale3(n, normal)))
+            m.add_vec_of_contact(K, SUMS, k, valid, whole)
+            m.add_vec_of_contact(K, SUMS + 3, k, valid, m.cross(ra, whole))
         push_pair(B, A, C, ra, rb, p, m.fill(h), ahead)
-        m.law_solve(K, k, valid, B, A, C, n, normal, m.fill(h), ahead, relax)
+        if again == 0:
+            m.law_solve(K, k, valid, B, A, C, n, normal, m.fill(h), ahead, relax)
 
     kept = ("contact_prepare", "contact_start", "contact_solve")
     return {name: value for name, value in locals().items() if name in kept}

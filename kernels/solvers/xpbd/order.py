@@ -10,7 +10,7 @@ from functools import cache
 import warp as wp
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
-    BIAS, GIVE, IMPULSES, LEAK, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
+    BELOW, BIAS, GIVE, IMPULSES, LEAK, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
 )  # fmt: skip
 
 COLOURS = 64
@@ -19,6 +19,12 @@ COLOURS = 64
 STIFFEST = 0.5
 """Largest stiffness h w (2 z + h w) of a contact between bodies of one articulation: its impulse then goes down by two thirds in a sub-step
 that does not need it. Joints may hold such bodies in each other, and the impulses of a stiff contact would grow without bound."""
+
+NEVER = 1.0e30
+"""A speed that no impact has [m/s]."""
+
+IMPACT_SPEED = 0.2
+"""Speed from which on an impact is solved in further passes [m/s]."""
 
 # columns of the table of chunks
 (BODY_AT, SLOTS, FIRST_SLOT, DUMMY, FIRST_BLOCK, LAST_BLOCK, FIRST_WORLD, LAST_WORLD) = range(8)
@@ -65,6 +71,8 @@ def order_struct(real):
         ordered: wp.array[int]
         colour_start: wp.array2d[int]
         colour: wp.array[int]
+        # of each colour of a chunk the last sub-step, counted from 1, in which a contact begins with an impact; behind them that of all
+        impact: wp.array2d[int]
         taken: wp.array[wp.uint64]
         # contacts of the step before, and forces
         kept_start: wp.array[int]
@@ -199,6 +207,7 @@ def order_kernels(real):
             N.taken[first_slot + i] = wp.uint64(0)
         for i in range(COLOURS + 1):
             N.colour_start[c, i] = 0
+            N.impact[c, i] = 0
         for k in range(start, end):
             i = N.chosen[k]
             a = N.shape_body[N.shape0[i]]
@@ -290,6 +299,19 @@ def order_kernels(real):
                 N.kept_takers[old] = N.kept_takers[old] + 1
 
     @wp.func
+    def same_pair(N: wp.ref[Listed], i: int, a: int, b: int) -> bool:
+        """Whether contact i of the list, if there is one, is between the bodies a and b."""
+        if i < 0 or i >= N.shape0.shape[0]:
+            return False
+        if i >= N.count[0]:
+            return False
+        s0 = N.shape0[i]
+        s1 = N.shape1[i]
+        if s0 < 0 or s1 < 0 or s0 >= N.shape_body.shape[0] or s1 >= N.shape_body.shape[0]:
+            return False
+        return N.shape_body[s0] == a and N.shape_body[s1] == b
+
+    @wp.func
     def take_contacts(
         N: wp.ref[Listed], c: int, begin: int, end: int, at: int, room: int, h: real, numbers: wp.array[real], body_a: wp.array[int],
         body_b: wp.array[int],
@@ -346,6 +368,11 @@ def order_kernels(real):
             numbers[j + IMPULSES * room] = wp.max(real(0.0), wp.dot(force, n)) * h
             numbers[j + (IMPULSES + 1) * room] = wp.dot(force, t1) * h
             numbers[j + (IMPULSES + 2) * room] = wp.dot(force, t2) * h
+            # points of one face follow each other in the list
+            below = real(-NEVER)
+            if same_pair(N, i - 1, a, b) or same_pair(N, i + 1, a, b):
+                below = real(-IMPACT_SPEED)
+            numbers[j + BELOW * room] = below
             if N.report != 0:
                 for x in range(6):
                     numbers[j + (SUMS + x) * room] = real(0.0)

@@ -11,7 +11,9 @@ POINT_A, POINT_B, NORMAL_AT, MARGINS, MU_AT, REBOUND, BIAS, GIVE, LEAK = 0, 3, 6
 IMPULSES, ARM_A, ARM_B, GAP, APPROACH, MASSES, SUMS = 15, 18, 21, 24, 25, 26, 29
 # ... and radii of round shapes, whose points are on their axes
 RADIUS_A, RADIUS_B = 35, 36
-CONTACT_NUMBERS = 37
+# ... and the normal velocity below which a contact begins with an impact; 1 for those that do so in this sub-step, else 0
+BELOW, IMPACT = 37, 38
+CONTACT_NUMBERS = 39
 
 
 def touching_program(m: types.SimpleNamespace) -> dict:

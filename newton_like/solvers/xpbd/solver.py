@@ -14,7 +14,7 @@ from newton_like.collision.pipeline import check_contacts, collide
 from newton_like.kernels.solvers.xpbd.bodies import BODY_NUMBERS
 from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
 from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
-from newton_like.kernels.solvers.xpbd.order import COLOURS, order_kernels
+from newton_like.kernels.solvers.xpbd.order import COLOURS, NEVER, order_kernels
 from newton_like.kernels.solvers.xpbd.step import forget_kernels, maximal_math, turn_kernel, xpbd_kernel
 from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS
 from newton_like.kinematics import eval_ik
@@ -41,8 +41,6 @@ from newton_like.solvers.xpbd.teams import Launches, Teams
 from newton_like.threads import compiling, worker_count
 from newton_like.types import BodyFlags, warp_types
 
-NEVER = 1.0e30
-"""A speed that no impact has [m/s]."""
 _OF_TENDONS = ("tendon_f", "tendon_target_q", "tendon_target_qd")
 GPU_CHUNKS = 256
 """Many small worlds make at least so many chunks on a GPU: more than it has multiprocessors."""
@@ -266,6 +264,7 @@ class SolverXPBD(SolverBase):
             # sorting needs twice the room
             chosen=whole((1 + sorts) * room), ordered=whole(room), colour=whole(room),
             colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
+            impact=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
             taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(places), kept_takers=whole(places),
             kept_head=whole(len(self._slots.body)),
         )  # fmt: skip

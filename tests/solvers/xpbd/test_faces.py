@@ -1,6 +1,7 @@
 """Bodies on a flat face of several contact points: they slide, land and rebound without turning."""
 
 import numpy as np
+import pytest
 
 import newton_like as nl
 from tests.solvers.xpbd.scenes import after, started, xpbd
@@ -66,3 +67,52 @@ def test_a_body_that_slides_on_a_face_does_not_turn(rng):
     assert abs(turns(state, angles)).max() < 2e-3
     way = state.body_q.numpy()[:, :2]
     assert np.abs(way - speed**2 / (2.0 * mu * GRAVITY) * along).max() < 5e-3
+
+
+def test_a_body_that_lands_on_a_face_stands_still(rng):
+    """All points of a face take the impact, not one after the other."""
+    height = 0.3
+    model, angles = bodies(HALF + height), rng.uniform(-np.pi, np.pi, len(KINDS))
+    state, solver, fastest = started(model, *turned(model, angles)), xpbd(model), 0.0
+    after(solver, state, np.sqrt(2.0 * height / GRAVITY) - 2 / 240, 1 / 240)
+    for _ in range(120):
+        solver.step(state, state)
+        fastest = max(fastest, abs(state.body_qd.numpy()[:, 3:]).max())
+    # one pass leaves 1.4 to 2.8 rad/s
+    assert fastest < 0.7
+    assert abs(turns(state, angles)).max() < 5e-3
+    assert abs(state.body_qd.numpy()).max() < 2e-3
+    assert abs(state.body_q.numpy()[:, :3] - [0.0, 0.0, HALF]).max() < 2e-3
+
+
+def test_a_body_that_rebounds_from_a_face_does_not_turn(rng):
+    height, restitution = 0.3, 0.6
+    model, angles = bodies(HALF + height, restitution=restitution), rng.uniform(-np.pi, np.pi, len(KINDS))
+    state, solver = started(model, *turned(model, angles)), xpbd(model)
+    after(solver, state, np.sqrt(2.0 * height / GRAVITY) + 4 / 240, 1 / 240)
+    speed, spin = state.body_qd.numpy()[:, 2], state.body_qd.numpy()[:, 3:]
+    # up to the gravity of five steps
+    assert speed == pytest.approx(restitution * np.sqrt(2.0 * GRAVITY * height), abs=0.25)
+    # one pass leaves 5 to 10 rad/s
+    assert abs(spin).max() < 0.9
+
+
+def test_bits_of_a_world_do_not_depend_on_impacts_in_others(rng):
+    """Further passes over the contacts of an impact leave all other bodies as they are, also in the same lanes."""
+    rest, found = [], []
+    for falls in (False, True):
+        scene = nl.ModelBuilder()
+        scene.add_ground_plane()
+        for k in range(16):
+            world = nl.ModelBuilder()
+            body = world.add_body(xform=(0, 0, HALF + (0.01 * k if falls and k % 2 else 0.0), 0, 0, 0, 1))
+            world.add_shape_box(body, hx=0.1, hy=0.1, hz=HALF)
+            scene.add_world(world)
+        model = scene.finalize("cpu")
+        state, solver = started(model), xpbd(model)
+        for _ in range(60):
+            solver.step(state, state)
+            rest.append(state.body_q.numpy()[::2].tobytes() + state.body_qd.numpy()[::2].tobytes())
+        found.append(rest)
+        rest = []
+    assert found[0] == found[1]

@@ -11,7 +11,8 @@ from newton_like.kinematics import eval_fk
 from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.model.mujoco.contact_settings import SOLIMP, SOLREF, has_contact_settings, settings_of
 from newton_like.model.mujoco.equality_settings import equalities_of
-from newton_like.types import BodyFlags, JointTargetMode
+from newton_like.solvers.xpbd.moving import moving_bodies
+from newton_like.types import JointTargetMode
 
 SOLVER = "SolverXPBD"
 _ELSE = "SolverFeatherstone does"
@@ -29,13 +30,13 @@ def _first(wrong: np.ndarray) -> int | None:
 
 
 def _check_bodies(model) -> None:
-    dynamic = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
+    dynamic = moving_bodies(model)
     mass, inertia = model.body_mass.numpy(), model.body_inertia.numpy().astype(np.float64)
     i = _first(dynamic & (mass <= 0.0))
     if i is not None:
         raise ValueError(
-            f"body '{model.body_label[i]}' (index {i}) has no mass; {SOLVER} moves each body by its own mass: give it mass, or merge it"
-            " with collapse_fixed_joints"
+            f"body '{model.body_label[i]}' (index {i}) has no mass and is not fixed to the world; {SOLVER} moves each body by its own mass:"
+            " give it mass, or merge it with collapse_fixed_joints"
         )
     if not len(mass):
         return

@@ -11,7 +11,7 @@ from newton_like.dynamics.matrices import eval_mass_matrix
 from newton_like.kernels.tree import LAW_SOFT
 from newton_like.kinematics import eval_jacobian
 from newton_like.model.mujoco.contact_settings import has_contact_settings, settings_of
-from newton_like.types import BodyFlags
+from newton_like.solvers.xpbd.moving import moving_bodies
 
 MOST_CLASSES = 512
 """Largest number of kinds of shapes that state settings; laws of all pairs of them take 38 MB."""
@@ -77,8 +77,7 @@ def contact_laws_of(model) -> ContactLaws | None:
 def _inverse_weights(model) -> np.ndarray:
     """The mean inverse masses of bodies at their centres of mass, in the initial configuration."""
     out = np.zeros(model.body_count)
-    flags, mass = model.body_flags.numpy(), model.body_mass.numpy().astype(np.float64)
-    moves = (flags & BodyFlags.KINEMATIC) == 0
+    moves, mass = moving_bodies(model), model.body_mass.numpy().astype(np.float64)
     out[moves & (mass > 0.0)] = 1.0 / mass[moves & (mass > 0.0)]
     if not model.articulation_count:
         return out

@@ -18,8 +18,8 @@ from newton_like.kernels.tree import STRAIGHT
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.mujoco.equality_settings import equalities_of
 from newton_like.model.tendons import piece_kind, pieces_of
+from newton_like.solvers.xpbd.moving import moving_bodies
 from newton_like.solvers.xpbd.tables import Blocks, Slots, worlds_of_bodies
-from newton_like.types import BodyFlags
 
 _NUMBERS = {
     "offset": LINE_OFFSET, "stiffness": LINE_STIFFNESS, "damping": LINE_DAMPING, "rest_lower": LINE_REST_LOWER,
@@ -232,7 +232,7 @@ def make_line_blocks(model, of: LinesOf, slots: Slots, blocks: Blocks, width: in
         slots, blocks: tables of bodies and joints.
         width: lanes of a block.
     """
-    moves = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
+    moves = moving_bodies(model)
     dims = model.joint_dof_dim.numpy()
     known: dict[tuple, list[Line]] = {}
     for line, colour in zip(of.lines, _colours(of.lines, moves), strict=True):

@@ -13,8 +13,8 @@ from newton_like.collision.ground import moving_shapes
 from newton_like.kernels.solvers.xpbd.bodies import BODY_INVERSE, DYNAMIC, INVERSE_MASS
 from newton_like.kernels.solvers.xpbd.order import BODY_AT, SLOTS
 from newton_like.model.joint_types import look_up
+from newton_like.solvers.xpbd.moving import moving_bodies
 from newton_like.solvers.xpbd.tables import floating_joints_that_act
-from newton_like.types import BodyFlags
 
 SPEED, SPIN = 0.02, 0.1
 """Bodies are slow below these velocities [m/s, rad/s]."""
@@ -46,7 +46,7 @@ class Sleepers:
         self._slow = np.zeros(count)
         self._pose = np.zeros((count, 7), dtype=model.body_q.numpy().dtype)
         self._world = model.body_world.numpy()
-        self._dynamic = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
+        self._dynamic = moving_bodies(model)
         self._may_sleep, self._dof = self._free_bodies(pulled), self._dofs()
         # kinematic bodies under islands, as rows of island and body
         self._supports = np.zeros((0, 2), dtype=int)

@@ -30,6 +30,7 @@ from newton_like.solvers.settings import Fixed, Setting, positive, rate
 from newton_like.solvers.xpbd.features import check_features, warn_open_joints, warn_unposed
 from newton_like.solvers.xpbd.laws import contact_laws_of
 from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
+from newton_like.solvers.xpbd.moving import moving_bodies
 from newton_like.solvers.xpbd.newton_options import NEWTON
 from newton_like.solvers.xpbd.report import Reported, report_contacts
 from newton_like.solvers.xpbd.requested import begin_rates, end_rates
@@ -39,7 +40,7 @@ from newton_like.solvers.xpbd.sleep import Sleepers
 from newton_like.solvers.xpbd.tables import body_numbers, make_blocks, make_slots, trees_of_bodies, worlds_of_bodies
 from newton_like.solvers.xpbd.teams import Launches, Teams
 from newton_like.threads import compiling, worker_count
-from newton_like.types import BodyFlags, warp_types
+from newton_like.types import warp_types
 
 _OF_TENDONS = ("tendon_f", "tendon_target_q", "tendon_target_qd")
 GPU_CHUNKS = 256
@@ -173,7 +174,7 @@ class SolverXPBD(SolverBase):
         self._kernel, *structs = xpbd_kernel(width, model.dtype, kinds, laws is not None)
         self._structs, self._threads = tuple(structs), threads
         self._teams = Teams(slots, blocks, threads, self._array, model.device.is_cuda)
-        moves = (model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0
+        moves = moving_bodies(model)
         mass = np.where(moves, model.body_mass.numpy().astype(np.float64), np.inf)
         self._bodies = dict(
             chunks=self._array(slots.chunks), slot_body=self._array(slots.body), slot_world=self._array(slots.world),

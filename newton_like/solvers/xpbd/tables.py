@@ -19,7 +19,8 @@ from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
 from newton_like.kernels.solvers.xpbd.order import CHUNK_COLUMNS
 from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.solvers.xpbd.features import NO_SPEED, check_axes
-from newton_like.types import MAXVAL, BodyFlags, JointTargetMode
+from newton_like.solvers.xpbd.moving import moving_bodies
+from newton_like.types import MAXVAL, JointTargetMode
 
 BODIES_PER_CHUNK = 128
 """About how many bodies a chunk has, so that its numbers stay in the cache of a core."""
@@ -224,7 +225,7 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
     """
     types, parent, child = (getattr(model, f"joint_{name}").numpy() for name in ("type", "parent", "child"))
     enabled, dims = model.joint_enabled.numpy().astype(bool), model.joint_dof_dim.numpy()
-    moves = np.append((model.body_flags.numpy() & BodyFlags.KINEMATIC) == 0, False)
+    moves = np.append(moving_bodies(model), False)
     world = np.append(worlds_of_bodies(model), 0)
     found, kinds, wrenches = [], [], []
     nearest, farthest = model.joint_min_distance.numpy(), model.joint_max_distance.numpy()

@@ -201,3 +201,36 @@ def test_drives_count_turns_of_joints_whose_coordinates_are_not_updated(loop, rn
     solver.step(state, state)
     # three turns are ahead again
     assert state.body_qd.numpy()[0, 5] > 1.0
+
+
+def test_bodies_without_mass_that_are_fixed_to_the_world_hold_others(rng):
+    """As the frames of robots in files: a pendulum on a chain of two such bodies swings as one on the world, and a box rests on one."""
+
+    def built(frames: bool):
+        builder, joints, parent = nl.ModelBuilder(), [], -1
+        places = [(0.2, 0.0, 0.5, 0, 0, 0, 1), (0.1, 0.3, 0.5, 0, 0, 0, 1)]
+        start = (0.3, 0.3, 1.0, 0, 0, 0, 1)
+        for place in places if frames else ():
+            mount = builder.add_link(mass=0.0)
+            joints.append(builder.add_joint_fixed(parent, mount, parent_xform=place))
+            parent, start = mount, None
+        rod = builder.add_link(mass=1.0, com=(0.3, 0, 0), inertia=0.02 * np.eye(3))
+        joints.append(builder.add_joint_revolute(parent, rod, axis=(0, 1, 0), parent_xform=start))
+        builder.add_articulation(joints)
+        plate = dict(hx=0.2, hy=0.2, hz=0.05, cfg=nl.ShapeConfig(density=0.0))
+        if frames:
+            builder.add_shape_box(0, xform=(1.0, 0, 0, 0, 0, 0, 1), **plate)
+        else:
+            builder.add_shape_box(-1, xform=(1.2, 0, 0.5, 0, 0, 0, 1), **plate)
+        box = builder.add_body(xform=(1.2, 0, 0.65, 0, 0, 0, 1), mass=1.0, inertia=0.01 * np.eye(3))
+        builder.add_shape_box(box, hx=0.1, hy=0.1, hz=0.1, cfg=nl.ShapeConfig(density=0.0))
+        return builder.finalize("cpu")
+
+    found = []
+    for frames in (False, True):
+        model = built(frames)
+        state = after(xpbd(model), started(model), 0.5, 1 / 240)
+        found.append(state.body_q.numpy()[-2:])
+        assert np.isfinite(state.body_qd.numpy()).all()
+    assert found[1] == pytest.approx(found[0], abs=1e-4)
+    assert found[1][1, 2] == pytest.approx(0.65, abs=1e-3)

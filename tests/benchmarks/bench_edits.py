@@ -1,6 +1,7 @@
 """Edited parameters at every reset: ``python -m tests.benchmarks.bench_edits``.
 
-Quadrupeds stand on the ground. Three tables: the time of `notify_model_changed` (after an edit of all worlds, after none, and with masks)
+Quadrupeds stand on the ground. With ``--maximal``: the times of `notify_model_changed` of `SolverXPBD`. Otherwise three tables:
+the time of `notify_model_changed` (after an edit of all worlds, after none, and with masks)
 and of `reset` beside a step; the time of a step of solvers that were told what varies against one that was not; and the time of
 `model.collide`, and of a step with its list, beside a step that finds the contacts itself. Everything takes turns;
 medians over rounds, or minima with ``--minima``, for a machine that other programs use. Before anything is timed the edited numbers are
@@ -18,7 +19,7 @@ import numpy as np
 import warp as wp
 
 import newton_like as nl
-from newton_like.solvers import SolverFeatherstone
+from newton_like.solvers import SolverFeatherstone, SolverXPBD
 
 from .cases import QUADRUPED, design_quadruped
 from .peers import silence
@@ -128,6 +129,34 @@ def edits(worlds: int, rounds: int, mean=np.median) -> list[str]:
     return rows
 
 
+def maximal(worlds: int, rounds: int, mean=np.median) -> list[str]:
+    """Rows of the table of the solver in maximal coordinates."""
+    model = quadrupeds(worlds)
+    solver, state = SolverXPBD(model, update_joints=False), model.state()
+    nl.eval_fk(model, state.joint_q, state.joint_qd, state)
+    for _ in range(10):
+        solver.step(state, state)
+    rng, jobs = np.random.default_rng(0), {"a step": lambda: solver.step(state, state)}
+    groups = KINDS | {
+        "all arrays (ModelFlags.ALL)": ("ALL", ("joint_X_p", "joint_damping", "body_mass", "shape_material_mu"))
+    }
+    for kind, (flag, names) in groups.items():
+        notice = partial(solver.notify_model_changed, nl.ModelFlags[flag])
+        few = wp.array(rng.random(worlds) < SHARES[1], dtype=wp.bool, device="cpu")
+        jobs[kind, "edit"], jobs[kind, "all"] = partial(alternate, model, names), notice
+        jobs[kind, "unchanged"], jobs[kind, "few"] = notice, partial(notice, few)
+    found = turns(rounds, jobs, mean=mean)
+    rows = [
+        f"| {worlds} quadrupeds, `SolverXPBD` | all worlds changed [ms] | no mask, no change [ms] | a mask of 2 % [ms] |",
+        "| --- | ---: | ---: | ---: |",
+        f"| a step, for comparison | {1e3 * found['a step']:.2f} | | |",
+    ]
+    for kind in groups:
+        times = [f"{1e3 * found[kind, column]:.2f}" for column in ("all", "unchanged", "few")]
+        rows.append(f"| {kind} | {' | '.join(times)} |")
+    return rows
+
+
 def varying(worlds: int, rounds: int, evaluator: str, mean=np.median) -> list[str]:
     """Rows of the second table."""
     rows = [f"| numbers that vary | time of a step, {evaluator}, over that with none |", "| --- | ---: |"]
@@ -184,10 +213,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--worlds", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--minima", action="store_true")
+    parser.add_argument("--maximal", action="store_true", help="the table of SolverXPBD only")
     options = parser.parse_args(arguments)
     mean = np.min if options.minima else np.median
     silence()
     print(f"{platform.machine()}, Warp {wp.__version__}, newton_like {nl.__version__}\n")
+    if options.maximal:
+        print("\n".join(maximal(options.worlds, options.rounds, mean)))
+        return
     for rows in (
         edits(options.worlds, options.rounds, mean),
         varying(options.worlds, options.rounds, "specialised", mean),

@@ -29,24 +29,34 @@ def _first(wrong: np.ndarray) -> int | None:
     return int(found[0]) if len(found) else None
 
 
-def _check_bodies(model) -> None:
-    dynamic = moving_bodies(model)
-    mass, inertia = model.body_mass.numpy(), model.body_inertia.numpy().astype(np.float64)
-    i = _first(dynamic & (mass <= 0.0))
+def check_bodies(model, bodies: np.ndarray) -> None:
+    """Raises ValueError, with its name, for the first of these bodies whose mass or inertia the solver does not take.
+
+    Args:
+        model: the model.
+        bodies: indices.
+    """
+    bodies = bodies[moving_bodies(model)[bodies]]
+    i = _first(model.body_mass.numpy()[bodies] <= 0.0)
     if i is not None:
+        i = int(bodies[i])
         raise ValueError(
             f"body '{model.body_label[i]}' (index {i}) has no mass and is not fixed to the world; {SOLVER} moves each body by its own mass:"
             " give it mass, or merge it with collapse_fixed_joints"
         )
-    if not len(mass):
+    if not len(bodies):
         return
-    moments = np.linalg.eigvalsh(inertia)
-    i = _first(dynamic & (moments[:, 0] <= 1.0e-7 * np.maximum(moments[:, 2], 1.0e-30)))
-    if i is not None:
+    moments = np.linalg.eigvalsh(model.body_inertia.numpy()[bodies].astype(np.float64))
+    k = _first(moments[:, 0] <= 1.0e-7 * np.maximum(moments[:, 2], 1.0e-30))
+    if k is not None:
+        i = int(bodies[k])
         raise ValueError(
-            f"body '{model.body_label[i]}' (index {i}) has the principal moments of inertia {moments[i].tolist()} kg m^2; {SOLVER} needs"
+            f"body '{model.body_label[i]}' (index {i}) has the principal moments of inertia {moments[k].tolist()} kg m^2; {SOLVER} needs"
             " positive ones, the least above 1e-7 of the largest: give it inertia"
         )
+
+
+def _check_worlds(model) -> None:
     i = _first(model.body_world.numpy() < 0)
     if i is not None and model.world_count > 1:
         raise ValueError(
@@ -161,7 +171,13 @@ def _check_balls(model) -> None:
 
 def check_features(model) -> None:
     """Raises ValueError, with the name of the entity, for features that the solver does not have."""
-    _check_bodies(model)
+    check_bodies(model, np.arange(model.body_count))
+    _check_worlds(model)
+    check_joints(model)
+
+
+def check_joints(model) -> None:
+    """The part of :func:`check_features` that concerns joints, constraints and tendons."""
     _check_free_joints(model)
     _check_relations(model)
     _check_tendons(model)

@@ -20,13 +20,12 @@ from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS
 from newton_like.kinematics import eval_ik
 from newton_like.model.arguments import arrays_of_state, check_choice, check_made_by, check_row
 from newton_like.model.contacts import FORCE
-from newton_like.model.editing.edits import GRAVITY, edits_of
-from newton_like.model.joint_types import look_up
 from newton_like.model.model import contact_room
 from newton_like.options import check_option
 from newton_like.programs.device import interleaved, lane_width
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.settings import Fixed, Setting, positive, rate
+from newton_like.solvers.xpbd.edited import arrays_of, order_of, take_over
 from newton_like.solvers.xpbd.features import check_features, warn_open_joints, warn_unposed
 from newton_like.solvers.xpbd.laws import contact_laws_of
 from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
@@ -37,7 +36,16 @@ from newton_like.solvers.xpbd.requested import begin_rates, end_rates
 from newton_like.solvers.xpbd.round import round_arrays
 from newton_like.solvers.xpbd.sharing import share_contacts
 from newton_like.solvers.xpbd.sleep import Sleepers
-from newton_like.solvers.xpbd.tables import body_numbers, make_blocks, make_slots, trees_of_bodies, worlds_of_bodies
+from newton_like.solvers.xpbd.tables import (
+    MASS_COLUMN,
+    body_constants,
+    body_numbers,
+    make_blocks,
+    make_slots,
+    trees_of_bodies,
+    turning_coordinates,
+    worlds_of_bodies,
+)
 from newton_like.solvers.xpbd.teams import Launches, Teams
 from newton_like.threads import compiling, worker_count
 from newton_like.types import warp_types
@@ -175,12 +183,12 @@ class SolverXPBD(SolverBase):
         self._structs, self._threads = tuple(structs), threads
         self._teams = Teams(slots, blocks, threads, self._array, model.device.is_cuda)
         moves = moving_bodies(model)
-        mass = np.where(moves, model.body_mass.numpy().astype(np.float64), np.inf)
+        known = body_constants(model, moves)
         self._bodies = dict(
             chunks=self._array(slots.chunks), slot_body=self._array(slots.body), slot_world=self._array(slots.world),
             wrenches=self._array(blocks.wrenches), wrench_start=self._array(blocks.wrench_start), apart=int(blocks.apart),
-            inverse_mass=self._array(1.0 / mass, model.dtype), com=model.body_com, gravity=model.gravity,
-            numbers=self._array(body_numbers(model, slots, moves, 1.0 / mass), model.dtype),
+            inverse_mass=self._array(known[:, MASS_COLUMN], model.dtype), com=model.body_com, gravity=model.gravity,
+            numbers=self._array(body_numbers(slots, known), model.dtype),
         )  # fmt: skip
         count = len(blocks.table)
         lanes = blocks.numbers.reshape(count * blocks.numbers.shape[1], width)
@@ -199,7 +207,9 @@ class SolverXPBD(SolverBase):
             }  # fmt: skip
             self._line_world = self._array(found.world)
         self._laws = {} if laws is None else laws.arrays(model, self._array)
-        self._moves = moves
+        self._moves, self._world_of_body = moves, worlds_of_bodies(model)
+        self._lane_joint, self._lane_world = blocks.joint, blocks.world
+        self._order, self._arrays = order_of(model), arrays_of(model)
         self._lists = self._last_length = None
         self._body_moves = self._array(moves)
         of_bodies = self._bodies["numbers"], self._bodies["inverse_mass"], self._body_moves
@@ -208,13 +218,7 @@ class SolverXPBD(SolverBase):
         self._joint_world = self._array(blocks.world)
         self._recorded.clear()
         self._contact_room = contact_room(model)
-        types, first = model.joint_type.numpy(), model.joint_q_start.numpy()
-        turning = [
-            first[j] + n + np.arange(k)
-            for j, (n, k) in enumerate(model.joint_dof_dim.numpy().tolist())
-            if k and not look_up(types[j : j + 1], "has_quaternion")[0]
-        ]
-        self._turning = self._array(np.concatenate([*turning, np.zeros(0, dtype=int)]))
+        self._turning = self._array(turning_coordinates(model))
         # last, so that an error comes back at the next step
         self._built = model.version
 
@@ -230,11 +234,10 @@ class SolverXPBD(SolverBase):
 
     def _refresh(self) -> None:
         check_recorded(self.device, "SolverXPBD.step of an edited model")
-        known = self._sleepers is None and self._bodies["gravity"] is self.model.gravity
-        if known and np.delete(edits_of(self.model).last, GRAVITY).max() <= self._built:
-            return
-        check_features(self.model)
-        self._build()
+        if not take_over(self, self._built):
+            check_features(self.model)
+            self._build()
+        self._built = self.model.version
 
     def _settings_changed(self) -> None:
         # recordings compare their settings with these

@@ -58,6 +58,17 @@ def trees_of_bodies(model) -> np.ndarray:
     return found
 
 
+def turning_coordinates(model) -> np.ndarray:
+    """The coordinates of joints that are angles."""
+    if not model.joint_count:
+        return np.zeros(0, dtype=int)
+    linear, angular = np.where(
+        look_up(model.joint_type.numpy(), "has_quaternion")[:, None], 0, model.joint_dof_dim.numpy()
+    ).T
+    first = model.joint_q_start.numpy()[: len(linear)] + linear
+    return np.repeat(first - np.cumsum(angular) + angular, angular) + np.arange(angular.sum())
+
+
 def make_slots(model, width: int, least: int, body_numbers: int) -> Slots:
     """Groups worlds in chunks, as many as `least` if there are as many worlds. Bodies with the same place in their worlds follow each
     other."""
@@ -94,23 +105,32 @@ def make_slots(model, width: int, least: int, body_numbers: int) -> Slots:
     )
 
 
-def body_numbers(model, slots: Slots, moves: np.ndarray, inverse_mass: np.ndarray) -> np.ndarray:
-    """The numbers of bodies: constants and identities."""
+CONSTANT_ROWS = (*range(BODY_INERTIA, BODY_INERTIA + 6), *range(BODY_INVERSE, BODY_INVERSE + 6), INVERSE_MASS, DYNAMIC)
+"""Numbers of a body that are constant in steps."""
+
+MASS_COLUMN = CONSTANT_ROWS.index(INVERSE_MASS)
+
+
+def body_constants(model, moves: np.ndarray) -> np.ndarray:
+    """These numbers, ``[body_count, len(CONSTANT_ROWS)]``; `moves`: which bodies forces move."""
     inertia = model.body_inertia.numpy().astype(np.float64).reshape(-1, 3, 3)
     inverse = np.zeros_like(inertia)
     inverse[moves] = np.linalg.inv(inertia[moves])
     at = (slice(None), (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2))
     own = np.where(moves[:, None], inertia[at], 0.0)
-    known = np.concatenate([own, inverse[at], inverse_mass[:, None], moves[:, None]], axis=1)
+    inverse_mass = 1.0 / np.where(moves, model.body_mass.numpy().astype(np.float64), np.inf)
+    return np.concatenate([own, inverse[at], inverse_mass[:, None], moves[:, None]], axis=1)
+
+
+def body_numbers(slots: Slots, known: np.ndarray) -> np.ndarray:
+    """The numbers of bodies in slots: constants and identities."""
     out = []
     for _, size, first, *_ in slots.chunks.tolist():
         body = slots.body[first : first + size]
         rows = np.zeros((BODY_NUMBERS, size))
         rows[QUAT + 3] = 1.0
         there = body >= 0
-        for place, column in ((BODY_INERTIA, 0), (BODY_INVERSE, 6)):
-            rows[place : place + 6, there] = known[body[there], column : column + 6].T
-        rows[INVERSE_MASS, there], rows[DYNAMIC, there] = known[body[there], 12], known[body[there], 13]
+        rows[np.array(CONSTANT_ROWS)[:, None], np.flatnonzero(there)] = known[body[there]].T
         out.append(rows.ravel())
     return np.concatenate(out)
 
@@ -164,14 +184,17 @@ class Blocks:
     @property
     def acting(self) -> bool:
         """Whether something acts along degrees of freedom that keeps its impulse."""
-        kept = (KE, KD, ARMATURE, DAMPING, STIFFNESS, LOSS)
-        columns = [DOFS_AT + DOF_NUMBERS * i + k for i in range(6) for k in kept]
-        ends = [DOFS_AT + DOF_NUMBERS * i for i in range(6)]
-        limited = any(
-            (self.numbers[:, at + LOWER] > -0.5 * MAXVAL).any() or (self.numbers[:, at + UPPER] < 0.5 * MAXVAL).any()
-            for at in ends
-        )
-        return limited or bool(self.numbers[:, columns].any())
+        return acts_along(self.numbers.transpose(0, 2, 1).reshape(-1, JOINT_NUMBERS))
+
+
+def acts_along(rows: np.ndarray) -> bool:
+    """Whether something acts along degrees of freedom of joints with these constants, ``[n, JOINT_NUMBERS]``, and keeps its impulse."""
+    kept = (KE, KD, ARMATURE, DAMPING, STIFFNESS, LOSS)
+    firsts = [DOFS_AT + DOF_NUMBERS * i for i in range(6)]
+    limited = any(
+        (rows[:, at + LOWER] > -0.5 * MAXVAL).any() or (rows[:, at + UPPER] < 0.5 * MAXVAL).any() for at in firsts
+    )
+    return limited or bool(rows[:, [at + k for at in firsts for k in kept]].any())
 
 
 def _colours(pairs: np.ndarray) -> np.ndarray:
@@ -203,6 +226,12 @@ def floating_joints_that_act(model) -> np.ndarray:
     return floats & (np.bincount(owner, acts, minlength=model.joint_count) > 0)
 
 
+def bounded_joints(model) -> np.ndarray:
+    """Which joints keep a distance that has a limit, ``[joint_count]``."""
+    keeps = look_up(model.joint_type.numpy(), "limits_distance") if model.joint_count else np.zeros(0, dtype=bool)
+    return keeps & (np.maximum(model.joint_min_distance.numpy(), model.joint_max_distance.numpy()) >= 0.0)
+
+
 def _kind(joint: int, row, dims: np.ndarray) -> tuple[int, int, int]:
     if row.limits_distance:
         return LENGTH, 1, 0
@@ -228,7 +257,7 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
     moves = np.append(moving_bodies(model), False)
     world = np.append(worlds_of_bodies(model), 0)
     found, kinds, wrenches = [], [], []
-    nearest, farthest = model.joint_min_distance.numpy(), model.joint_max_distance.numpy()
+    bounded = bounded_joints(model)
     acting, read = floating_joints_that_act(model), set(np.asarray(measured, dtype=int).tolist())
     for j in range(model.joint_count):
         row = JOINT_TYPES[int(types[j])]
@@ -237,8 +266,7 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
             continue
         if row.floats:
             wrenches.append(j)
-            bounded = row.limits_distance and max(nearest[j], farthest[j]) >= 0.0
-            if not bounded and not acting[j]:
+            if not bounded[j] and not acting[j]:
                 continue
         if moves[a] or moves[b] or j in read:
             found.append(j)
@@ -333,22 +361,28 @@ def _frames(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> Non
     # velocities of joints that leave a body free are those of the centre of mass
     free = look_up(types[joints], "floats") & ~look_up(types[joints], "limits_distance")
     out[rows[free], CHILD_AT : CHILD_AT + 3] = 0.0
-    known: dict = {}
-    for row, j in zip(rows.tolist(), joints.tolist(), strict=True):
-        kind = JOINT_TYPES[int(types[j])]
-        n, k = (0, 0) if kind.has_quaternion else dims[j].tolist()
-        at = first[j]
-        key = (n, k, axis[at : at + n + k].tobytes(), j if n + k > 1 else -1)
-        if key not in known:
-            linear, angular = axis[at : at + n], axis[at + n : at + n + k]
-            for axes in (linear, angular):
-                check_axes(model, j, axes)
-            known[key] = (*_basis(linear), *_basis(angular))
-        q_linear, sign_linear, q_angular, sign_angular = known[key]
-        out[row, LINEAR_FRAME : LINEAR_FRAME + 4] = quat_multiply(frame_p[j, 3:], q_linear)
-        out[row, PARENT_FRAME : PARENT_FRAME + 4] = quat_multiply(frame_p[j, 3:], q_angular)
-        out[row, CHILD_FRAME : CHILD_FRAME + 4] = quat_multiply(frame_c[j, 3:], q_angular)
-        out[row, LINEAR_SIGN], out[row, ANGULAR_SIGN] = sign_linear, sign_angular
+    quaternion = look_up(types[joints], "has_quaternion")
+    counts = np.where(quaternion[:, None], 0, dims[joints])
+    place = np.arange(6)
+    there = place < counts.sum(axis=1)[:, None]
+    axes = np.where(there[..., None], np.append(axis, np.zeros((6, 3)), axis=0)[first[joints][:, None] + place], 0.0)
+    # joints with the same axes share the bases
+    _, at, kind = np.unique(
+        np.column_stack([counts, axes.reshape(-1, 18)]), axis=0, return_index=True, return_inverse=True
+    )
+    bases = np.zeros((len(at), 10))
+    for i in np.argsort(at).tolist():
+        row, (n, k) = at[i], counts[at[i]].tolist()
+        linear, angular = axes[row, :n], axes[row, n : n + k]
+        for each in (linear, angular):
+            check_axes(model, int(joints[row]), each)
+        bases[i, :4], bases[i, 4] = _basis(linear)
+        bases[i, 5:9], bases[i, 9] = _basis(angular)
+    own = bases[kind.ravel()]
+    out[rows, LINEAR_FRAME : LINEAR_FRAME + 4] = quat_multiply(frame_p[joints, 3:], own[:, :4])
+    out[rows, PARENT_FRAME : PARENT_FRAME + 4] = quat_multiply(frame_p[joints, 3:], own[:, 5:9])
+    out[rows, CHILD_FRAME : CHILD_FRAME + 4] = quat_multiply(frame_c[joints, 3:], own[:, 5:9])
+    out[rows, LINEAR_SIGN], out[rows, ANGULAR_SIGN] = own[:, 4], own[:, 9]
 
 
 def _dofs(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> None:
@@ -372,47 +406,57 @@ def _dofs(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> None:
     lower, upper = (getattr(model, f"joint_limit_{x}").numpy().astype(np.float64) for x in ("lower", "upper"))
     nearest, farthest = model.joint_min_distance.numpy(), model.joint_max_distance.numpy()
     mode = model.joint_target_mode.numpy()
-    for row, j in zip(rows.tolist(), joints.tolist(), strict=True):
-        kind = JOINT_TYPES[int(types[j])]
-        count = 1 if kind.limits_distance else first[j + 1] - first[j]
-        if kind.has_quaternion:
-            turn = coordinate[j] + kind.rotation_at
-            out[row, REST_TURN : REST_TURN + 4] = arrays["rest_q"][turn : turn + 4]
-        for i in range(count):
-            c, d = DOFS_AT + DOF_NUMBERS * i, first[j] + i
-            out[row, c + SPEED], out[row, c + EFFORT] = MAXVAL, MAXVAL
-            if kind.limits_distance:
-                out[row, c + LOWER] = nearest[j] if nearest[j] >= 0.0 else -MAXVAL
-                out[row, c + UPPER] = farthest[j] if farthest[j] >= 0.0 else MAXVAL
-                continue
-            out[row, c + LOWER], out[row, c + UPPER] = -MAXVAL, MAXVAL
-            follows = JointTargetMode(int(mode[d]))
-            position = follows in (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY)
-            velocity = follows in (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY)
-            out[row, c + KE] = arrays["target_ke"][d] if position else 0.0
-            out[row, c + KD] = arrays["target_kd"][d] if position or velocity else 0.0
-            out[row, c + KV] = arrays["target_kd"][d] if velocity else 0.0
-            out[row, c + CLIP] = 1.0 if follows == JointTargetMode.EFFORT else 0.0
-            out[row, c + EFFORT], out[row, c + SPEED] = arrays["effort_limit"][d], arrays["velocity_limit"][d]
-            out[row, c + LOSS], out[row, c + ARMATURE] = arrays["friction"][d], arrays["armature"][d]
-            out[row, c + DAMPING], out[row, c + STIFFNESS] = arrays["damping"][d], arrays["stiffness"][d]
-            if not kind.has_quaternion:
-                out[row, c + LOWER], out[row, c + UPPER] = lower[d], upper[d]
-            if not kind.has_quaternion or i < kind.rotation_at:
-                out[row, c + REST] = arrays["rest_q"][coordinate[j] + i]
+    keeps, quaternion, turn = (look_up(types[joints], x) for x in ("limits_distance", "has_quaternion", "rotation_at"))
+    counts = np.where(keeps, 1, np.diff(first)[joints])
+    whole = np.flatnonzero(quaternion)
+    if len(whole):
+        places = (coordinate[joints[whole]] + turn[whole])[:, None] + np.arange(4)
+        out[rows[whole][:, None], REST_TURN + np.arange(4)] = arrays["rest_q"][places]
+    for i in range(int(counts.max())):
+        here = np.flatnonzero(counts > i)
+        at, j, c = rows[here], joints[here], DOFS_AT + DOF_NUMBERS * i
+        out[at, c + SPEED], out[at, c + EFFORT] = MAXVAL, MAXVAL
+        out[at, c + LOWER], out[at, c + UPPER] = -MAXVAL, MAXVAL
+        if i == 0:
+            length = keeps[here]
+            low, high = nearest[j[length]], farthest[j[length]]
+            out[at[length], c + LOWER] = np.where(low >= 0.0, low, -MAXVAL)
+            out[at[length], c + UPPER] = np.where(high >= 0.0, high, MAXVAL)
+            here = here[~length]
+            at, j = rows[here], joints[here]
+        if not len(here):
+            continue
+        d = first[j] + i
+        position = np.isin(mode[d], (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY))
+        velocity = np.isin(mode[d], (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY))
+        out[at, c + KE] = np.where(position, arrays["target_ke"][d], 0.0)
+        out[at, c + KD] = np.where(position | velocity, arrays["target_kd"][d], 0.0)
+        out[at, c + KV] = np.where(velocity, arrays["target_kd"][d], 0.0)
+        out[at, c + CLIP] = mode[d] == JointTargetMode.EFFORT
+        out[at, c + EFFORT], out[at, c + SPEED] = arrays["effort_limit"][d], arrays["velocity_limit"][d]
+        out[at, c + LOSS], out[at, c + ARMATURE] = arrays["friction"][d], arrays["armature"][d]
+        out[at, c + DAMPING], out[at, c + STIFFNESS] = arrays["damping"][d], arrays["stiffness"][d]
+        scalar = ~quaternion[here]
+        out[at[scalar], c + LOWER], out[at[scalar], c + UPPER] = lower[d[scalar]], upper[d[scalar]]
+        placed = scalar | (i < turn[here])
+        out[at[placed], c + REST] = arrays["rest_q"][coordinate[j[placed]] + i]
 
 
-def numbers_of(model, joint: np.ndarray) -> np.ndarray:
-    """The constants of joints in blocks, ``[blocks, JOINT_NUMBERS, width]``. Lanes without a joint have identities."""
-    width = joint.shape[1]
-    flat = joint.ravel()
-    out = np.zeros((len(flat), JOINT_NUMBERS))
+def joint_rows(model, joints: np.ndarray) -> np.ndarray:
+    """The constants of joints, ``[n, JOINT_NUMBERS]``; identities for joints -1."""
+    out = np.zeros((len(joints), JOINT_NUMBERS))
     for at in (LINEAR_FRAME, PARENT_FRAME, CHILD_FRAME, REST_TURN):
         out[:, at + 3] = 1.0
     for i in range(6):
         out[:, DOFS_AT + DOF_NUMBERS * i + LOWER], out[:, DOFS_AT + DOF_NUMBERS * i + UPPER] = -MAXVAL, MAXVAL
-    rows = np.flatnonzero(flat >= 0)
+    rows = np.flatnonzero(joints >= 0)
     if len(rows):
-        _frames(model, out, rows, flat[rows])
-        _dofs(model, out, rows, flat[rows])
-    return np.ascontiguousarray(out.reshape(-1, width, JOINT_NUMBERS).transpose(0, 2, 1))
+        _frames(model, out, rows, joints[rows])
+        _dofs(model, out, rows, joints[rows])
+    return out
+
+
+def numbers_of(model, joint: np.ndarray) -> np.ndarray:
+    """The constants of joints in blocks, ``[blocks, JOINT_NUMBERS, width]``. Lanes without a joint have identities."""
+    rows = joint_rows(model, joint.ravel())
+    return np.ascontiguousarray(rows.reshape(-1, joint.shape[1], JOINT_NUMBERS).transpose(0, 2, 1))

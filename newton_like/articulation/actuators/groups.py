@@ -46,18 +46,20 @@ class Actuator:
         return len(self.joint_indices)
 
     def numbers(self, name: str, default, low: float = 0.0) -> np.ndarray:
-        """Numbers of the configuration for each joint of the group; NaN where there is none.
+        """Numbers of the configuration for each joint of the group, ``[joints]``; NaN where there is none.
 
         Args:
             name: attribute of the configuration.
-            default: numbers where none is given.
+            default: numbers where none is given; of all instances, ``[num_instances, joints]``, if they differ. The result has its shape.
             low: smallest allowed number.
         """
         what = f"actuator {self.name!r}: {name}"
-        found = by_name(getattr(self.cfg, name), self.joint_names, "joint", default, what)
+        found = by_name(getattr(self.cfg, name), self.joint_names, "joint", None, what)
         if (found < low).any():
             joint = self.joint_names[int(np.argmax(found < low))]
             raise ValueError(f"{what} of joint {joint!r} is {found[found < low][0]:g}; it must be at least {low:g}")
+        if default is not None:
+            found = np.where(np.isnan(found), default, found)
         return np.minimum(found, MAXVAL)
 
     def needed(self, name: str) -> np.ndarray:
@@ -91,7 +93,7 @@ class Actuator:
         friction = self.numbers("friction", table.of_model("friction", columns))
         moving = self.numbers("dynamic_friction", friction)
         if (moving > friction).any():
-            joint = self.joint_names[int(np.argmax(moving > friction))]
+            joint = self.joint_names[int(np.argwhere(moving > friction)[0, -1])]
             raise ValueError(
                 f"actuator {self.name!r}: dynamic_friction of joint {joint!r} is above its friction at rest; give at most that"
             )

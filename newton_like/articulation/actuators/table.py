@@ -119,17 +119,17 @@ class ActuatorTable:
     # ----------------------------------------------------------------------------------------- columns of groups
 
     def of_model(self, name: str, columns: list[int]) -> np.ndarray:
-        """A parameter ``joint_<name>`` of the model in the first instance, for joints."""
-        return getattr(self._data, f"_{name}").numpy()[0, columns].astype(float)
+        """A parameter ``joint_<name>`` of the model for joints, ``[num_instances, joints]``."""
+        return getattr(self._data, f"_{name}").numpy()[:, columns].astype(float)
 
     def in_model(self, columns: list[int], **numbers) -> None:
-        """Writes parameters ``joint_<name>`` of the model for all instances, and lets drives follow both targets."""
+        """Writes parameters ``joint_<name>`` of the model, as :meth:`put`, and lets drives follow both targets."""
         for name, values in numbers.items():
             _put(getattr(self._data, f"_{name}"), columns, values)
         _put(self._data._target_mode, columns, int(JointTargetMode.POSITION_VELOCITY))
 
     def put(self, columns: list[int], **numbers) -> None:
-        """Writes numbers of joints for all instances."""
+        """Writes numbers of joints, ``[joints]`` or ``[num_instances, joints]``."""
         for name, values in numbers.items():
             _put(getattr(self, name), columns, values)
         self.numbers_changed()

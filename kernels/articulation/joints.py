@@ -6,7 +6,7 @@ The efforts of a joint, with errors of position and velocity e = q* - q and ed =
     ideal PD                applied = computed within +-effort limit
     DC motor                applied = computed within the torque-speed line: with the stall effort s, the speed v without load, the limit l
                             and qd within +-v (1 + l / s):  from  max(-s (1 + qd / v), -l)  to  min(s (1 - qd / v), l)
-    limits by position      applied = computed within +-limit(q), from a table, linear between its entries
+    limits by position      applied = computed within +-limit(q), from a table, linear between its entries, and within +-effort limit
     network                 computed = what a function of the user gave; then as DC motor
     implicit PD             targets go to the drive of the step; the numbers above are only reported
 """
@@ -111,6 +111,7 @@ _TABLE = """{
     real share = k < last ? (q - t[2 * k]) / (t[2 * k + 2] - t[2 * k]) : real(0);
     share = share < real(0) ? real(0) : share;
     high = k < last ? t[2 * k + 1] + share * (t[2 * k + 3] - t[2 * k + 1]) : t[2 * k + 1];
+    high = high < bound ? high : bound;
     low = -high;
 }"""
 

@@ -71,7 +71,7 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
         super().__init__(model, pattern)
         data, layout = self.data, self._layout
         self._every_joint = Chosen(None, layout.dofs.shape[1], self.device)
-        self._actuators = ActuatorTable(data, self.sim, layout, actuators or {})
+        self._actuators = ActuatorTable(self, actuators or {})
         if self._actuators.groups:
             self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, None, layout.worlds)
             speed = self._actuators.speed

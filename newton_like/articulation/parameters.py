@@ -7,10 +7,10 @@ import warnings
 import numpy as np
 import warp as wp
 
-from newton_like.articulation.chosen import Chosen, choose, write
+from newton_like.articulation.chosen import Chosen, write
 from newton_like.articulation.launching import Repeated
 from newton_like.articulation.layout import regular_place
-from newton_like.kernels.articulation.joints import IMPLICIT, slip_kernels
+from newton_like.kernels.articulation.joints import slip_kernels
 from newton_like.types import MAXVAL, ModelFlags
 
 SLOW = 1.0e-4
@@ -26,46 +26,38 @@ class JointParameters:
 
     _slip_launches: list[Repeated] | None = None
 
-    def _write(self, target: wp.array, values, joint_ids, env_ids, name: str, low: float | None = 0.0) -> Chosen:
-        """Writes a parameter of joints, and tells the solver."""
+    def _write(self, target: wp.array, values, joint_ids, env_ids, name: str, then=None) -> None:
+        """Writes a parameter of joints, and tells actuators and solver."""
         rows, columns = self._rows(env_ids), self._columns(joint_ids)
-        if low is not None:
-            _check(values, name, low)
+        _check(values, name, 0.0)
         write(target, rows, columns, values, name)
+        if then is not None:
+            then(rows, columns)
         self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, rows, self._layout.worlds)
-        return rows
 
     def write_joint_stiffness_to_sim(self, stiffness, joint_ids=None, env_ids=None) -> None:
-        """Writes position gains of the implicit drives [N m/rad or N/m], at least 0."""
-        self._write(self.data._target_ke, stiffness, joint_ids, env_ids, "stiffness")
-        self._gain(self._actuators.kp, stiffness, joint_ids, env_ids, "stiffness")
+        """Writes position gains [N m/rad or N/m], at least 0: of the drive in the step, or of the explicit actuator that a joint has.
+
+        Raises:
+            ValueError: the actuator of a joint is a network, which has no gains.
+        """
+        self._actuators.refuse_gains(self._columns(joint_ids))
+        self._write(self.data._target_ke, stiffness, joint_ids, env_ids, "stiffness", self._actuators.take_gains)
 
     def write_joint_damping_to_sim(self, damping, joint_ids=None, env_ids=None) -> None:
-        """Writes velocity gains of the implicit drives [N m s/rad or N s/m], at least 0."""
-        self._write(self.data._target_kd, damping, joint_ids, env_ids, "damping")
-        self._gain(self._actuators.kd, damping, joint_ids, env_ids, "damping")
-
-    def _gain(self, target: wp.array, values, joint_ids, env_ids, name: str) -> None:
-        """Implicit actuators report efforts with the gains and limits of the simulation."""
-        rows, columns = self._rows(env_ids), self._columns(joint_ids)
-        self._actuators.numbers_changed()
-        implicit = self._actuators.law[columns.indices] == IMPLICIT
-        if implicit.all():
-            write(target, rows, columns, values, name)
-        elif implicit.any():
-            numbers = _rows_of(values, rows, columns, name)
-            chosen = choose(columns.indices[implicit], self.num_joints, self.device, "joint_ids")
-            write(target, rows, chosen, numbers[:, implicit], name)
+        """Writes velocity gains [N m s/rad or N s/m], at least 0; see :meth:`write_joint_stiffness_to_sim`."""
+        self._actuators.refuse_gains(self._columns(joint_ids))
+        self._write(self.data._target_kd, damping, joint_ids, env_ids, "damping", self._actuators.take_gains)
 
     def write_joint_armature_to_sim(self, armature, joint_ids=None, env_ids=None) -> None:
         """Writes armatures [kg m^2 or kg], at least 0."""
         self._write(self.data._armature, armature, joint_ids, env_ids, "armature")
 
     def write_joint_effort_limit_to_sim(self, limits, joint_ids=None, env_ids=None) -> None:
-        """Writes effort limits of the drives [N m or N], at least 0; 1e10: none."""
-        bounded = _bounded(limits)
-        self._write(self.data._effort_limit, bounded, joint_ids, env_ids, "limits")
-        self._gain(self._actuators.limit, bounded, joint_ids, env_ids, "limits")
+        """Writes effort limits [N m or N], at least 0; 1e10: none. They are limits of the step, and of the explicit actuator that a joint
+        has (beside the table of a ``RemotizedPDActuatorCfg``)."""
+        limits, take = _bounded(limits), self._actuators.take_limits
+        self._write(self.data._effort_limit, limits, joint_ids, env_ids, "limits", take)
 
     def write_joint_velocity_limit_to_sim(self, limits, joint_ids=None, env_ids=None) -> None:
         """Writes velocity limits [rad/s or m/s], at least 0; from 1e5 on: none."""

@@ -18,7 +18,7 @@ class ActuatorCfg(Settings):
 
     Attributes:
         joint_names_expr: regular expression of joint names, or several.
-        stiffness, damping: gains [N m/rad, N m s/rad, or N/m, N s/m]; None: those of the model.
+        stiffness, damping: gains [N m/rad, N m s/rad, or N/m, N s/m]; None: those of the model. Networks do not use them.
         effort_limit: largest effort of the actuator [N m or N]; None: that of the model.
         velocity_limit: speed limit of the actuator [rad/s or m/s]; None: that of the model. It does not act, except in the torque-speed
             line of a DC motor.

@@ -5,16 +5,45 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import host_array
 from newton_like.articulation.actuators import configs
 from newton_like.articulation.actuators.network import Network
+from newton_like.articulation.actuators.reading import Reading
+from newton_like.articulation.chosen import write
 from newton_like.articulation.names import by_name
 from newton_like.coercion import as_count
 from newton_like.kernels.articulation import joints as laws
-from newton_like.types import MAXVAL
+from newton_like.options import did_you_mean
+from newton_like.types import MAXVAL, JointTargetMode
+
+
+class Number:
+    """A number of the joints of a group, ``[num_instances, joints of the group]``: read as a copy, set by :meth:`Actuator.set_numbers`.
+
+    Args:
+        column: name of the array in the table.
+        doc: what it is.
+    """
+
+    def __init__(self, column: str, doc: str):
+        self.column, self.__doc__ = column, doc
+        self.name = ""
+
+    def __set_name__(self, owner, name: str) -> None:
+        self.name = name
+
+    def __get__(self, group, owner=None):
+        if group is None:
+            return self
+        return Reading.of(getattr(group._table, self.column).numpy()[:, group.joint_indices], group, self.name)
+
+    def __set__(self, group, values) -> None:
+        group.set_numbers(**{self.name: values})
 
 
 class Actuator:
-    """A group of joints with one law. Numbers are arrays ``[num_instances, joints of the group]``.
+    """A group of joints with one law. Numbers are arrays ``[num_instances, joints of the group]``. Gains, limits and other numbers are read
+    as copies; an assignment (``group.stiffness = values``) and :meth:`set_numbers` set them.
 
     A subclass has the number of its law in the kernel, and fills the columns of its joints in the table in :meth:`fill`.
 
@@ -34,6 +63,13 @@ class Actuator:
 
     law = laws.IDEAL
     is_implicit_model = False
+    has_gains = True
+    positive: tuple[str, ...] = ()
+
+    stiffness = Number("kp", "Position gains [N m/rad or N/m].")
+    damping = Number("kd", "Velocity gains [N m s/rad or N s/m].")
+    effort_limit = Number("limit", "Effort limits [N m or N].")
+    velocity_limit = Number("speed", "Speed limits of the actuator [rad/s or m/s].")
 
     def __init__(self, name: str, cfg: configs.ActuatorCfg, joint_indices: list[int], table):
         self.name, self.cfg, self.joint_indices, self._table = name, cfg, joint_indices, table
@@ -76,15 +112,17 @@ class Actuator:
         table.law[columns] = self.law
         kp = self.numbers("stiffness", table.of_model("target_ke", columns))
         kd = self.numbers("damping", table.of_model("target_kd", columns))
-        own = table.of_model("effort_limit", columns)
-        limit = self.numbers("effort_limit", own)
+        limit = self.numbers("effort_limit", self.own_limit(table.of_model("effort_limit", columns)))
         in_step = self.numbers("effort_limit_sim", limit if self.is_implicit_model else np.full(len(columns), MAXVAL))
         table.put(columns, kp=kp, kd=kd, limit=in_step if self.is_implicit_model else limit)
         table.put(columns, speed=self.numbers("velocity_limit", table.of_model("velocity_limit", columns)))
+        # the model holds the gains of explicit actuators, too, for drives that do not act
+        mode = JointTargetMode.POSITION_VELOCITY if self.is_implicit_model else JointTargetMode.NONE
         table.in_model(
             columns,
-            target_ke=kp if self.is_implicit_model else 0.0 * kp,
-            target_kd=kd if self.is_implicit_model else 0.0 * kd,
+            target_mode=int(mode),
+            target_ke=kp,
+            target_kd=kd,
             effort_limit=in_step,
             velocity_limit=self.numbers("velocity_limit_sim", table.of_model("velocity_limit", columns)),
             armature=self.numbers("armature", table.of_model("armature", columns)),
@@ -99,6 +137,60 @@ class Actuator:
             )
         table.friction(columns, friction, moving)
         table.put_gear(columns, self.numbers("gear_ratio", 1.0))
+
+    def own_limit(self, of_model: np.ndarray) -> np.ndarray:
+        """Effort limits where the configuration has none."""
+        return of_model
+
+    def set_numbers(self, env_ids=None, **numbers) -> None:
+        """Sets numbers of chosen instances at once: ``stiffness``, ``damping``, ``effort_limit``, ``velocity_limit``, and
+        ``saturation_effort`` of DC motors.
+
+        Gains, and the limits of implicit actuators, are also those of ``write_joint_*_to_sim`` of the articulation. The effort limit of an
+        explicit actuator that is set here is that of the actuator only.
+
+        Args:
+            env_ids: instances: None (all), a slice, indices, or a mask of bools.
+            numbers: by name, ``[chosen instances, joints of the group]`` or broadcast to it.
+
+        Raises:
+            TypeError: a name that the actuator does not have.
+            ValueError: another shape; numbers that are not finite, negative, or zero where the law needs positive ones; gains of a
+                network.
+            IndexError: an instance does not exist.
+        """
+        table, known = self._table, [name for name in dir(type(self)) if isinstance(getattr(type(self), name), Number)]
+        rows = table.asset._rows(env_ids)
+        for name in numbers:
+            if name not in known:
+                raise TypeError(
+                    f"actuator {self.name!r} ({type(self).__name__}) has no number {name!r}{did_you_mean(name, known)}"
+                )
+        writes = {
+            "stiffness": table.asset.write_joint_stiffness_to_sim,
+            "damping": table.asset.write_joint_damping_to_sim,
+        }
+        if self.is_implicit_model:
+            writes["effort_limit"] = table.asset.write_joint_effort_limit_to_sim
+        for name, values in numbers.items():
+            if name in writes:
+                writes[name](values, self.joint_indices, rows)
+            else:
+                self._set(name, values, rows)
+
+    def _set(self, name: str, values, rows) -> None:
+        """Sets a number that only the table has."""
+        table, what = self._table, f"actuator {self.name!r}: {name}"
+        given = np.minimum(host_array(values, what), MAXVAL)
+        if name in self.positive and not (given > 0.0).all():
+            raise ValueError(f"{what} must be positive")
+        if (given < 0.0).any():
+            raise ValueError(f"{what} {float(given.min()):g} is below 0")
+        columns = table.asset._columns(self.joint_indices)
+        write(getattr(table, getattr(type(self), name).column), rows, columns, given, what)
+        table.numbers_changed()
+        if name == "velocity_limit":
+            write(table.asset.data.soft_joint_vel_limits, rows, columns, given, what)
 
     def reset(self, chosen) -> None:
         """Starts the episode of some instances again.
@@ -122,26 +214,6 @@ class Actuator:
     def applied_effort(self) -> wp.array:
         """Efforts within limits [N m or N]."""
         return self._columns(self._table.applied)
-
-    @property
-    def stiffness(self) -> wp.array:
-        """Position gains [N m/rad or N/m]."""
-        return self._columns(self._table.kp)
-
-    @property
-    def damping(self) -> wp.array:
-        """Velocity gains [N m s/rad or N s/m]."""
-        return self._columns(self._table.kd)
-
-    @property
-    def effort_limit(self) -> wp.array:
-        """Effort limits [N m or N]."""
-        return self._columns(self._table.limit)
-
-    @property
-    def velocity_limit(self) -> wp.array:
-        """Speed limits of the actuator [rad/s or m/s]."""
-        return self._columns(self._table.speed)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, joints {self.joint_names})"
@@ -175,6 +247,8 @@ class DCMotor(Actuator):
     """PD within the torque-speed line of a DC motor."""
 
     law = laws.MOTOR
+    positive = ("velocity_limit", "saturation_effort")
+    saturation_effort = Number("stall", "Stall efforts [N m or N].")
 
     def fill(self) -> None:
         super().fill()
@@ -222,6 +296,10 @@ class RemotizedPDActuator(DelayedPDActuator):
 
     law = laws.TABLE + laws.DELAYED
 
+    def own_limit(self, of_model: np.ndarray) -> np.ndarray:
+        # the table has the limits; further ones may be written later
+        return np.full(len(self.joint_indices), MAXVAL)
+
     def fill(self) -> None:
         super().fill()
         if self.cfg.effort_limit is not None:
@@ -250,6 +328,7 @@ class NetworkActuator(DCMotor):
     """
 
     law = laws.NETWORK
+    has_gains = False
 
     def fill(self) -> None:
         super().fill()

@@ -6,11 +6,12 @@ import numpy as np
 import warp as wp
 
 from newton_like.articulation.actuators.groups import Actuator, make
+from newton_like.articulation.chosen import write
 from newton_like.articulation.launching import Repeated
 from newton_like.articulation.layout import regular_place
 from newton_like.articulation.names import find_names
 from newton_like.kernels.articulation import joints as laws
-from newton_like.types import MAXVAL, JointTargetMode
+from newton_like.types import MAXVAL
 
 _NUMBERS = ("kp", "kd", "limit", "stall", "speed")
 
@@ -19,12 +20,11 @@ class ActuatorTable:
     """The numbers of all joints, one row for each instance; one launch computes the efforts of all laws.
 
     Args:
-        data: the :class:`newton_like.articulation.data.articulation_data.ArticulationData`.
-        sim: the :class:`newton_like.articulation.SimulationContext`.
-        layout: the :class:`newton_like.articulation.layout.Layout`.
+        asset: the articulation, with its data.
         actuators: configurations by the names of groups; joints without one have the drive of the model.
 
     Attributes:
+        asset: as above.
         groups: the groups by name.
         kp, kd, limit, stall, speed: gains, effort limits, stall efforts and speeds without load, ``[num_instances, num_joints]``.
 
@@ -33,7 +33,9 @@ class ActuatorTable:
         ValueError: two groups share a joint; a pattern matches no joint; numbers are missing or out of range.
     """
 
-    def __init__(self, data, sim, layout, actuators: dict):
+    def __init__(self, asset, actuators: dict):
+        self.asset = asset
+        data, sim, layout = asset.data, asset.sim, asset._layout
         self.joint_names = layout.joint_names
         self.shape = layout.dofs.shape
         self._data, self._sim = data, sim
@@ -123,10 +125,30 @@ class ActuatorTable:
         return getattr(self._data, f"_{name}").numpy()[:, columns].astype(float)
 
     def in_model(self, columns: list[int], **numbers) -> None:
-        """Writes parameters ``joint_<name>`` of the model, as :meth:`put`, and lets drives follow both targets."""
+        """Writes parameters ``joint_<name>`` of the model, as :meth:`put`."""
         for name, values in numbers.items():
             _put(getattr(self._data, f"_{name}"), columns, values)
-        _put(self._data._target_mode, columns, int(JointTargetMode.POSITION_VELOCITY))
+
+    def refuse_gains(self, columns) -> None:
+        """Raises ValueError if a chosen joint has no gains."""
+        for group in self.groups.values():
+            if not group.has_gains and (found := np.intersect1d(columns.indices, group.joint_indices)).size:
+                raise ValueError(
+                    f"joint {self.joint_names[found[0]]!r} belongs to actuator {group.name!r}, a network, which has no gains; leave it out"
+                )
+
+    def take_gains(self, rows, columns) -> None:
+        """Takes the gains of chosen instances and joints from the model."""
+        where = np.ix_(rows.indices, columns.indices)
+        for name, source in (("kp", self._data._target_ke), ("kd", self._data._target_kd)):
+            write(getattr(self, name), rows, columns, source.numpy()[where], name)
+        self.numbers_changed()
+
+    def take_limits(self, rows, columns) -> None:
+        """Takes the effort limits of chosen instances and joints from the model."""
+        where = np.ix_(rows.indices, columns.indices)
+        write(self.limit, rows, columns, self._data._effort_limit.numpy()[where], "limits")
+        self.numbers_changed()
 
     def put(self, columns: list[int], **numbers) -> None:
         """Writes numbers of joints, ``[joints]`` or ``[num_instances, joints]``."""

@@ -113,10 +113,12 @@ class ArticulationData(BodyData):
         "Accelerations in the last physics step [rad/s^2 or m/s^2], ``[n, j]``: what all forces and impulses of the step gave.",
     )
     joint_stiffness = View(
-        "_target_ke", "Position gains of the implicit drives [N m/rad or N/m], ``[n, j]``, of the model itself."
+        "_target_ke",
+        "Position gains of drives and explicit actuators [N m/rad or N/m], ``[n, j]``, of the model itself.",
     )
     joint_damping = View(
-        "_target_kd", "Velocity gains of the implicit drives [N m s/rad or N s/m], ``[n, j]``, of the model itself."
+        "_target_kd",
+        "Velocity gains of drives and explicit actuators [N m s/rad or N s/m], ``[n, j]``, of the model itself.",
     )
     joint_armature = View("_armature", "Armatures [kg m^2 or kg], ``[n, j]``, of the model itself.")
     joint_viscous_friction_coeff = View(

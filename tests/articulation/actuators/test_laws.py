@@ -57,7 +57,9 @@ def test_ideal_pd_is_clipped(rng):
     close(s["computed"], pd(s))
     close(s["applied"], np.clip(pd(s), -4.0, 4.0))
     np.testing.assert_array_equal(s["act"], s["applied"])
-    assert not robot.data.joint_stiffness.numpy().any() and (robot.data.joint_effort_limits.numpy() > 1e9).all()
+    # the step has no drive beside the actuator
+    assert not robot.model.joint_target_mode.numpy().any() and (robot.data.joint_effort_limits.numpy() > 1e9).all()
+    assert (robot.data.joint_stiffness.numpy() == KP).all() and (robot.data.default_joint_damping.numpy() == KD).all()
 
 
 def test_implicit_pd_hands_targets_to_the_drive(rng):

@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 
-from newton_like.articulation import Articulation, IdealPDActuatorCfg, ImplicitActuatorCfg, SimulationContext
-from tests.articulation.robots import WORLDS, scene
+from newton_like.articulation import (
+    Articulation,
+    DCMotorCfg,
+    IdealPDActuatorCfg,
+    ImplicitActuatorCfg,
+    NetworkActuatorCfg,
+    RemotizedPDActuatorCfg,
+    SimulationContext,
+)
+from tests.articulation.robots import WORLDS, numbers, scene, walker
 
 ALL, JOINTS = ".*", 4
 OF_MODEL = {
@@ -21,25 +29,25 @@ OF_MODEL = {
 
 def test_numbers_that_a_group_leaves_out_are_those_of_each_world(rng):
     model = scene(rng)
-    numbers = {}
+    given = {}
     for name in OF_MODEL:
         array = getattr(model, name)
         view = array.numpy().reshape(WORLDS, -1)[:, 6:]
-        view[:] = numbers[name] = rng.uniform(0.5, 2.0, (WORLDS, JOINTS)).astype(np.float32)
+        view[:] = given[name] = rng.uniform(0.5, 2.0, (WORLDS, JOINTS)).astype(np.float32)
     sim = SimulationContext(model, evaluator="general")
     robot = Articulation(
         sim, "walker", actuators={"a": ImplicitActuatorCfg("left.*", armature={".*hip.*": 3.0}), "b": ImplicitActuatorCfg("right.*")}
     )  # fmt: skip
-    numbers["joint_armature"][:, 0] = 3.0
+    given["joint_armature"][:, 0] = 3.0
     for name, source in OF_MODEL.items():
-        np.testing.assert_array_equal(getattr(robot.data, source).numpy(), numbers[name], err_msg=name)
-    np.testing.assert_array_equal(robot.data.soft_joint_vel_limits.numpy(), numbers["joint_velocity_limit"])
+        np.testing.assert_array_equal(getattr(robot.data, source).numpy(), given[name], err_msg=name)
+    np.testing.assert_array_equal(robot.data.soft_joint_vel_limits.numpy(), given["joint_velocity_limit"])
     # and they are those of the efforts that are reported
     error = 0.01
     robot.write_joint_state_to_sim(0.0, 0.0)
     robot.set_joint_position_target(error)
     robot.write_data_to_sim()
-    wanted = numbers["joint_target_ke"] * np.float32(error)
+    wanted = given["joint_target_ke"] * np.float32(error)
     np.testing.assert_allclose(robot.data.applied_torque.numpy(), wanted, rtol=1e-6)
     model = scene(rng)
     limits = rng.uniform(0.5, 2.0, (WORLDS, JOINTS)).astype(np.float32)
@@ -53,3 +61,147 @@ def test_numbers_that_a_group_leaves_out_are_those_of_each_world(rng):
             "walker",
             actuators={"a": IdealPDActuatorCfg(ALL, dynamic_friction={"left_knee.*": 0.5, ".*(hip|right).*": 0.0})},
         )
+
+
+def groups(rng, **common) -> Articulation:
+    """Explicit actuators of evenly and of unevenly spaced joints, and an implicit one; at rest, 0.1 rad from their targets."""
+    gains = dict(stiffness=60.0, damping=2.0, effort_limit=100.0)
+    actuators = {
+        "uneven": IdealPDActuatorCfg(["left.*", "right_knee_joint"], **gains),
+        "drive": ImplicitActuatorCfg("right_hip_joint", **gains),
+    }
+    robot = walker(rng, actuators=actuators, gravity=0.0, floating=False, **common)
+    robot.write_joint_state_to_sim(0.0, 0.0)
+    robot.set_joint_position_target(0.1)
+    return robot
+
+
+def efforts(robot) -> np.ndarray:
+    """Efforts that are reported in a step from rest."""
+    robot.write_joint_state_to_sim(0.0, 0.0)
+    robot.write_data_to_sim()
+    robot.sim.step()
+    return numbers(robot.data.applied_torque)
+
+
+@pytest.mark.parametrize("way", ["write", "assign", "set"])
+def test_gains_of_explicit_actuators_are_set_by_world(rng, way):
+    """They act at once, on the efforts of these worlds only, whichever way they are set, and add no drive of the step."""
+    robot = groups(rng)
+    uneven, joints = robot.actuators["uneven"], robot.actuators["uneven"].joint_indices
+    np.testing.assert_allclose(efforts(robot), 6.0, rtol=1e-5)
+    stiffness = rng.uniform(20.0, 90.0, (WORLDS, 3)).astype(np.float32)
+    rows = [0, 3]
+    if way == "assign":
+        rows = list(range(WORLDS))
+        uneven.stiffness = stiffness
+        uneven.damping = 0.5 * stiffness
+    elif way == "set":
+        uneven.set_numbers(rows, stiffness=stiffness[rows], damping=0.5 * stiffness[rows])
+    else:
+        robot.write_joint_stiffness_to_sim(stiffness[rows], joints, rows)
+        robot.write_joint_damping_to_sim(0.5 * stiffness, joints, np.isin(np.arange(WORLDS), rows))
+    wanted = np.full((WORLDS, JOINTS), 6.0)
+    wanted[np.ix_(rows, joints)] = 0.1 * stiffness[rows]
+    np.testing.assert_allclose(efforts(robot), wanted, rtol=1e-5)
+    for name in ("stiffness", "damping"):
+        own, read = getattr(uneven, name).numpy(), getattr(robot.data, f"joint_{name}").numpy()[:, joints]
+        np.testing.assert_array_equal(own, read)
+        np.testing.assert_array_equal(read[rows], stiffness[rows] * (1.0 if name == "stiffness" else 0.5))
+    assert (robot.data.default_joint_stiffness.numpy() == 60.0).all()
+    assert (robot.data.default_joint_damping.numpy() == 2.0).all()
+
+
+def test_explicit_actuators_alone_move_their_joints(rng):
+    """The motion is that of the reported efforts as feed-forward commands of joints without gains, bit for bit."""
+    seed, ends, given = int(rng.integers(1 << 30)), [], []
+    for own in (True, False):
+        actuators = {"a": IdealPDActuatorCfg(ALL, stiffness=60.0 * own, damping=2.0 * own)}
+        robot = walker(np.random.default_rng(seed), actuators=actuators)
+        if own:
+            robot.write_joint_stiffness_to_sim(np.linspace(20.0, 80.0, WORLDS)[:, None])
+            robot.set_joint_position_target(0.3)
+        for step in range(5):
+            if not own:
+                robot.set_joint_effort_target(given[step])
+            robot.write_data_to_sim()
+            given.append(robot.data.applied_torque.numpy().copy())
+            robot.sim.step()
+        ends.append(robot.data.joint_pos.numpy().copy())
+    np.testing.assert_array_equal(*ends)
+
+
+def test_effort_limits_that_are_written_are_those_of_the_actuator(rng):
+    """They are read back, act, and bound the reported efforts; beside those of a table, too."""
+    robot, rows = groups(rng), [1, 4]
+    limits = rng.uniform(0.5, 2.0, (2, JOINTS)).astype(np.float32)
+    robot.write_joint_effort_limit_to_sim(limits, env_ids=rows)
+    np.testing.assert_array_equal(robot.data.joint_effort_limits.numpy()[rows], limits)
+    found, wanted = efforts(robot), np.full((WORLDS, JOINTS), 6.0)
+    wanted[rows] = limits
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    uneven, drive = robot.actuators["uneven"], robot.actuators["drive"]
+    np.testing.assert_array_equal(uneven.effort_limit.numpy()[rows], limits[:, uneven.joint_indices])
+    uneven.effort_limit, drive.effort_limit = 3.0, [[1.0]] * WORLDS
+    wanted = np.array([1.0 if j in drive.joint_indices else 3.0 for j in range(JOINTS)])
+    found = efforts(robot)
+    np.testing.assert_array_equal(found[0], wanted)
+    np.testing.assert_array_equal(found[rows][:, uneven.joint_indices], 3.0)
+    table = RemotizedPDActuatorCfg(ALL, stiffness=60.0, damping=0.0, joint_parameter_lookup=[(-1.0, 5.0), (1.0, 5.0)])
+    robot = walker(rng, actuators={"a": table})
+    robot.set_joint_position_target(9.0)
+    robot.write_joint_effort_limit_to_sim(2.0, env_ids=[2])
+    robot.write_data_to_sim()
+    np.testing.assert_array_equal(robot.data.applied_torque.numpy()[:, 0], [5.0, 5.0, 2.0, 5.0, 5.0])
+
+
+def test_numbers_of_motors_are_set_by_world(rng):
+    top, stall, limit = (
+        rng.uniform(*bounds, (WORLDS, JOINTS)).astype(np.float32) for bounds in ((1, 3), (5, 7), (3, 5))
+    )
+    motor = DCMotorCfg(ALL, stiffness=1e3, damping=0.0, effort_limit=1.0, velocity_limit=1.0, saturation_effort=1.0)
+    robot = walker(rng, actuators={"a": motor})
+    robot.set_joint_position_target(5.0)
+    group = robot.actuators["a"]
+    group.set_numbers(velocity_limit=top, saturation_effort=stall, effort_limit=limit)
+    speed = numbers(robot.data.joint_vel)
+    robot.write_data_to_sim()
+    v = np.clip(speed, -top * (1 + limit / stall), top * (1 + limit / stall))
+    np.testing.assert_allclose(
+        robot.data.applied_torque.numpy(), np.minimum(stall * (1 - v / top), limit), rtol=1e-4, atol=1e-5
+    )
+    np.testing.assert_array_equal(robot.data.soft_joint_vel_limits.numpy(), top)
+    for wrong, error, told in (
+        (dict(stifness=1.0), TypeError, r"actuator 'a' \(DCMotor\).*'stifness'; did you mean 'stiffness'"),
+        (dict(velocity_limit=0.0), ValueError, "actuator 'a': velocity_limit must be positive"),
+        (dict(effort_limit=-1.0), ValueError, "actuator 'a': effort_limit -1 is below 0"),
+        (dict(stiffness=-1.0), ValueError, "stiffness -1 is below 0"),
+        (dict(damping=np.ones(3)), ValueError, r"damping has shape \(3,\)"),
+    ):
+        with pytest.raises(error, match=told):
+            group.set_numbers(**wrong)
+    with pytest.raises(IndexError, match="index 9"):
+        group.set_numbers([9], stiffness=1.0)
+
+
+def test_numbers_that_are_read_refuse_to_be_written(rng):
+    robot = groups(rng)
+    for group in robot.actuators.values():
+        with pytest.raises(ValueError, match="read-only"):
+            group.stiffness.numpy()[2] = 120.0
+        for write in (
+            lambda x: x.__setitem__(0, 1.0),
+            lambda x: x.fill_(3.0),
+            lambda x: x.zero_(),
+            lambda x: x.assign(x),
+        ):
+            with pytest.raises(TypeError, match=rf"actuators\['{group.name}'\].damping = values.*set_numbers"):
+                write(group.damping)
+
+
+def test_networks_have_no_gains_to_write(rng):
+    cfg = NetworkActuatorCfg("left.*", network=lambda x: 0 * x[:, 0], velocity_limit=1.0, saturation_effort=1.0)
+    robot = walker(rng, actuators={"net": cfg})
+    with pytest.raises(ValueError, match="'left_hip_joint' belongs to actuator 'net', a network"):
+        robot.write_joint_stiffness_to_sim(3.0)
+    robot.write_joint_stiffness_to_sim(3.0, robot.find_joints("right.*")[0])

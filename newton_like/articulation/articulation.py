@@ -72,7 +72,7 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
         data, layout = self.data, self._layout
         self._every_joint = Chosen(None, layout.dofs.shape[1], self.device)
         self._actuators = ActuatorTable(self, actuators or {})
-        if self._actuators.groups:
+        if self._actuators.edited:
             self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, None, layout.worlds)
             speed = self._actuators.speed
             for group in self._actuators.groups.values():

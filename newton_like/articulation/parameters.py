@@ -37,17 +37,18 @@ class JointParameters:
 
     def write_joint_stiffness_to_sim(self, stiffness, joint_ids=None, env_ids=None) -> None:
         """Writes position gains [N m/rad or N/m], at least 0: of the drive in the step, or of the explicit actuator that a joint has.
+        A joint without a drive gets one: with a stiffness above 0 it follows positions and velocities, and with a damping velocities.
 
         Raises:
             ValueError: the actuator of a joint is a network, which has no gains.
         """
         self._actuators.refuse_gains(self._columns(joint_ids))
-        self._write(self.data._target_ke, stiffness, joint_ids, env_ids, "stiffness", self._actuators.take_gains)
+        self._write(self.data._target_ke, stiffness, joint_ids, env_ids, "stiffness", self._actuators.take_stiffness)
 
     def write_joint_damping_to_sim(self, damping, joint_ids=None, env_ids=None) -> None:
         """Writes velocity gains [N m s/rad or N s/m], at least 0; see :meth:`write_joint_stiffness_to_sim`."""
         self._actuators.refuse_gains(self._columns(joint_ids))
-        self._write(self.data._target_kd, damping, joint_ids, env_ids, "damping", self._actuators.take_gains)
+        self._write(self.data._target_kd, damping, joint_ids, env_ids, "damping", self._actuators.take_damping)
 
     def write_joint_armature_to_sim(self, armature, joint_ids=None, env_ids=None) -> None:
         """Writes armatures [kg m^2 or kg], at least 0."""

@@ -114,9 +114,9 @@ class Actuator:
         kd = self.numbers("damping", table.of_model("target_kd", columns))
         limit = self.numbers("effort_limit", self.own_limit(table.of_model("effort_limit", columns)))
         in_step = self.numbers("effort_limit_sim", limit if self.is_implicit_model else np.full(len(columns), MAXVAL))
-        table.put(columns, kp=kp, kd=kd, limit=in_step if self.is_implicit_model else limit)
+        table.put(columns, limit=in_step if self.is_implicit_model else limit)
         table.put(columns, speed=self.numbers("velocity_limit", table.of_model("velocity_limit", columns)))
-        # the model holds the gains of explicit actuators, too, for drives that do not act
+        # the model holds the gains of explicit actuators, too, whose drives in the step do not act; the table takes them from there
         mode = JointTargetMode.POSITION_VELOCITY if self.is_implicit_model else JointTargetMode.NONE
         table.in_model(
             columns,

@@ -6,12 +6,12 @@ import numpy as np
 import warp as wp
 
 from newton_like.articulation.actuators.groups import Actuator, make
-from newton_like.articulation.chosen import write
+from newton_like.articulation.chosen import Chosen, write
 from newton_like.articulation.launching import Repeated
 from newton_like.articulation.layout import regular_place
 from newton_like.articulation.names import find_names
 from newton_like.kernels.articulation import joints as laws
-from newton_like.types import MAXVAL
+from newton_like.types import MAXVAL, JointTargetMode
 
 _NUMBERS = ("kp", "kd", "limit", "stall", "speed")
 
@@ -26,7 +26,8 @@ class ActuatorTable:
     Attributes:
         asset: as above.
         groups: the groups by name.
-        kp, kd, limit, stall, speed: gains, effort limits, stall efforts and speeds without load, ``[num_instances, num_joints]``.
+        edited: whether parameters of the model were edited.
+        kp, kd, limit, stall, speed: gains that act, effort limits, stall efforts and speeds without load, ``[num_instances, num_joints]``.
 
     Raises:
         TypeError: not configurations of actuators.
@@ -53,19 +54,17 @@ class ActuatorTable:
         self._slots, self._rows, self._table = 0, np.zeros((j, 2), dtype=np.int32), np.zeros((0, 2))
         self.delay = wp.zeros((n, j), dtype=wp.int32, device=sim.device)
         self.network = data.buffer(n, j)
-        for name, view in (
-            ("kp", data.joint_stiffness),
-            ("kd", data.joint_damping),
-            ("limit", data.joint_effort_limits),
-        ):
-            if view.size:
-                wp.copy(getattr(self, name), view)
+        if data.joint_effort_limits.size:
+            wp.copy(self.limit, data.joint_effort_limits)
         self._layout = layout
         self._launch = None
         self.groups: dict[str, Actuator] = {}
         if not isinstance(actuators, dict):
             raise TypeError(f"actuators must be a dictionary of configurations by names of groups, not {actuators!r}")
         self._make(dict(actuators))
+        self.edited = self._follow_velocities() or bool(self.groups)
+        every = [Chosen(None, count, sim.device) for count in self.shape]
+        self._take_gains(*every)
         self._own = [group for group in self.groups.values() if type(group).compute is not Actuator.compute]
         self._finish()
 
@@ -137,11 +136,48 @@ class ActuatorTable:
                     f"joint {self.joint_names[found[0]]!r} belongs to actuator {group.name!r}, a network, which has no gains; leave it out"
                 )
 
-    def take_gains(self, rows, columns) -> None:
-        """Takes the gains of chosen instances and joints from the model."""
+    def _follow_velocities(self) -> bool:
+        """Lets drives of joints in no group that follow positions follow velocities, too; returns whether there are some. They did not look
+        at the velocity targets of the model, which become zero."""
+        mode, data = self._data._target_mode.numpy(), self._data
+        alone = np.setdiff1d(
+            np.arange(self.shape[1]), [j for group in self.groups.values() for j in group.joint_indices]
+        )
+        columns = [int(j) for j in alone if (mode[:, j] == JointTargetMode.POSITION).any()]
+        for j in columns:
+            rows = mode[:, j] == JointTargetMode.POSITION
+            _put(data._target_mode, [j], np.where(rows, int(JointTargetMode.POSITION_VELOCITY), mode[:, j])[:, None])
+            of_control = self._layout.view(self._sim.control.joint_target_qd, self._layout.dofs)
+            for array in (data.joint_vel_target, of_control):
+                _put(array, [j], np.where(rows, 0.0, array.numpy()[:, j])[:, None])
+        return bool(columns)
+
+    def take_stiffness(self, rows, columns) -> None:
+        """Takes stiffnesses that were written from the model. Drives that did not follow positions follow positions and velocities."""
+        self._drive(rows, columns, self._data._target_ke, JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY)
+
+    def take_damping(self, rows, columns) -> None:
+        """Takes dampings that were written from the model. Drives that followed nothing follow velocities."""
+        self._drive(rows, columns, self._data._target_kd, JointTargetMode.POSITION_VELOCITY, JointTargetMode.VELOCITY)
+
+    def _drive(self, rows, columns, gains: wp.array, enough: int, new: int) -> None:
         where = np.ix_(rows.indices, columns.indices)
-        for name, source in (("kp", self._data._target_ke), ("kd", self._data._target_kd)):
-            write(getattr(self, name), rows, columns, source.numpy()[where], name)
+        mode = self._data._target_mode.numpy()[where]
+        idle = (gains.numpy()[where] > 0.0) & ((mode & enough) == 0) & (self.law[columns.indices] == laws.IMPLICIT)
+        if idle.any():
+            write(self._data._target_mode, rows, columns, np.where(idle, int(new), mode), "target_mode")
+        self._take_gains(rows, columns)
+
+    def _take_gains(self, rows, columns) -> None:
+        """Takes the gains of chosen instances and joints from the model. Those that the mode of a drive ignores are zero."""
+        where, data = np.ix_(rows.indices, columns.indices), self._data
+        mode, explicit = data._target_mode.numpy()[where], self.law[columns.indices] != laws.IMPLICIT
+        for name, source, bits in (
+            ("kp", data._target_ke, JointTargetMode.POSITION),
+            ("kd", data._target_kd, JointTargetMode.POSITION_VELOCITY),
+        ):
+            acts = explicit | ((mode & bits) != 0)
+            write(getattr(self, name), rows, columns, np.where(acts, source.numpy()[where], 0.0), name)
         self.numbers_changed()
 
     def take_limits(self, rows, columns) -> None:

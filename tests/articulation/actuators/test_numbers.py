@@ -1,8 +1,11 @@
 """Gains, limits and other numbers of actuators by world: where they come from, how they are written, and that they act."""
 
+import warnings
+
 import numpy as np
 import pytest
 
+import newton_like as nl
 from newton_like.articulation import (
     Articulation,
     DCMotorCfg,
@@ -205,3 +208,71 @@ def test_networks_have_no_gains_to_write(rng):
     with pytest.raises(ValueError, match="'left_hip_joint' belongs to actuator 'net', a network"):
         robot.write_joint_stiffness_to_sim(3.0)
     robot.write_joint_stiffness_to_sim(3.0, robot.find_joints("right.*")[0])
+
+
+MODES = nl.JointTargetMode
+
+
+@pytest.mark.parametrize("mode", list(MODES))
+def test_drives_of_joints_in_no_group_do_what_is_written(rng, mode):
+    """Joints without gains in the model, in any mode: gains that are written act in the chosen worlds, by the formula of implicit drives,
+    and the reported efforts are those of these gains. In the others, nothing acts and nothing is reported."""
+    inertia, dt = rng.uniform(0.2, 0.5), 0.01
+    one = nl.ModelBuilder(gravity=0.0)
+    link = one.add_link(mass=1.0, inertia=np.eye(3) * inertia, label="link")
+    joint = one.add_joint_revolute(-1, link, axis=(0, 0, 1), armature=0.0, actuator_mode=mode)
+    one.add_articulation([joint], label="hinge")
+    builder = nl.ModelBuilder(gravity=0.0)
+    builder.replicate(one, WORLDS)
+    robot = Articulation(SimulationContext(builder.finalize("cpu"), dt=dt, evaluator="general"), "hinge")
+    kp, kd, rows = rng.uniform(20.0, 90.0, (2, 1)), rng.uniform(0.5, 3.0, (2, 1)), [1, 3]
+    robot.write_joint_damping_to_sim(kd, env_ids=rows)
+    for stiff in (False, True):
+        if stiff:
+            robot.write_joint_stiffness_to_sim(kp, env_ids=rows)
+        gains = np.zeros((2, WORLDS, 1))
+        gains[:, rows] = kp * stiff, kd
+        q, v, target, target_v = rng.normal(size=(4, WORLDS, 1))
+        robot.write_joint_state_to_sim(q, v)
+        robot.set_joint_position_target(target)
+        robot.set_joint_velocity_target(target_v)
+        robot.sim.advance(robot)
+        w = numbers(robot.data.joint_vel)
+        effort = gains[0] * (target - q - dt * (0.5 * v + w)) + gains[1] * (target_v - w)
+        np.testing.assert_allclose(inertia * (w - v) / dt, effort, rtol=1e-3, atol=1e-3)
+        wanted = gains[0] * (target - q) + gains[1] * (target_v - v)
+        np.testing.assert_allclose(numbers(robot.data.applied_torque), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", list(MODES))
+def test_drives_of_the_model_report_what_acts(rng, mode):
+    """Joints in no group with gains in the model: what is reported before a step is what the step does, for each mode. Velocity targets
+    of the model that drives do not follow do not act."""
+    inertia, dt = 0.3, 1e-4
+    one = nl.ModelBuilder(gravity=0.0)
+    link = one.add_link(mass=1.0, inertia=np.eye(3) * inertia, label="link")
+    joint = one.add_joint_revolute(
+        -1, link, axis=(0, 0, 1), armature=0.0, actuator_mode=mode, target_ke=30.0, target_kd=2.0
+    )
+    one.add_articulation([joint], label="hinge")
+    builder = nl.ModelBuilder(gravity=0.0)
+    builder.replicate(one, WORLDS)
+    builder.joint_target_qd[:] = [5.0] * WORLDS
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = builder.finalize("cpu")
+    sim = SimulationContext(model, dt=dt, evaluator="general")
+    robot = Articulation(sim, "hinge")
+    for target_v in (None, rng.normal(size=(WORLDS, 1))):
+        q, v = rng.normal(size=(2, WORLDS, 1))
+        robot.write_joint_state_to_sim(q, v)
+        if target_v is not None:
+            robot.set_joint_velocity_target(target_v)
+        robot.write_data_to_sim()
+        sim.step()
+        acts = inertia * (numbers(robot.data.joint_vel) - v) / dt
+        found = numbers(robot.data.applied_torque)
+        np.testing.assert_allclose(found, acts, rtol=5e-3, atol=0.05)
+        if target_v is not None and mode in (MODES.POSITION, MODES.VELOCITY, MODES.POSITION_VELOCITY):
+            wanted = 2.0 * (target_v - v) - 30.0 * q * (mode != MODES.VELOCITY)
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)

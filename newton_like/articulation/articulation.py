@@ -189,8 +189,8 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
 
     def reset(self, env_ids=None) -> None:
         """Clears what is remembered of instances: commands (position targets become the default positions), delays and histories of
-        actuators, reported efforts, accelerations, external wrenches, and contact forces that steps start from. The state stays;
-        :meth:`reset_to` writes it, too.
+        actuators, activations and controls of actuators of the model, reported efforts, accelerations, external wrenches, and contact
+        forces that steps start from. The state stays; :meth:`reset_to` writes it, too.
 
         Args:
             env_ids: instances: None (all), a slice, indices, or a mask of bools.

@@ -6,6 +6,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import host_array
+from newton_like.articulation.activations import Activations
 from newton_like.articulation.chosen import Chosen, as_device, choose, write
 from newton_like.articulation.drawing import Drawing
 from newton_like.articulation.launching import Repeated
@@ -59,6 +60,7 @@ class Asset(Drawing):
             self._root_qdd = layout.root_view(state.joint_qdd, layout.root_dofs, 6)
         self.permanent_wrench_composer = WrenchComposer(self)
         self.instantaneous_wrench_composer = WrenchComposer(self)
+        self._activations = Activations(self.sim, layout.articulations)
         self._wrench_launch: Repeated | None = None
         self._pressed = False
         self._start_drawing()
@@ -387,7 +389,8 @@ class Asset(Drawing):
         self.sim.touch()
 
     def reset(self, env_ids=None) -> None:
-        """Clears what is remembered of instances: external wrenches, contact forces that steps start from, accelerations.
+        """Clears what is remembered of instances: external wrenches, contact forces that steps start from, accelerations, activations and
+        controls of actuators of the model.
 
         Args:
             env_ids: instances: None (all), a slice, indices, or a mask of bools.
@@ -398,6 +401,7 @@ class Asset(Drawing):
         rows = self._rows(env_ids)
         self.permanent_wrench_composer.reset(rows)
         self.instantaneous_wrench_composer.reset(rows)
+        self._activations.reset(rows)
         if rows.count:
             # what the last write_data_to_sim applied
             write(self._pushed, rows, self._every_body, 0.0, "zeros")

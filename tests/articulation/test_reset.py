@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from newton_like.articulation import DelayedPDActuatorCfg, InitialStateCfg
+import newton_like as nl
+from newton_like.articulation import Articulation, DelayedPDActuatorCfg, InitialStateCfg, RigidObject, SimulationContext
 from tests.articulation.robots import WORLDS, numbers, random_states, walker
 
 DELAYED = {"legs": DelayedPDActuatorCfg(".*", stiffness=20.0, damping=1.0, effort_limit=5.0, min_delay=1, max_delay=3)}
@@ -188,3 +189,48 @@ def test_initial_states_of_configurations_are_the_defaults(rng):
         walker(rng, floating=False, init_state=InitialStateCfg(lin_vel=(1.0, 0.0, 0.0)))
     with pytest.raises(TypeError, match="InitialStateCfg"):
         walker(rng, init_state={})
+
+
+FILTERS = """
+<mujoco model="arm"><worldbody>
+  <body name="upper"><joint name="elbow" damping="0.1"/><geom size="0.1"/><site name="tip" pos="0.1 0 0"/>
+    <body name="lower"><joint name="wrist" damping="0.1" range="-60 60" limited="true"/><geom size="0.1"/></body></body>
+  <body name="ball" pos="2 0 0"><freejoint/><geom size="0.1"/><site name="nose"/></body>
+</worldbody>
+<actuator>
+  <general name="lag" joint="elbow" gainprm="5" dyntype="filter" dynprm="0.5"/>
+  <general name="jet" site="nose" gear="1 0 0 0 0 0" gainprm="2" dyntype="filter" dynprm="0.1"/>
+  <muscle name="biceps" joint="wrist" force="20"/>
+</actuator></mujoco>"""
+
+
+def test_activations_of_the_model_are_reset(rng):
+    """Filters, muscles and their controls in the chosen worlds, of the chosen robot only; a world whose activations went NaN comes back."""
+    one = nl.ModelBuilder(gravity=0.0)
+    one.add_mjcf(FILTERS)
+    kinds = [a.label for a in one.actuators]
+    builder = nl.ModelBuilder(gravity=0.0)
+    builder.replicate(one, 4)
+    model = builder.finalize("cpu")
+    start = rng.uniform(0.1, 0.3, (4, 3)).astype(np.float32)
+    model.actuator_act.assign(start.ravel())
+    sim = SimulationContext(model, dt=1e-3, evaluator="general")
+    arm, ball = Articulation(sim, "arm/upper"), RigidObject(sim, "arm/ball")
+    act, ctrl = sim.state.actuator_act.numpy().reshape(4, 3), sim.control.actuator_ctrl.numpy().reshape(4, 3)
+    ctrl[:] = 0.8
+    ctrl[1] = np.nan
+    for _ in range(5):
+        arm.write_data_to_sim()
+        sim.step()
+    act[1, 1] = np.nan
+    assert (act != start).all()
+    kept, own = act.copy(), np.array(["jet" not in kind for kind in kinds])
+    arm.reset_to([1, 3])
+    kept[np.ix_([1, 3], own)] = start[[1, 3]][:, own]
+    np.testing.assert_array_equal(act, kept)
+    assert not ctrl[[1, 3]][:, own].any() and np.isnan(ctrl[1, ~own]).all() and (ctrl[[0, 2]] == np.float32(0.8)).all()
+    ball.reset_to(np.array([False, True, False, True]))
+    kept[np.ix_([1, 3], ~own)] = start[[1, 3]][:, ~own]
+    np.testing.assert_array_equal(act, kept)
+    sim.step()
+    assert np.isfinite(sim.state.joint_q.numpy()).all() and np.isfinite(act).all()

@@ -253,13 +253,16 @@ def joint_kernels(real) -> types.SimpleNamespace:
         lower: wp.array2d[real],
         upper: wp.array2d[real],
         factor: real,
-        # out: limits, and those of the share `factor` of the range about its middle
+        # out: limits, and those of the share `factor` of the range about its middle. Soft limits that a user set stay until the limits
+        # of the joint change.
         limits: wp.array3d[real],
         soft: wp.array3d[real],
     ):
         i, j = wp.tid()
         a = lower[i, j]
         b = upper[i, j]
+        if limits[i, j, 0] == a and limits[i, j, 1] == b:
+            return
         limits[i, j, 0] = a
         limits[i, j, 1] = b
         middle = real(0.5) * (a + b)

@@ -291,3 +291,18 @@ def test_tensors_of_torch_share_memory_and_are_taken(robot, rng):
     robot.write_root_pose_to_sim(torch.tensor([1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 1.0]), env_ids=mask)
     np.testing.assert_allclose(d.root_pos_w.numpy()[[0, 2]], [[1.0, 2.0, 3.0]] * 2)
     robot.set_external_force_and_torque(torch.ones(5, 5, 3), torch.zeros(3))
+
+
+def test_soft_limits_that_are_set_stay(rng):
+    """Whatever else is written; only new limits of a joint give it new soft ones."""
+    robot = walker(rng, soft_joint_pos_limit_factor=0.5)
+    robot.write_joint_position_limit_to_sim([-2.0, 2.0])
+    d, given = robot.data, np.sort(rng.uniform(-1.0, 1.0, (WORLDS, 4, 2)), axis=-1).astype(np.float32)
+    d.soft_joint_pos_limits = given
+    robot.write_body_mass_to_sim(d.default_mass)
+    robot.write_joint_armature_to_sim(0.1)
+    robot.sim.step()
+    np.testing.assert_array_equal(d.soft_joint_pos_limits.numpy(), given)
+    robot.write_joint_position_limit_to_sim([-1.0, 3.0], joint_ids=[1], env_ids=[0, 2])
+    given[[0, 2], 1] = [0.0, 2.0]
+    np.testing.assert_array_equal(d.soft_joint_pos_limits.numpy(), given)

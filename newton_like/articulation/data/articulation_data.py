@@ -53,7 +53,8 @@ class ArticulationData(BodyData):
         ):  # fmt: skip
             setattr(self, f"_{name}", view(getattr(model, f"joint_{name}"), layout.dofs))
         self._limits_version = None
-        self._limits = self.buffer(n, j, 2)
+        # not the limits of any joint yet
+        self._limits = self.buffer(n, j, 2, value=np.nan)
         self._soft_factor = soft_factor
         self.soft_joint_pos_limits = self.buffer(n, j, 2)
         self.joint_pos_target = self.copy_of(view(sim.control.joint_target_q, layout.coords))
@@ -96,7 +97,8 @@ class ArticulationData(BodyData):
 
     @property
     def soft_joint_pos_limits(self) -> wp.array:
-        """Soft position limits, ``[n, j, 2]``: of the range, the share ``soft_joint_pos_limit_factor`` about its middle."""
+        """Soft position limits, ``[n, j, 2]``: of the range, the share ``soft_joint_pos_limit_factor`` about its middle. Those that are set
+        stay until the position limits of the joint change."""
         self._limits_of_now()
         return self._soft_limits
 

@@ -82,7 +82,7 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
         self._make_tendons()
         data.keep_defaults()
         if init_state is not None:
-            put_defaults(init_state, data, layout.is_floating, layout.label)
+            put_defaults(init_state, self)
             if init_state.rps is not None and not self._has_rotors:
                 raise ValueError(
                     f"init_state.rps: '{layout.label}' has no rotors; make it a Multirotor, or leave rps out"

@@ -65,6 +65,7 @@ class Asset(Drawing):
         self._pressed = False
         self._start_drawing()
         self.data = self._make_data()
+        self._first_pose = self.data.default_root_state.numpy()[:, :7].copy()
 
     def _make_data(self):
         raise NotImplementedError
@@ -359,11 +360,26 @@ class Asset(Drawing):
         if frame not in ("state", "link", "com"):
             raise ValueError(f"frame {frame!r} must be 'state', 'link' or 'com'")
         if root_state is None:
-            if not self._layout.is_floating:
-                return None
             start = self.data.default_root_state
-            root_state = start if rows.everything else start.numpy()[rows.indices]
+            if self._layout.is_floating:
+                root_state = start if rows.everything else start.numpy()[rows.indices]
+            else:
+                root_state, frame = self._default_root(rows, start.numpy()[rows.indices]), "state"
+            if root_state is None:
+                return None
         return self._checked_state(root_state, rows, frame == "com", frame == "link")
+
+    def _default_root(self, rows: Chosen, start: np.ndarray) -> np.ndarray | None:
+        """Default states that a reset writes to roots without a free joint; None: they stay. Roots that are fixed to the world stay where
+        they are unless their default poses were set."""
+        if not self.root_is_fixed or not rows.count:
+            return None
+        now = self.data.root_link_pose_w.numpy()[rows.indices]
+        is_set = (start[:, :7] != self._first_pose[rows.indices]).any(axis=1)
+        poses = np.where(is_set[:, None], start[:, :7], now)
+        if _same(poses, now):
+            return None
+        return np.concatenate([poses, start[:, 7:]], axis=1)
 
     def _put_root(self, values: wp.array | None, rows: Chosen, frame: str) -> None:
         """Writes what :meth:`_checked_root` gave."""

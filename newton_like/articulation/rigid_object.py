@@ -316,8 +316,10 @@ class RigidObjectCollection:
             columns = choose(object_ids, self.num_objects, self.device, "object_ids")
             start = self.data.default_object_state.numpy()[rows.indices][:, columns.indices]
             given = list(self._each(start, rows, columns, 13, "default_object_state"))
-            # roots without a free joint stay
-            given = [(each, rows, None if each.is_fixed_base else values) for each, rows, values in given]
+            given = [
+                (each, rows, each._default_root(rows, values.numpy()) if each.is_fixed_base else values)
+                for each, rows, values in given
+            ]
         else:
             given = list(self._each(object_state, env_ids, object_ids, 13, "object_state"))
         checked = [each._checked_root(rows, values, "state") for each, rows, values in given]

@@ -5,7 +5,7 @@ import pytest
 
 import newton_like as nl
 from newton_like.articulation import Articulation, DelayedPDActuatorCfg, InitialStateCfg, RigidObject, SimulationContext
-from tests.articulation.robots import WORLDS, numbers, random_states, walker
+from tests.articulation.robots import WORLDS, numbers, random_states, rotation, scene, walker
 
 DELAYED = {"legs": DelayedPDActuatorCfg(".*", stiffness=20.0, damping=1.0, effort_limit=5.0, min_delay=1, max_delay=3)}
 
@@ -234,3 +234,65 @@ def test_activations_of_the_model_are_reset(rng):
     np.testing.assert_array_equal(act, kept)
     sim.step()
     assert np.isfinite(sim.state.joint_q.numpy()).all() and np.isfinite(act).all()
+
+
+def test_initial_states_beyond_limits_name_the_joints(rng):
+    model = scene(rng)
+    low, high, speed = (
+        getattr(model, f"joint_{n}").numpy().reshape(WORLDS, -1)[:, 6:]
+        for n in ("limit_lower", "limit_upper", "velocity_limit")
+    )
+    low[:, 1], high[:, 1], high[3, 2], speed[:, 0] = -0.5, 0.7, 0.2, 2.0
+    sim = SimulationContext(model, evaluator="general")
+    for wrong, told in (
+        (
+            dict(joint_pos=0.9),
+            r"joint_pos.*'left_knee_joint' \(0.9 is not within -0.5 and 0.7\), 'right_hip_joint' .*0.2\)",
+        ),
+        (dict(joint_pos={"left_knee.*": -0.6}), "joint_pos.*'left_knee_joint'"),
+        (dict(joint_vel={"left_hip.*": -2.5}), r"joint_vel.*'left_hip_joint' \(-2.5 is not within -2 and 2\)"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            Articulation(sim, "walker", init_state=InitialStateCfg(**wrong))
+    start = InitialStateCfg(joint_pos={"left_knee.*": 0.7, "right_hip.*": 0.2}, joint_vel={"left_hip.*": -2.0})
+    assert Articulation(sim, "walker", init_state=start).data.default_joint_pos.numpy()[0, 1] == np.float32(0.7)
+
+
+@pytest.mark.parametrize("way", ["init_state", "default_root_state"])
+def test_fixed_roots_go_to_default_poses_that_were_set(rng, way):
+    pose = random_states(rng, 1)[0, :7]
+    start = InitialStateCfg(pos=pose[:3], rot=pose[3:]) if way == "init_state" else None
+    robot = walker(rng, floating=False, init_state=start)
+    first = numbers(robot.data.root_pose_w)
+    if way == "default_root_state":
+        # without a default pose that was set, a reset leaves the pose that was written last
+        robot.write_root_pose_to_sim(random_states(rng, 1)[0, :7], [1])
+        moved = numbers(robot.data.root_pose_w)
+        robot.reset_to()
+        np.testing.assert_array_equal(numbers(robot.data.root_pose_w), moved)
+        first = moved
+        robot.data.numpy.default_root_state[2:, :7] = pose
+    robot.reset_to([2, 4])
+    robot.write_data_to_sim()
+    robot.sim.step()
+    found = numbers(robot.data.root_pose_w)
+    np.testing.assert_allclose(rotation(found[[2, 4], 3:]), rotation(pose[None, 3:])[[0, 0]], atol=1e-5)
+    np.testing.assert_allclose(found[[2, 4], :3], [pose[:3]] * 2, atol=1e-5)
+    np.testing.assert_array_equal(found[[0, 1, 3]], first[[0, 1, 3]])
+
+
+def test_the_pose_of_a_root_on_a_joint_is_that_of_the_model(rng):
+    one = nl.ModelBuilder()
+    cart = one.add_link(mass=1.0, label="cart")
+    rail = one.add_joint_prismatic(-1, cart, axis=(1, 0, 0), parent_xform=(0, 0, 2.0, 0, 0, 0, 1), label="rail")
+    one.add_articulation([rail], label="cartpole")
+    builder = nl.ModelBuilder()
+    builder.replicate(one, 2)
+    sim = SimulationContext(builder.finalize("cpu"), evaluator="general")
+    for wrong in (dict(pos=(0.0, 0.0, 1.0)), dict(rot=(0.0, 0.0, 1.0, 0.0))):
+        with pytest.raises(
+            ValueError,
+            match=rf"init_state.{next(iter(wrong))}: the root of 'cartpole' moves on joint 'rail'.*joint_pos",
+        ):
+            Articulation(sim, "cartpole", init_state=InitialStateCfg(**wrong))
+    Articulation(sim, "cartpole", init_state=InitialStateCfg(pos=(0.0, 0.0, 2.0), rot=(0.0, 0.0, 0.0, -1.0))).reset_to()

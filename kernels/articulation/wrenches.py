@@ -109,6 +109,8 @@ def wrench_kernels(real) -> types.SimpleNamespace:
         # Model and state:
         body_com: wp.array[vec3],
         body_q: wp.array[transform],
+        # whether forces are added to those that are there
+        adds: bool,
         # out:
         body_f: wp.array[spatial],
     ):
@@ -121,6 +123,8 @@ def wrench_kernels(real) -> types.SimpleNamespace:
             total = total + wrench_of(permanent, i, k, body_q[body], body_com[body])
         if instantaneous.shape[0] > 0:
             total = total + wrench_of(instantaneous, i, k, body_q[body], body_com[body])
+        if adds:
+            total = total + body_f[body]
         body_f[body] = total
 
     return types.SimpleNamespace(compose=compose, clear=clear_wrenches, apply=apply_wrenches)

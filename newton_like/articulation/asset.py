@@ -61,7 +61,8 @@ class Asset(Drawing):
         self.permanent_wrench_composer = WrenchComposer(self)
         self.instantaneous_wrench_composer = WrenchComposer(self)
         self._activations = Activations(self.sim, layout.articulations)
-        self._wrench_launch: Repeated | None = None
+        self._wrench_launches: dict[bool, Repeated] = {}
+        self._pressing = self.sim.pressing(self, layout.bodies)
         self._pressed = False
         self._start_drawing()
         self.data = self._make_data()
@@ -187,16 +188,17 @@ class Asset(Drawing):
         active = lasting.active or once.active
         if active or self._pressed or self.adds_wrenches:
             self.sim.forward()
-            if self._wrench_launch is None:
+            adds = not self._pressing.is_first(self, self.sim.steps)
+            launch = self._wrench_launches.get(adds)
+            if launch is None:
                 state, data = self.sim.state, self.data
                 arguments = [
-                    self.num_bodies, data._body_of, lasting.composed, once.composed, self.model.body_com, state.body_q, state.body_f
+                    self.num_bodies, data._body_of, lasting.composed, once.composed, self.model.body_com, state.body_q, adds, state.body_f
                 ]  # fmt: skip
                 count = self.num_instances * self.num_bodies
-                self._wrench_launch = Repeated(
-                    wrench_kernels(self.model.dtype).apply, count, arguments, self.device, 3 * count
-                )
-            self._wrench_launch.launch()
+                kernel = wrench_kernels(self.model.dtype).apply
+                launch = self._wrench_launches[adds] = Repeated(kernel, count, arguments, self.device, 3 * count)
+            launch.launch()
             self._pressed = active
             if self._shows:
                 self._keep_wrenches()

@@ -8,6 +8,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.articulation.chosen import Chosen
+from newton_like.articulation.wrenches import Pressing
 from newton_like.coercion import as_count, as_number
 from newton_like.dynamics.kinematics import accelerations_after
 from newton_like.kernels.articulation.scatter import scatter_kernels
@@ -57,6 +58,7 @@ class SimulationContext:
         model, dt, decimation: as above.
         state, control: arrays of the simulation. Do not replace their arrays: data of assets are views of them.
         time: simulated time [s].
+        steps: number of physics steps.
         stamp: number that grows with each step and each write. Data of assets of an older stamp are computed again.
 
     Raises:
@@ -77,7 +79,7 @@ class SimulationContext:
             raise ValueError("the solver is one of another model; make it with the model of the context")
         model.request_state_attributes("joint_qdd")
         self.state, self.control = model.state(), model.control()
-        self.time, self.stamp = 0.0, 0
+        self.time, self.stamp, self.steps = 0.0, 0, 0
         self._solver, self._solver_options = solver, solver_options
         device = model.device
         # coordinates of the builder may have been edited without their bodies
@@ -89,6 +91,8 @@ class SimulationContext:
         self._friction: dict[bytes, tuple[wp.array, wp.array]] = {}
         self._holders: dict[bytes, list[ref]] = {}
         self._sliding: set[bytes] = set()
+        # by the bodies of an articulation
+        self._pressing: dict[bytes, Pressing] = {}
         self._joints = [self.state.joint_q, self.state.joint_qd, self.state.body_q, self.state.body_qd]
         self._chosen = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=device)
         _contexts[id(model)] = self
@@ -139,6 +143,7 @@ class SimulationContext:
             inputs = [state.joint_qd, self.model.dtype(1.0 / self.dt)]
             wp.launch(kernel, dim=state.joint_qd.size, inputs=inputs, outputs=[state.joint_qdd], device=self.device)
         self.time += self.dt
+        self.steps += 1
         self.stamp += 1
 
     def friction_of(self, dofs: np.ndarray, at_rest: wp.array, data) -> tuple[wp.array, wp.array]:
@@ -154,6 +159,12 @@ class SimulationContext:
         if known is None or not np.array_equal(known[0].numpy(), at_rest.numpy()):
             known = self._friction[key] = data.copy_of(at_rest), data.copy_of(at_rest)
         return known
+
+    def pressing(self, asset, bodies: np.ndarray) -> Pressing:
+        """The assets of the same bodies, with this one. Assets are held weakly."""
+        found = self._pressing.setdefault(bodies.tobytes(), Pressing())
+        found.assets.add(asset)
+        return found
 
     def slide(self, asset, dofs: np.ndarray, slides: bool) -> None:
         """Notes whether joints of an asset have other dry friction in motion than at rest: ``slip()`` of one of the assets of these joints

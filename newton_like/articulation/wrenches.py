@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from weakref import WeakSet
+
 import warp as wp
 
 from newton_like.articulation.chosen import as_device, choose
 from newton_like.kernels.articulation.wrenches import COMPOSED, wrench_kernels
+
+
+class Pressing:
+    """The assets of the same bodies: of those that apply forces between two steps, the first one writes ``body_f``, and the others add."""
+
+    def __init__(self):
+        self.assets: WeakSet = WeakSet()
+        self._step, self._writers = -1, set()
+
+    def is_first(self, asset, step: int) -> bool:
+        """Notes that an asset applies its forces now, before a step; returns whether it is the first one. An asset that applies them again
+        begins anew."""
+        if len(self.assets) < 2:
+            return True
+        if step != self._step or id(asset) in self._writers:
+            self._step, self._writers = step, set()
+        self._writers.add(id(asset))
+        return len(self._writers) == 1
 
 
 class WrenchComposer:

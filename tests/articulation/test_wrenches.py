@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+import newton_like as nl
+from newton_like.articulation import Articulation, RigidObject, SimulationContext
+from newton_like.articulation.multirotor import Multirotor, add_vehicle
 from tests.articulation.robots import WORLDS, numbers, rotation, shake, walker
 
 
@@ -87,3 +90,59 @@ def test_bad_wrenches_are_named(robot):
         robot.set_external_force_and_torque(None, np.zeros(3), np.zeros(3))
     with pytest.raises(IndexError, match="body_ids: index 7"):
         robot.set_external_force_and_torque(np.zeros(3), None, body_ids=[7])
+
+
+def test_wrenches_of_two_assets_of_one_robot_add_up(robot, rng):
+    """Step after step, whichever is applied first, if one of them ends, and if one is applied again."""
+    other = Articulation(robot.sim, "walker")
+    a, b, c = rng.normal(size=(3, 5, 3))
+
+    def found(*assets) -> np.ndarray:
+        for each in assets:
+            each.write_data_to_sim()
+        forces = numbers(robot.sim.state.body_f).reshape(WORLDS, -1, 6)[..., :3]
+        robot.sim.step()
+        return forces
+
+    robot.set_external_force_and_torque(a, None, is_global=True)
+    np.testing.assert_allclose(found(robot, other), [a] * WORLDS, atol=1e-5)
+    other.set_external_force_and_torque(b, None, is_global=True)
+    for order in ((robot, other), (other, robot), (robot, other, robot, other)):
+        np.testing.assert_allclose(found(*order), [a + b] * WORLDS, atol=1e-5)
+    robot.permanent_wrench_composer.reset()
+    np.testing.assert_allclose(found(other, robot), [b] * WORLDS, atol=1e-5)
+    robot.instantaneous_wrench_composer.add_forces_and_torques(c, is_global=True)
+    np.testing.assert_allclose(found(robot, other), [b + c] * WORLDS, atol=1e-5)
+    np.testing.assert_allclose(found(robot, other), [b] * WORLDS, atol=1e-5)
+    other.reset()
+    assert not found(robot, other).any()
+    # an asset that is gone does not count
+    other.set_external_force_and_torque(b, None, is_global=True)
+    found(robot, other)
+    robot.set_external_force_and_torque(a, None, is_global=True)
+    np.testing.assert_allclose(found(robot), [a] * WORLDS, atol=1e-5)
+
+
+def test_wrenches_of_another_asset_add_to_the_forces_of_rotors():
+    one = nl.ModelBuilder(gravity=0.0)
+    settings = add_vehicle(one, "iris")
+    builder = nl.ModelBuilder(gravity=0.0)
+    builder.replicate(one, 2)
+    sim = SimulationContext(builder.finalize("cpu"), evaluator="general")
+    drone = Multirotor(sim, "iris", settings)
+    drone.write_data_to_sim()
+    alone = numbers(sim.state.body_f)
+    assert alone.any()
+    force, ends = np.array([1.0, 2.0, 3.0]), []
+    for order in (1, -1):
+        drone.reset()
+        sim.steps += 1
+        body = RigidObject(sim, "iris") if drone.num_bodies == 1 else Articulation(sim, "iris")
+        body.set_external_force_and_torque(force, None, body_ids=[0], is_global=True)
+        for each in (drone, body)[::order]:
+            each.write_data_to_sim()
+        ends.append(numbers(sim.state.body_f).reshape(2, -1, 6) - alone.reshape(2, -1, 6))
+        del body
+    for added in ends:
+        np.testing.assert_allclose(added[:, 0], [[*force, 0, 0, 0]] * 2, atol=1e-5)
+        np.testing.assert_allclose(added[:, 1:], 0.0, atol=1e-5)

@@ -213,9 +213,10 @@ class Multirotor(Articulation):
         if self._pressed or self.permanent_wrench_composer.active or self.instantaneous_wrench_composer.active:
             super()._apply_wrenches()
         else:
-            # nothing to add to: one launch writes the forces
+            # nothing of its own to add to: one launch writes the forces
             self.sim.forward()
-            self.rotors.run(self.sim.state, self.sim.dt, self._controller, added=False)
+            added = not self._pressing.is_first(self, self.sim.steps)
+            self.rotors.run(self.sim.state, self.sim.dt, self._controller, added=added)
 
     def _draw(self, markers, poses: np.ndarray, rows: np.ndarray) -> None:
         super()._draw(markers, poses, rows)

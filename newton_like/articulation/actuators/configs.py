@@ -61,7 +61,8 @@ class DCMotorCfg(IdealPDActuatorCfg):
     """PD within the torque-speed line of a DC motor.
 
     Attributes:
-        saturation_effort: stall effort [N m or N], above 0. ``velocity_limit`` is the speed without load.
+        saturation_effort: stall effort [N m or N], above 0. ``velocity_limit`` is the speed without load, above 0; None: that of the model,
+            where it has one.
     """
 
     saturation_effort: Numbers = None
@@ -73,12 +74,12 @@ class DelayedPDActuatorCfg(IdealPDActuatorCfg):
 
     Attributes:
         min_delay, max_delay: smallest and largest delay [physics steps]. Each instance gets its own at each reset.
-        seed: of the random numbers.
+        seed: of the random numbers; None: one that follows from the names of robot and group, so that groups differ and runs agree.
     """
 
     min_delay: int = 0
     max_delay: int = 0
-    seed: int = 0
+    seed: int | None = None
 
 
 @configuration(slots=True)

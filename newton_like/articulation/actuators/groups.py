@@ -16,6 +16,9 @@ from newton_like.kernels.articulation import joints as laws
 from newton_like.options import did_you_mean
 from newton_like.types import MAXVAL, JointTargetMode
 
+NO_SPEED_LIMIT = 1.0e5
+"""Velocity limits of the model from this number on are none."""
+
 
 class Number:
     """A number of the joints of a group, ``[num_instances, joints of the group]``: read as a copy, set by :meth:`Actuator.set_numbers`.
@@ -98,11 +101,11 @@ class Actuator:
             found = np.where(np.isnan(found), default, found)
         return np.minimum(found, MAXVAL)
 
-    def needed(self, name: str) -> np.ndarray:
-        """Positive numbers of the configuration, of which none may be missing."""
-        found = self.numbers(name, None)
+    def needed(self, name: str, default: np.ndarray | None = None) -> np.ndarray:
+        """Positive numbers of the configuration, or of `default`, of which none may be missing."""
+        found = self.numbers(name, default)
         if not (found > 0.0).all():
-            joint = self.joint_names[int(np.argmax(~(found > 0.0)))]
+            joint = self.joint_names[int(np.argwhere(~(found > 0.0))[0, -1])]
             raise ValueError(f"actuator {self.name!r}: joint {joint!r} needs a positive {name}")
         return found
 
@@ -251,8 +254,10 @@ class DCMotor(Actuator):
     saturation_effort = Number("stall", "Stall efforts [N m or N].")
 
     def fill(self) -> None:
+        # read before the limits of the step become those of the configuration
+        speed = self._table.of_model("velocity_limit", self.joint_indices)
+        self.needed("velocity_limit", np.where(speed < NO_SPEED_LIMIT, speed, np.nan))
         super().fill()
-        self.needed("velocity_limit")
         self._table.put(self.joint_indices, stall=self.needed("saturation_effort"))
 
 
@@ -274,7 +279,10 @@ class DelayedPDActuator(Actuator):
             raise ValueError(
                 f"actuator {self.name!r}: delays from {low} to {high} steps; give 0 <= min_delay <= max_delay"
             )
-        self._random = np.random.default_rng(self.cfg.seed)
+        seed = self.cfg.seed
+        if seed is None:
+            seed = list(f"{self._table.asset._layout.label}/{self.name}".encode())
+        self._random = np.random.default_rng(seed)
         self._table.need_slots(high + 1)
 
     def reset(self, chosen) -> None:
@@ -283,8 +291,10 @@ class DelayedPDActuator(Actuator):
 
     @property
     def delay(self) -> np.ndarray:
-        """Delays of instances [physics steps], ``[num_instances]``."""
-        return self._table.delay.numpy()[:, self.joint_indices[0]]
+        """Delays of instances [physics steps], ``[num_instances]``: a copy that refuses to be written."""
+        lags = self._table.delay.numpy()[:, self.joint_indices[0]].copy()
+        lags.flags.writeable = False
+        return lags
 
 
 class RemotizedPDActuator(DelayedPDActuator):

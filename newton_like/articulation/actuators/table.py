@@ -78,6 +78,8 @@ class ActuatorTable:
                 joints = find_names(patterns, self.joint_names, "joint")[0]
             except ValueError as error:
                 raise ValueError(f"actuator {name!r}: {error}") from None
+            if not joints:
+                raise ValueError(f"actuator {name!r} has no joints: joint_names_expr {patterns!r} has no pattern")
             for j in joints:
                 if j in owner:
                     raise ValueError(

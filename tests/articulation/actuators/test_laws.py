@@ -16,7 +16,7 @@ from newton_like.articulation import (
     RemotizedPDActuatorCfg,
     SimulationContext,
 )
-from tests.articulation.robots import WORLDS, numbers, walker
+from tests.articulation.robots import WORLDS, numbers, scene, walker
 
 KP, KD = 30.0, 0.5
 TABLE = [(-1.0, 1.0), (0.0, 3.0), (0.5, 2.0)]
@@ -102,6 +102,33 @@ def test_commands_arrive_late_by_the_delay_of_the_instance(rng):
             }
             close(s["computed"][:, i], pd(late))
         robot.reset()
+
+
+def test_delays_of_groups_differ_and_those_of_runs_agree(rng):
+    cfg = dict(stiffness=KP, damping=KD, max_delay=50)
+    left, right = (DelayedPDActuatorCfg(f"{side}.*", **cfg) for side in ("left", "right"))
+    delays = []
+    for _ in range(2):
+        robot = walker(rng, actuators={"left": left, "right": right})
+        found = [robot.actuators[side].delay for side in ("left", "right")]
+        robot.reset()
+        delays.append([*found, *(robot.actuators[side].delay for side in ("left", "right"))])
+    np.testing.assert_array_equal(*delays)
+    assert len({tuple(one) for one in delays[0]}) == 4
+    # seeds that are given are those of the groups
+    left.seed = right.seed = int(rng.integers(1000))
+    robot = walker(rng, actuators={"left": left, "right": right})
+    np.testing.assert_array_equal(*(robot.actuators[side].delay for side in ("left", "right")))
+
+
+def test_motors_without_a_speed_have_that_of_the_model(rng):
+    model = scene(rng)
+    speed = rng.uniform(1.0, 3.0, (WORLDS, 4)).astype(np.float32)
+    model.joint_velocity_limit.numpy().reshape(WORLDS, -1)[:, 6:] = speed
+    cfg = DCMotorCfg(ALL, stiffness=KP, damping=KD, velocity_limit_sim=9.0, saturation_effort=5.0)
+    robot = Articulation(model, "walker", actuators={"a": cfg})
+    np.testing.assert_array_equal(robot.actuators["a"].velocity_limit.numpy(), speed)
+    assert (robot.data.joint_vel_limits.numpy() == 9.0).all()
 
 
 def test_limits_by_position_are_linear_between_the_rows_of_their_table(rng):
@@ -196,6 +223,8 @@ def test_parameters_of_actuators_reach_the_model(rng):
     "cfg, told",
     [
         (DCMotorCfg(ALL, velocity_limit=3.0), "saturation_effort"),
+        (DCMotorCfg(ALL, saturation_effort=3.0), "joint 'left_hip_joint' needs a positive velocity_limit"),
+        (IdealPDActuatorCfg([]), "has no joints"),
         (DelayedPDActuatorCfg(ALL, min_delay=3, max_delay=1), r"delays? .*\b3\b.*\b1\b"),
         (RemotizedPDActuatorCfg(ALL), "joint_parameter_lookup"),
         (RemotizedPDActuatorCfg(ALL, joint_parameter_lookup=[(1.0, 2.0), (0.0, 2.0)]), "joint_parameter_lookup"),

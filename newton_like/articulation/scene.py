@@ -18,6 +18,7 @@ from newton_like.model.builder import ModelBuilder
 from newton_like.model.builder.worlds import grid_offsets
 from newton_like.options import did_you_mean, named_arguments, refuse_options, unknown_option
 from newton_like.solvers.featherstone import SolverFeatherstone
+from newton_like.types import Axis
 
 _ROOT = {"root_pose": ("root_pose_w", (7,)), "root_velocity": ("root_vel_w", (6,))}
 _JOINTS = {"joint_position": ("joint_pos", ("num_joints",)), "joint_velocity": ("joint_vel", ("num_joints",))}
@@ -40,8 +41,8 @@ class InteractiveScene:
     Args:
         sim: the :class:`newton_like.articulation.SimulationContext`, or a model.
         assets: articulations, rigid objects and collections by name.
-        env_spacing: distance of neighbouring worlds along x and y [m], as the worlds were made by
-            :meth:`newton_like.ModelBuilder.replicate` with ``spacing=(env_spacing, env_spacing, 0)``.
+        env_spacing: distance of neighbouring worlds along both horizontal axes [m], as the worlds were made by
+            :meth:`newton_like.ModelBuilder.replicate` with ``spacing=(env_spacing, env_spacing, 0)`` (z is up).
         env_origins: origins of the worlds [m], ``[num_envs, 3]``, instead of `env_spacing`.
 
     Attributes:
@@ -51,7 +52,8 @@ class InteractiveScene:
 
     Raises:
         TypeError: an asset is of another kind.
-        ValueError: an asset acts on another context; origins and a spacing; a negative spacing; origins of another shape.
+        ValueError: an asset acts on another context; origins and a spacing; a negative spacing, or another one than that of the worlds;
+            origins of another shape.
     """
 
     def __init__(self, sim, assets: dict | None = None, *, env_spacing: float = 0.0, env_origins=None, **others: Never):
@@ -65,7 +67,9 @@ class InteractiveScene:
         if env_origins is not None and spacing:
             raise ValueError("give env_spacing or env_origins, not both")
         if env_origins is None:
-            env_origins = grid_offsets(model.world_count, (spacing, spacing, 0.0), model.up_axis)
+            env_origins = grid_offsets(model.world_count, _in_plane(spacing, model.up_axis), model.up_axis)
+            if spacing:
+                _refuse_another_spacing(model, spacing, env_origins)
         every = choose(None, model.world_count, model.device, "env_ids")
         self.env_origins = as_device(env_origins, every, (3,), model.dtype, model.device, "env_origins")
         self.articulations: dict[str, Articulation] = {}
@@ -90,7 +94,7 @@ class InteractiveScene:
         Args:
             builder: one world.
             num_envs: number of copies.
-            env_spacing: distance of neighbouring worlds along x and y [m].
+            env_spacing: distance of neighbouring worlds along both horizontal axes [m].
             shared: what all worlds share, such as the ground; None: nothing.
             device: Warp device.
             options: further arguments of :class:`newton_like.articulation.SimulationContext`.
@@ -115,8 +119,8 @@ class InteractiveScene:
         as_count(num_envs, "num_envs")
         if as_number(env_spacing, "env_spacing") < 0.0:
             raise ValueError(f"env_spacing {env_spacing:g} must be at least 0")
-        whole = ModelBuilder() if shared is None else copy.deepcopy(shared)
-        whole.replicate(builder, num_envs, spacing=(env_spacing, env_spacing, 0.0))
+        whole = ModelBuilder(up_axis=builder.up_axis) if shared is None else copy.deepcopy(shared)
+        whole.replicate(builder, num_envs, spacing=_in_plane(env_spacing, whole.up_axis))
         return cls(SimulationContext(whole.finalize(device), **options), env_spacing=env_spacing)
 
     def add(self, name: str, asset):
@@ -256,6 +260,35 @@ class InteractiveScene:
 
     def __repr__(self) -> str:
         return f"InteractiveScene({self.num_envs} worlds, {', '.join(self.keys()) or 'no assets'})"
+
+
+def _in_plane(spacing: float, up_axis) -> tuple[float, float, float]:
+    """A spacing along both horizontal axes."""
+    return tuple(0.0 if axis == Axis.from_any(up_axis) else spacing for axis in Axis)
+
+
+def _refuse_another_spacing(model, spacing: float, origins: np.ndarray) -> None:
+    """Raises ValueError if bodies of all worlds show that these were made elsewhere."""
+    world = model.body_world.numpy()
+    rows = [np.flatnonzero(world == w) for w in range(model.world_count)]
+    if not len(rows[0]) or any(len(each) != len(rows[0]) for each in rows):
+        return
+    places = model.body_q.numpy()[np.array(rows), :3].astype(float)
+    moved = places - places[0]
+    where = moved.mean(axis=1)
+    room = 1.0e-3 * spacing + 1.0e-5 * abs(places).max()
+    if abs(moved - where[:, None]).max() > room:
+        # worlds differ otherwise, too
+        return
+    wanted = origins - origins[0]
+    wrong = abs(where - wanted).max(axis=1) > room
+    if wrong.any():
+        w = int(np.argmax(wrong))
+        told = [f"({', '.join(f'{x:g}' for x in (each[w] + 0.0).round(4))})" for each in (where, wanted)]
+        raise ValueError(
+            f"env_spacing {spacing:g} is not that of the worlds: world {w} is {told[0]} from world 0, not {told[1]}; give the spacing of"
+            " ModelBuilder.replicate, or env_origins"
+        )
 
 
 def _rows_of(state: dict, name: str, key: str, rows: Chosen, inner: tuple[int, ...]) -> np.ndarray:

@@ -48,6 +48,33 @@ def test_origins_are_those_of_the_worlds(scene):
     assert gaps.min() == pytest.approx(3.0)
 
 
+def test_a_spacing_is_that_of_the_worlds(rng):
+    for up, given in (("Z", (2.0, 2.0, 0.0)), ("Y", (2.0, 0.0, 2.0))):
+        one = nl.ModelBuilder(up_axis=up)
+        for label in ("cube", "ball"):
+            add_body(one, rng, label)
+        builder = nl.ModelBuilder(up_axis=up)
+        builder.replicate(one, WORLDS, spacing=given)
+        sim = SimulationContext(builder.finalize("cpu"))
+        cube = RigidObject(sim, "cube")
+        own = InteractiveScene.replicate(one, WORLDS, env_spacing=2.0, device="cpu")
+        for scene in (InteractiveScene(sim, env_spacing=2.0), own):
+            place = (
+                numbers(cube.data.root_pos_w)
+                if scene.sim is sim
+                else numbers(RigidObject(own.sim, "cube").data.root_pos_w)
+            )
+            np.testing.assert_allclose(
+                place - place[0], numbers(scene.env_origins) - numbers(scene.env_origins)[0], atol=1e-5
+            )
+        with pytest.raises(
+            ValueError,
+            match=r"env_spacing 3 is not that of the worlds: world 1 is \(2, 0, 0\) from world 0, not \(3, 0, 0\)",
+        ):
+            InteractiveScene(sim, env_spacing=3.0)
+        np.testing.assert_array_equal(InteractiveScene(sim, env_origins=np.ones((WORLDS, 3))).env_origins.numpy(), 1.0)
+
+
 def test_a_step_of_the_environment_is_its_physics_steps(scene, rng):
     """With decimation, and with the same steps by hand."""
     sim, robot = scene.sim, scene["robot"]

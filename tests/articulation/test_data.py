@@ -1,6 +1,7 @@
 """Data of articulations beside their definitions, finite differences and the dynamics library."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -306,3 +307,10 @@ def test_soft_limits_that_are_set_stay(rng):
     robot.write_joint_position_limit_to_sim([-1.0, 3.0], joint_ids=[1], env_ids=[0, 2])
     given[[0, 2], 1] = [0.0, 2.0]
     np.testing.assert_array_equal(d.soft_joint_pos_limits.numpy(), given)
+
+
+def test_tensors_without_torch_name_what_is_missing(robot, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'newton-like\[torch\]'; data.numpy"):
+        _ = robot.data.torch.joint_pos
+    assert robot.data.torch.joint_names == robot.joint_names

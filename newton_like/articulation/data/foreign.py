@@ -42,4 +42,14 @@ class TorchViews(NumpyViews):
     """The same attributes as tensors of torch, in place: ``data.torch.joint_pos``."""
 
     def _view(self, value):
-        return wp.to_torch(value, requires_grad=False) if isinstance(value, wp.array) else value
+        if not isinstance(value, wp.array):
+            return value
+        try:
+            return wp.to_torch(value, requires_grad=False)
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise ModuleNotFoundError(
+                "data.torch needs torch: pip install 'newton-like[torch]'; data.numpy has the same attributes as arrays of NumPy",
+                name="torch",
+            ) from None

@@ -35,7 +35,7 @@ class Activations:
         places = self._places[rows.indices].ravel()
         places = places[places >= 0]
         if places.size:
-            _put(sim.state.actuator_act, places, model.actuator_act)
+            _put(sim._state.actuator_act, places, model.actuator_act)
             _put(sim.control.actuator_ctrl, places, model.actuator_ctrl)
 
 

@@ -44,8 +44,8 @@ class SimulationContext:
             sim.step()
         robot.update(sim.step_dt)
 
-    :meth:`advance` runs the loop for a scene. Joint coordinates that assets write move bodies before they are read or stepped
-    (:meth:`forward`).
+    :meth:`advance` runs the loop for a scene. Joint coordinates that assets write move bodies before a step, and when data or :attr:`state`
+    are read (:meth:`forward`).
 
     Args:
         model: the model. States of the model get the array ``joint_qdd``.
@@ -56,7 +56,7 @@ class SimulationContext:
 
     Attributes:
         model, dt, decimation: as above.
-        state, control: arrays of the simulation. Do not replace their arrays: data of assets are views of them.
+        control: arrays of the simulation. Do not replace them, nor those of :attr:`state`: data of assets are views of them.
         time: simulated time [s].
         steps: number of physics steps.
         stamp: number that grows with each step and each write. Data of assets of an older stamp are computed again.
@@ -78,7 +78,7 @@ class SimulationContext:
         if solver is not None and solver.model is not model:
             raise ValueError("the solver is one of another model; make it with the model of the context")
         model.request_state_attributes("joint_qdd")
-        self.state, self.control = model.state(), model.control()
+        self._state, self.control = model.state(), model.control()
         self.time, self.stamp, self.steps = 0.0, 0, 0
         self._solver, self._solver_options = solver, solver_options
         device = model.device
@@ -93,7 +93,8 @@ class SimulationContext:
         self._sliding: set[bytes] = set()
         # by the bodies of an articulation
         self._pressing: dict[bytes, Pressing] = {}
-        self._joints = [self.state.joint_q, self.state.joint_qd, self.state.body_q, self.state.body_qd]
+        state = self._state
+        self._joints = [state.joint_q, state.joint_qd, state.body_q, state.body_qd]
         self._chosen = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=device)
         _contexts[id(model)] = self
 
@@ -116,6 +117,12 @@ class SimulationContext:
         if self._solver is None:
             self._solver = SolverFeatherstone(self.model, **self._solver_options)
         return self._solver
+
+    @property
+    def state(self):
+        """The state of the simulation, with bodies where joint coordinates put them that assets wrote. Read it again after such writes."""
+        self.forward()
+        return self._state
 
     @property
     def step_dt(self) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import dynamics
+from newton_like import dynamics, eval_fk
 from newton_like.articulation import ImplicitActuatorCfg
 from newton_like.articulation.data.fields import Part, View
 from newton_like.types import VelRepr
@@ -314,3 +314,20 @@ def test_tensors_without_torch_name_what_is_missing(robot, monkeypatch):
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'newton-like\[torch\]'; data.numpy"):
         _ = robot.data.torch.joint_pos
     assert robot.data.torch.joint_names == robot.joint_names
+
+
+def test_the_state_of_the_simulation_has_bodies_where_written_coordinates_put_them(robot, rng):
+    for write in (
+        lambda: shake(robot, rng),
+        robot.reset_to,
+        lambda: robot.write_joint_position_to_sim(0.3, env_ids=[2]),
+    ):
+        robot.sim.state.body_q.numpy()
+        write()
+        found = robot.sim.state.body_q.numpy().copy()
+        np.testing.assert_array_equal(found.reshape(WORLDS, -1, 7), robot.data.body_link_pose_w.numpy())
+        again = robot.model.state()
+        again.joint_q.assign(robot.sim.state.joint_q)
+        again.joint_qd.assign(robot.sim.state.joint_qd)
+        eval_fk(robot.model, again.joint_q, again.joint_qd, again)
+        np.testing.assert_allclose(found, again.body_q.numpy(), atol=1e-6)

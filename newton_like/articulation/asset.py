@@ -425,6 +425,8 @@ class Asset(Drawing):
             write(self._pushed, rows, self._every_body, 0.0, "zeros")
             if self._layout.is_floating:
                 write(self._root_qdd, rows, choose(None, 6, self.device, "dofs"), 0.0, "zeros")
+                self.sim.calm(self._layout.root_dofs[rows.indices, None] + np.arange(6))
+            self.sim.calm(self._layout.dofs[rows.indices])
             self.sim.forget(None if rows.everything else self._layout.worlds[rows.indices])
             self.sim.touch()
 

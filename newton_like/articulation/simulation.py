@@ -86,6 +86,8 @@ class SimulationContext:
         self._moved = wp.ones(model.world_count, dtype=wp.bool, device=device)
         self._some_moved = True
         self._accelerations = self._contacts = None
+        # with substeps: accelerations of the last one, those of its links, and memory
+        self._last_substep = self._last_accelerations = self._change = None
         self._accelerated = self._touched = -1
         # by the dofs of an articulation: its dry friction at rest and in motion, the assets that hold it, and whether the two differ
         self._friction: dict[bytes, tuple[wp.array, wp.array]] = {}
@@ -134,9 +136,11 @@ class SimulationContext:
         self.forward()
         solver, state = self.solver, self.state
         gives = "joint_qdd" in solver.results
-        if not gives:
-            # the solver gives no accelerations: those are the change of the velocity by the step
-            wp.copy(state.joint_qdd, state.joint_qd)
+        several = gives and solver.substeps > 1
+        # where the solver gives no accelerations, or those of its last substep, they are the change of the velocity by the step
+        change = state.joint_qdd if not gives else self._change_of(state) if several else None
+        if change is not None:
+            wp.copy(change, state.joint_qd)
         sliding = [asset for key in self._sliding if (asset := self._holder(key)) is not None]
         for asset in sliding:
             asset.slip()
@@ -145,13 +149,22 @@ class SimulationContext:
         finally:
             for asset in reversed(sliding):
                 asset.slipped()
-        if not gives:
+        if change is not None:
             kernel = requested_kernels(self.model.dtype).change
             inputs = [state.joint_qd, self.model.dtype(1.0 / self.dt)]
-            wp.launch(kernel, dim=state.joint_qd.size, inputs=inputs, outputs=[state.joint_qdd], device=self.device)
+            wp.launch(kernel, dim=state.joint_qd.size, inputs=inputs, outputs=[change], device=self.device)
+        if several:
+            wp.copy(self._last_substep, state.joint_qdd)
+            wp.copy(state.joint_qdd, change)
         self.time += self.dt
         self.steps += 1
         self.stamp += 1
+
+    def _change_of(self, state) -> wp.array:
+        """Memory for the change of the velocity by a step of several substeps."""
+        if self._last_substep is None:
+            self._change, self._last_substep = wp.empty_like(state.joint_qd), wp.empty_like(state.joint_qd)
+        return self._change
 
     def friction_of(self, dofs: np.ndarray, at_rest: wp.array, data) -> tuple[wp.array, wp.array]:
         """Dry friction of joints at rest and in motion, ``[num_instances, num_joints]``: arrays that all assets of the same joints share.
@@ -249,12 +262,27 @@ class SimulationContext:
         """Accelerations of the centres of mass of all links in the last step, ``[articulation_count, max_links, 6]``: linear [m/s^2],
         angular [rad/s^2], world axes. Computed once for all assets."""
         if self._accelerated != self.stamp:
-            model, state = self.model, self.state
-            self._accelerations = accelerations_after(
-                model, state.joint_q, state.joint_qd, state.joint_qdd, self._accelerations
-            )
+            self._accelerations = self._accelerations_of(self.state.joint_qdd, self._accelerations)
             self._accelerated = self.stamp
         return self._accelerations
+
+    def link_accelerations_of_substep(self) -> wp.array | None:
+        """The same in the last substep; None: steps have no substeps."""
+        if self._last_substep is None:
+            return None
+        self._last_accelerations = self._accelerations_of(self._last_substep, self._last_accelerations)
+        return self._last_accelerations
+
+    def _accelerations_of(self, joint_qdd: wp.array, out: wp.array | None) -> wp.array:
+        return accelerations_after(self.model, self.state.joint_q, self.state.joint_qd, joint_qdd, out)
+
+    def calm(self, dofs: np.ndarray) -> None:
+        """Clears accelerations of the last substep."""
+        if self._last_substep is not None:
+            numbers = self._last_substep.numpy()
+            numbers[dofs] = 0.0
+            if not self.device.is_cpu:
+                self._last_substep.assign(numbers)
 
     def contacts(self):
         """The contacts of the last step with their forces, found once for all assets.

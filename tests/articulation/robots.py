@@ -76,10 +76,18 @@ def random_states(rng, n: int) -> np.ndarray:
 
 
 def walker(
-    rng, floating: bool = True, actuators=None, gravity: float = -9.81, dt: float = 1.0 / 240.0, **options
+    rng,
+    floating: bool = True,
+    actuators=None,
+    gravity: float = -9.81,
+    dt: float = 1.0 / 240.0,
+    substeps: int = 1,
+    **options,
 ) -> Articulation:
     """A robot in several worlds, in random states."""
-    sim = SimulationContext(scene(rng, floating=floating, gravity=gravity), dt=dt, evaluator="general")
+    sim = SimulationContext(
+        scene(rng, floating=floating, gravity=gravity), dt=dt, evaluator="general", substeps=substeps
+    )
     robot = Articulation(sim, "walker", actuators=actuators, **options)
     shake(robot, rng)
     return robot

@@ -117,6 +117,35 @@ def test_accelerations_are_the_velocity_change_of_the_last_physics_step(robot, r
     np.testing.assert_array_equal(robot.data.joint_acc.numpy(), kept)
 
 
+def test_accelerations_of_steps_with_substeps_are_those_of_the_whole_step(rng):
+    """Joints run into their limits within a substep. Wrenches through joints are those of the last substep, as of a robot that takes the
+    substeps as steps."""
+    seed, dt = int(rng.integers(1 << 30)), 1.0 / 240.0
+    speed = 8.0 * rng.choice([-1.0, 1.0], (WORLDS, 4))
+    robot = walker(np.random.default_rng(seed), dt=dt, substeps=4)
+    fine = walker(np.random.default_rng(seed), dt=dt / 4)
+    for each in (robot, fine):
+        each.write_joint_position_limit_to_sim([-1.05, 1.05])
+        each.write_joint_velocity_to_sim(speed)
+    d, sim, shocks = robot.data, robot.sim, 0
+    for _ in range(25):
+        before = numbers(sim.state.joint_qd)
+        sim.advance(robot)
+        fine.sim.advance(fine, 4)
+        wanted = (numbers(sim.state.joint_qd) - before).reshape(WORLDS, -1) / dt
+        np.testing.assert_allclose(numbers(d.joint_acc), wanted[:, 6:], rtol=1e-4, atol=1e-2)
+        np.testing.assert_allclose(numbers(d.body_com_ang_acc_w)[:, 0], wanted[:, 3:6], rtol=1e-3, atol=0.05)
+        shocks += (abs(numbers(fine.data.joint_acc) - wanted[:, 6:]) > 50.0).sum()
+        wrench, last = (numbers(each.data.body_incoming_joint_wrench_b) for each in (robot, fine))
+        np.testing.assert_allclose(wrench, last, atol=2e-3 * abs(last).max())
+    assert shocks > 0
+    for each in (robot, fine):
+        each.reset([1, 3])
+    assert not d.joint_acc.numpy()[[1, 3]].any()
+    wrench, last = (numbers(each.data.body_incoming_joint_wrench_b)[[1, 3]] for each in (robot, fine))
+    np.testing.assert_allclose(wrench, last, atol=2e-3 * abs(last).max())
+
+
 class Silent:
     """A solver whose steps give no accelerations."""
 

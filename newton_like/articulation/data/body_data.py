@@ -114,18 +114,23 @@ class BodyData(Fresh):
         return numbers
 
     def _compute_accelerations(self, numbers):
-        whole, layout = self._sim.link_accelerations(), self._layout
-        if numbers is None:
-            rows = layout.articulations[:, None] * whole.shape[1] + layout.links
-            numbers = layout.view(whole.reshape((-1, 6)), rows)
-        return numbers
+        whole = self._sim.link_accelerations()
+        return self._of_links(whole) if numbers is None else numbers
+
+    def _of_links(self, whole: wp.array) -> wp.array:
+        """The links of this asset among those of all articulations, in place."""
+        rows = self._layout.articulations[:, None] * whole.shape[1] + self._layout.links
+        return self._layout.view(whole.reshape((-1, 6)), rows)
 
     def _compute_reactions(self, numbers):
         if self._reactions is None:
             self._reactions = JointReactions(self._sim, self._layout)
         if numbers is None:
             numbers = self.buffer(*self._layout.bodies.shape, 6)
-        self._reactions.compute(self.body_com_acc_w, self._body_of, self._world_of, numbers)
+        # contacts are those of the last substep
+        last = self._sim.link_accelerations_of_substep()
+        acceleration = self.body_com_acc_w if last is None else self._of_links(last)
+        self._reactions.compute(acceleration, self._body_of, self._world_of, numbers)
         return numbers
 
     def _compute_com_frames(self, numbers):

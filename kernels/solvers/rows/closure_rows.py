@@ -40,6 +40,7 @@ from newton_like.kernels.dynamics.loops import (
     ANGULAR,
     CHILD_ANCHOR,
     CHILD_DIRECTION,
+    LINEAR,
     LOOP,
     PARENT_ANCHOR,
     PARENT_DIRECTION,
@@ -377,6 +378,11 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         return m.loop_wrench(t, r, T, L, mem)
 
     @m.func
+    def acts_at_ends(r: int, T) -> bool:
+        """Whether the forces of row r act at the anchor of each link."""
+        return T.loop_rule[r] == SOFT and T.loop_kind[r] == LINEAR
+
+    @m.func
     def put_closure_row(t, r: int, at: int, T, L, mem):
         """Stores the nonzero entries of row r of K at `at`."""
         if T.loop_kind[r] == POLYNOMIAL:
@@ -386,7 +392,7 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, at + T.dof_at[row_child(r, T)], t, m.fill(real(1.0)))
         elif T.loop_kind[r] == TENDONS:
             put_tendon_row(t, r, at, T, L, mem)
-        elif m.acts_at_ends(r, T):
+        elif acts_at_ends(r, T):
             m.put_ends(t, r, at, T, L, mem)
         else:
             m.put_wrench_row(t, r, closure_wrench(t, r, T, L, mem), at, T, L, mem)
@@ -404,7 +410,7 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
             return angle_acceleration(t, r, dt, T, L, mem)
         if kind == OUTER:
             return outer_acceleration(t, r, T, L, mem)
-        if m.acts_at_ends(r, T):
+        if acts_at_ends(r, T):
             return m.ends_acceleration(t, r, T, L, mem)
         if kind == TILT:
             return m.tilt_acceleration(t, r, T, L, mem)

@@ -13,8 +13,7 @@ so that g'' = W . u' - 1/2 (a . v) u . u. MuJoCo's error is half as large, see `
 
 import types
 
-from newton_like.kernels.dynamics.loops import CHILD_ANCHOR, LINEAR, LOOP, PARENT_ANCHOR, PARENT_DIRECTION
-from newton_like.kernels.solvers.rows.closure_rows import SOFT
+from newton_like.kernels.dynamics.loops import CHILD_ANCHOR, LOOP, PARENT_ANCHOR, PARENT_DIRECTION
 
 BETWEEN = 2
 """Where the orientation of the anchor of the child in its link, times the inverse of that of the parent, is in the vectors of a tilt. The
@@ -24,11 +23,6 @@ axis is its PARENT_DIRECTION."""
 def equality_row_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``put_ends``, ``ends_acceleration``, ``tilt_error``, ``tilt_wrench`` and ``tilt_acceleration``."""
     real = m.real
-
-    @m.func
-    def acts_at_ends(r: int, T) -> bool:
-        """Whether the forces of row r act at the anchor of each link."""
-        return T.loop_rule[r] == SOFT and T.loop_kind[r] == LINEAR
 
     @m.func
     def add_end(t, r: int, k: int, anchor: int, sign: m.lane, at: int, T, L, mem):

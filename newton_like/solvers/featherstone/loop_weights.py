@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from newton_like.dynamics.jacobians import link_jacobians
 from newton_like.dynamics.matrices import mass_matrix
 from newton_like.dynamics.tendons import tendon_jacobian
-from newton_like.types import BodyFlags, JointType, VelRepr
+from newton_like.types import BodyFlags, VelRepr
 
 ALIGNED = 1.0e-6
 """Cosines, products of inertia and centres of mass [m] within this of their ideal count as such."""
@@ -69,14 +69,14 @@ class InverseMasses:
         those for which MuJoCo's ``body_simple`` is 2. Their parents are fixed, they have no children, they slide along axes of their own
         frames, and their principal axes are these frames."""
         model = self.model
-        start, owner, child, parent, types, dims, starts, axes, X_c, com, inertia, mass = (
+        start, owner, child, parent, dims, starts, axes, X_c, com, inertia, mass = (
             getattr(model, name).numpy()
             for name in (
-                "articulation_start", "joint_articulation", "joint_child", "joint_parent", "joint_type", "joint_dof_dim",
+                "articulation_start", "joint_articulation", "joint_child", "joint_parent", "joint_dof_dim",
                 "joint_qd_start", "joint_axis", "joint_X_c", "body_com", "body_inertia", "body_mass",
             )
         )  # fmt: skip
-        slides = np.isin(types, [int(JointType.PRISMATIC), int(JointType.D6)]) & (dims[:, 0] > 0) & (dims[:, 1] == 0)
+        slides = (dims[:, 0] > 0) & (dims[:, 1] == 0)
         parents = set(parent[owner >= 0].tolist())
         for j in np.flatnonzero(slides & (owner >= 0)).tolist():
             body = int(child[j])

@@ -207,6 +207,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         loop_soft: int
         # 1 if some row ties tendons
         loop_tied: int
+        # the least inverse mass of two links of a row, in millionths: rows that respond by a rounding error of it are moved by no joint
+        loop_response: int
         loop_rule: wp.array[int]
         # the first row of the joint of each row, then the numbers of its rows
         loop_group: wp.array[int]

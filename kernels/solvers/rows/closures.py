@@ -38,7 +38,8 @@ SINGLE_DEPENDENT, DOUBLE_DEPENDENT = 3.0e-5, 1.0e-10
 """A row is left out if less than this part of its square is at right angles to the rows before it; in single and in double precision."""
 
 SINGLE_NOISE, DOUBLE_NOISE = 1.0e-9, 1.0e-20
-"""The same for squares that are less than this part of the largest one: rounding errors of a row that no joint moves."""
+"""The same for squares that are less than this part of the largest one, or of the inverse mass of both links of a row: rounding errors of a
+row that no joint moves."""
 
 
 def closure_program(m: types.SimpleNamespace) -> dict:
@@ -47,6 +48,8 @@ def closure_program(m: types.SimpleNamespace) -> dict:
     real = m.real
     in_double = real in (wp.float64, np.float64)
     loop_dependent, loop_noise = (DOUBLE_DEPENDENT, DOUBLE_NOISE) if in_double else (SINGLE_DEPENDENT, SINGLE_NOISE)
+
+    noise_of_millionth = 1.0e-6 * loop_noise
 
     @m.func
     def closure_dot(t, r: int, w: int, T, L, mem) -> m.lane:
@@ -115,7 +118,8 @@ def closure_program(m: types.SimpleNamespace) -> dict:
             closure_compliances(t, dt, T, L, mem)
         for j in range(n):
             m.put(mem, L.loop_step + j, t, open_damping(t, j, T, L, mem))
-        nothing = m.fill(real(1.0e-30))
+        nothing = m.mul(m.fill(real(noise_of_millionth)), m.fill(real(T.loop_response)))
+        nothing = m.larger(nothing, m.fill(real(1.0e-30)))
         for j in range(n):
             nothing = m.larger(
                 nothing, m.mul(m.fill(real(loop_noise)), m.get(mem, L.loop_gram + j * (j + 1) // 2 + j, t))

@@ -8,8 +8,18 @@ import warp as wp
 from newton_like.arrays import as_numbers
 from newton_like.dynamics.internal.frames import NONE, WORLD
 from newton_like.dynamics.tendons import tree_tables
-from newton_like.kernels.dynamics.loops import LOOP, NO_ROW, WORLD_OF
-from newton_like.kernels.solvers.rows.closure_rows import DRIVE, HARD, POLYNOMIAL, ROW_LAW, SOFT, STOP, TENDONS, TOWARDS
+from newton_like.kernels.dynamics.loops import LINEAR, LOOP, NO_ROW, WORLD_OF
+from newton_like.kernels.solvers.rows.closure_rows import (
+    DRIVE,
+    HARD,
+    LENGTH,
+    POLYNOMIAL,
+    ROW_LAW,
+    SOFT,
+    STOP,
+    TENDONS,
+    TOWARDS,
+)
 from newton_like.kernels.solvers.rows.closures import drive_target_kernel, loop_force_kernel
 from newton_like.model.editing.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
 from newton_like.model.joint_types import look_up
@@ -78,12 +88,13 @@ class Closures:
         batch: a :class:`newton_like.programs.template.Batch`, whose articulations have the same rows.
         rows: those of its model; None: there are none.
         tendons: the :class:`newton_like.dynamics.tendons.Tendons` of the model; None: there are none.
+        model: the model, for the masses of links.
 
     Attributes:
         numbers, arrays: fields of the kernels' ``Tree``.
     """
 
-    def __init__(self, batch, rows: SolverRows | None, tendons=None):
+    def __init__(self, batch, rows: SolverRows | None, tendons=None, model=None):
         self.batch = batch
         # tree of the cluster and row of its articulation; rows with laws before DRIVE come first
         table, pulled = [], 0
@@ -102,6 +113,7 @@ class Closures:
         block = int((laws < DRIVE).sum())
         self.numbers = {"loop_rows": len(table), "loop_block": block, "loop_soft": int((laws != HARD).any())}
         self.numbers["loop_tied"] = int((kinds == TENDONS).any())
+        self.numbers["loop_response"] = self._least_response(model) if len(table) and model is not None else 0
         self.arrays = {"loop_kind": kinds, "loop_rule": laws, "point_body": np.concatenate([parents, children])}
         # rows of a joint with the same law follow each other
         joints = [
@@ -115,6 +127,22 @@ class Closures:
         self.arrays["loop_span"] = _spans(batch.template, parents.tolist(), children.tolist(), block, own)
         self._known = self._index = self._targets = None
         self._memory: list[wp.array] = []
+
+    def _least_response(self, model) -> int:
+        """The least sum of the inverse masses of both links of a row, or of their inverse moments of inertia, in millionths."""
+        template = self.batch.template
+        links = model.joint_child.numpy()[int(self.batch.joint_start[0]) + np.asarray(template.joint_slot)]
+        mass = model.body_mass.numpy()[links].astype(np.float64)
+        moment = (
+            np.trace(model.body_inertia.numpy().reshape(-1, 3, 3)[links], axis1=1, axis2=2).astype(np.float64) / 3.0
+        )
+        found = []
+        for _, _, kind, _, parent, child, _ in self._table.tolist():
+            if kind not in (POLYNOMIAL, TENDONS):
+                inertia = mass if kind in (LINEAR, LENGTH) else moment
+                response = sum(1.0 / inertia[k] for k in (parent, child) if k >= 0 and inertia[k] > 0.0)
+                found += [response] if response > 0.0 else []
+        return int(np.clip(1.0e6 * min(found, default=0.0), 0.0, 2.0e9))
 
     def drop_followers(self, rows: SolverRows | None, tables) -> None:
         """Takes mimic joints whose relation is a row out of the couplings of a batch."""

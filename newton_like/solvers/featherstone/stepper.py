@@ -121,7 +121,7 @@ class Stepper:
     def _lay_out(self) -> None:
         solver, batch, model = self.solver, self.batch, self.solver.model
         self.tables = tables = self._find_tables()
-        self.closures = Closures(batch, solver.loops, solver.tendons)
+        self.closures = Closures(batch, solver.loops, solver.tendons, solver.model)
         self.closures.drop_followers(solver.loops, tables)
         tables.numbers.update(self.closures.numbers)
         tables.arrays.update(self.closures.arrays)

@@ -507,3 +507,25 @@ def test_a_quadruped_with_loops_in_its_legs_stands_as_in_mujoco():
     assert (np.abs(state.joint_q.numpy()[:3] - data.qpos[:3]) < [0.02, 0.005, 0.005]).all()
     weight = 9.81 * float(peer.body_mass.sum())
     np.testing.assert_allclose(solver.contact_forces().numpy().sum(axis=0), [0, 0, weight], rtol=0, atol=0.02 * weight)
+
+
+@pytest.mark.parametrize("dtype", [wp.float32, wp.float64])
+def test_a_connection_that_holds_anyway_changes_nothing(rng, dtype):
+    """It ties a link to its parent at a point of the axis of its hinge: no joint moves its rows, which are rounding errors."""
+    axis = rng.normal(size=3)
+    place = 0.1 * axis / np.linalg.norm(axis)
+    text = """<mujoco><worldbody><body name="d" pos="0 0 1"><joint axis="0 1 0"/><geom type="capsule" size=".03" fromto="0 0 0 .3 0 0"/>
+        <body name="c" pos=".3 0 0"><joint axis="{} {} {}"/><geom type="capsule" size=".02" fromto="0 0 0 .3 0 0"/></body></body>
+        </worldbody>{}</mujoco>"""
+    tie = '<equality><connect body1="c" body2="d" anchor="{} {} {}"/></equality>'.format(*place)
+    found = []
+    for equality in ("", tie):
+        builder = ModelBuilder()
+        builder.add_mjcf(text.format(*axis, equality))
+        model = builder.finalize("cpu", dtype=dtype)
+        state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
+        for _ in range(240):
+            solver.step(state, state, None, None, 1 / 480)
+        found.append(state.joint_q.numpy()[:2])
+    assert abs(found[0]).min() > 0.01
+    np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-4 if dtype is wp.float32 else 1e-9)

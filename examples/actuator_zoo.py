@@ -231,6 +231,16 @@ def line(speed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(STALL * (-1.0 - v / TOP), -LIMIT), np.minimum(STALL * (1.0 - v / TOP), LIMIT)
 
 
+def acting(s: dict[str, np.ndarray], dt: float) -> np.ndarray:
+    """Efforts that act in all steps but the last, ``[steps - 1, kinds, worlds, 2]``. Drives in the step act with the new velocity; reported
+    efforts are those of the old one."""
+    efforts, k = s["applied"][:-1].copy(), list(ACTUATORS).index("implicit PD")
+    new = s["qd"][1:, k]
+    aim = s["target"][:-1, k] - s["q"][:-1, k] - dt * (0.5 * s["qd"][:-1, k] + new)
+    efforts[:, k] = np.clip(KP * aim - KD * new, -LIMIT, LIMIT)
+    return efforts
+
+
 def check(scene: Zoo) -> None:
     """Raises AssertionError unless efforts are those of the laws, and slow targets are followed."""
     s = scene.recorded()
@@ -268,11 +278,12 @@ def plot(scene: Zoo, folder: Path) -> Path:
     figure, axes = common.new_figure([kinds[:3], kinds[3:], ["position"] * 3, ["effort"] * 3], figsize=(11, 12))
     figure.suptitle(f"Six actuators, {common.count_text(scene.worlds, 'world')}", fontsize=13, fontweight="bold")
     s = scene.recorded()
+    efforts = acting(s, scene.dt)
     wide = 1.05 * max(np.abs(s["qd"][..., 1]).max(), 1.0)
     speed = np.linspace(-wide, wide, 200)
     for k, name in enumerate(kinds):
         ax = axes[name]
-        ax.plot(s["qd"][:, k, :, 1].ravel(), s["applied"][:, k, :, 1].ravel(), ".", ms=1.2, color=COLORS[k], alpha=0.4)
+        ax.plot(s["qd"][:-1, k, :, 1].ravel(), efforts[:, k, :, 1].ravel(), ".", ms=1.2, color=COLORS[k], alpha=0.4)
         low, high = line(speed) if name in ("DC motor", "network") else (np.full(200, -LIMIT), np.full(200, LIMIT))
         for bound in (low, high):
             ax.plot(speed, bound, color="0.25", lw=1.0, ls="--")
@@ -287,7 +298,7 @@ def plot(scene: Zoo, folder: Path) -> Path:
     axes["position"].plot(seconds, s["target"][:, 0, 0, 1], color="0.2", lw=1.0, ls="--", label="target")
     for k, name in enumerate(kinds):
         axes["position"].plot(seconds, s["q"][:, k, 0, 1], color=COLORS[k], lw=1.2, label=name)
-        axes["effort"].plot(seconds, s["applied"][:, k, 0, 1], color=COLORS[k], lw=1.0)
+        axes["effort"].plot(seconds[:-1], efforts[:, k, 0, 1], color=COLORS[k], lw=1.0)
     axes["position"].set(title="Position of the knees (world 0)", ylabel="position [rad]")
     axes["position"].legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=7, fontsize=8)
     axes["effort"].set(title="Efforts of the knees (world 0)", ylabel="effort [N m]", xlabel="time [s]")

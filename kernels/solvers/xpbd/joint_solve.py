@@ -138,10 +138,13 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         armature = m.get(P, c + ARMATURE, 0)
         clip = m.get(P, c + CLIP, 0)
         force = m.fetch(J.joint_f, dof, -1, ids)
-        if J.blocks[b, KIND] == TURNS and J.blocks[b, LINEAR] > 0:
+        given = m.fetch(J.joint_act, dof, -1, ids)
+        if J.blocks[b, KIND] == LENGTH or (J.blocks[b, KIND] == TURNS and J.blocks[b, LINEAR] > 0):
             # forces of joints that leave a body free act as external wrenches
             force = zero
-        drive = m.fma(m.get(P, c + KV, 0), m.fetch(J.target_qd, dof, -1, ids), m.fetch(J.joint_act, dof, -1, ids))
+        if J.blocks[b, KIND] == LENGTH:
+            given = zero
+        drive = m.fma(m.get(P, c + KV, 0), m.fetch(J.target_qd, dof, -1, ids), given)
         drive = m.fma(ke, lack, m.fma(clip, force, drive))
         passive = m.fnma(stiffness, strain, m.fnma(clip, force, force))
         m.put(J.work, at + DRIVE, 0, m.mul(dt, drive))

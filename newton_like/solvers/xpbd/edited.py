@@ -119,7 +119,7 @@ def _take_joints(solver, worlds: np.ndarray) -> bool:
     block, lane = np.nonzero((world >= 0) & worlds[world])
     if not len(block):
         return True
-    rows = joint_rows(solver.model, lanes[block, lane])
+    rows = joint_rows(solver.model, lanes[block, lane], solver._lengths[block])
     acting = bool(solver._joints["acting"])
     if acting != acts_along(rows) and (not acting or len(block) == (lanes >= 0).sum()):
         return False

@@ -87,20 +87,6 @@ def _check_free_joints(model) -> None:
                 f"joint '{model.joint_label[k]}' (index {k}) leaves its body free and has a {name}, which {SOLVER} applies at the centre of"
                 f" mass only: place the anchor of the child there; SolverFeatherstone applies it elsewhere, too"
             )
-    numbers = {
-        name: getattr(model, f"joint_{name}").numpy() > 0.0 for name in ("damping", "stiffness", "friction", "armature")
-    }
-    numbers["velocity_limit"] = model.joint_velocity_limit.numpy() < NO_SPEED
-    driven = (mode != JointTargetMode.NONE) & (mode != JointTargetMode.EFFORT)
-    numbers["drive"] = driven & ((model.joint_target_ke.numpy() > 0.0) | (model.joint_target_kd.numpy() > 0.0))
-    for name, acts in numbers.items():
-        i = _first(acts & look_up(types, "limits_distance")[owner])
-        if i is not None:
-            k = owner[i]
-            raise ValueError(
-                f"joint '{model.joint_label[k]}' (index {k}) keeps a distance and has a {name.replace('_', ' ')}, which {SOLVER} does not"
-                f" apply to such joints; {_ELSE}"
-            )
 
 
 def _check_relations(model) -> None:

@@ -13,7 +13,7 @@ from newton_like.coercion import as_count, as_flag, as_number
 from newton_like.collision.pipeline import check_contacts, collide
 from newton_like.kernels.solvers.xpbd.bodies import BODY_NUMBERS
 from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
-from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
+from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK, LENGTH
 from newton_like.kernels.solvers.xpbd.order import COLOURS, NEVER, order_kernels
 from newton_like.kernels.solvers.xpbd.step import forget_kernels, maximal_math, turn_kernel, xpbd_kernel
 from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS
@@ -208,7 +208,7 @@ class SolverXPBD(SolverBase):
             self._line_world = self._array(found.world)
         self._laws = {} if laws is None else laws.arrays(model, self._array)
         self._moves, self._world_of_body = moves, worlds_of_bodies(model)
-        self._lane_joint, self._lane_world = blocks.joint, blocks.world
+        self._lane_joint, self._lane_world, self._lengths = blocks.joint, blocks.world, blocks.table[:, 0] == LENGTH
         self._order, self._arrays = order_of(model), arrays_of(model)
         self._lists = self._last_length = None
         self._body_moves = self._array(moves)

@@ -233,8 +233,6 @@ def bounded_joints(model) -> np.ndarray:
 
 
 def _kind(joint: int, row, dims: np.ndarray) -> tuple[int, int, int]:
-    if row.limits_distance:
-        return LENGTH, 1, 0
     if row.has_quaternion:
         return TURNS, int(dims[joint, 0]), 3
     return AXES, int(dims[joint, 0]), int(dims[joint, 1])
@@ -266,7 +264,10 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
             continue
         if row.floats:
             wrenches.append(j)
-            if not bounded[j] and not acting[j]:
+            if bounded[j] and (moves[a] or moves[b] or j in read):
+                found.append(j)
+                kinds.append((LENGTH, 1, 0))
+            if not acting[j]:
                 continue
         if moves[a] or moves[b] or j in read:
             found.append(j)
@@ -339,15 +340,15 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
         else np.zeros((0, 3))
     )
     return Blocks(
-        table, joint, *(x.astype(np.int32).ravel() for x in (*sides, *starts)), numbers_of(model, joint),
+        table, joint, *(x.astype(np.int32).ravel() for x in (*sides, *starts)), numbers_of(model, joint, table[:, 0] == LENGTH),
         listed.astype(np.int32), np.searchsorted(wrench_chunk, np.arange(len(slots.chunks) + 1)).astype(np.int32),
         not moves[parent[wrenches]].any() and len(np.unique(child[wrenches])) == len(wrenches),
         np.where(joint >= 0, of_world, -1).astype(np.int32), block_chunk, np.array(block_colour, dtype=int),
     )  # fmt: skip
 
 
-def _frames(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> None:
-    """Places and orientations of the frames of joints."""
+def _frames(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray, lengths: np.ndarray) -> None:
+    """Places and orientations of the frames of joints; `lengths`: which rows are the distances of anchors."""
     com = np.append(model.body_com.numpy().astype(np.float64), np.zeros((1, 3)), axis=0)
     frame_p, frame_c = (getattr(model, f"joint_X_{side}").numpy().astype(np.float64) for side in "pc")
     parent, child, types = (getattr(model, f"joint_{name}").numpy() for name in ("parent", "child", "type"))
@@ -359,7 +360,7 @@ def _frames(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> Non
     out[rows, PARENT_AT : PARENT_AT + 3] = frame_p[joints, :3] - com[parent[joints]]
     out[rows, CHILD_AT : CHILD_AT + 3] = frame_c[joints, :3] - com[child[joints]]
     # velocities of joints that leave a body free are those of the centre of mass
-    free = look_up(types[joints], "floats") & ~look_up(types[joints], "limits_distance")
+    free = look_up(types[joints], "floats") & ~lengths
     out[rows[free], CHILD_AT : CHILD_AT + 3] = 0.0
     quaternion = look_up(types[joints], "has_quaternion")
     counts = np.where(quaternion[:, None], 0, dims[joints])
@@ -385,8 +386,8 @@ def _frames(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> Non
     out[rows, LINEAR_SIGN], out[rows, ANGULAR_SIGN] = own[:, 4], own[:, 9]
 
 
-def _dofs(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> None:
-    """Numbers of the degrees of freedom of joints."""
+def _dofs(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray, keeps: np.ndarray) -> None:
+    """Numbers of the degrees of freedom of joints; `keeps`: which rows are the distances of anchors."""
     first, types = model.joint_qd_start.numpy(), model.joint_type.numpy()
     coordinate = model.joint_q_start.numpy()
     arrays = {
@@ -406,7 +407,7 @@ def _dofs(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> None:
     lower, upper = (getattr(model, f"joint_limit_{x}").numpy().astype(np.float64) for x in ("lower", "upper"))
     nearest, farthest = model.joint_min_distance.numpy(), model.joint_max_distance.numpy()
     mode = model.joint_target_mode.numpy()
-    keeps, quaternion, turn = (look_up(types[joints], x) for x in ("limits_distance", "has_quaternion", "rotation_at"))
+    quaternion, turn = (look_up(types[joints], x) for x in ("has_quaternion", "rotation_at"))
     counts = np.where(keeps, 1, np.diff(first)[joints])
     whole = np.flatnonzero(quaternion)
     if len(whole):
@@ -442,8 +443,14 @@ def _dofs(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray) -> None:
         out[at[placed], c + REST] = arrays["rest_q"][coordinate[j[placed]] + i]
 
 
-def joint_rows(model, joints: np.ndarray) -> np.ndarray:
-    """The constants of joints, ``[n, JOINT_NUMBERS]``; identities for joints -1."""
+def joint_rows(model, joints: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The constants of joints, ``[n, JOINT_NUMBERS]``; identities for joints -1.
+
+    Args:
+        model: the model.
+        joints: their indices; a joint that keeps a distance may have a row for it, and one for its degrees of freedom.
+        lengths: which rows are such distances.
+    """
     out = np.zeros((len(joints), JOINT_NUMBERS))
     for at in (LINEAR_FRAME, PARENT_FRAME, CHILD_FRAME, REST_TURN):
         out[:, at + 3] = 1.0
@@ -451,12 +458,12 @@ def joint_rows(model, joints: np.ndarray) -> np.ndarray:
         out[:, DOFS_AT + DOF_NUMBERS * i + LOWER], out[:, DOFS_AT + DOF_NUMBERS * i + UPPER] = -MAXVAL, MAXVAL
     rows = np.flatnonzero(joints >= 0)
     if len(rows):
-        _frames(model, out, rows, joints[rows])
-        _dofs(model, out, rows, joints[rows])
+        _frames(model, out, rows, joints[rows], lengths[rows])
+        _dofs(model, out, rows, joints[rows], lengths[rows])
     return out
 
 
-def numbers_of(model, joint: np.ndarray) -> np.ndarray:
+def numbers_of(model, joint: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The constants of joints in blocks, ``[blocks, JOINT_NUMBERS, width]``. Lanes without a joint have identities."""
-    rows = joint_rows(model, joint.ravel())
+    rows = joint_rows(model, joint.ravel(), np.repeat(lengths, joint.shape[1]))
     return np.ascontiguousarray(rows.reshape(-1, joint.shape[1], JOINT_NUMBERS).transpose(0, 2, 1))

@@ -234,3 +234,44 @@ def test_bodies_without_mass_that_are_fixed_to_the_world_hold_others(rng):
         assert np.isfinite(state.body_qd.numpy()).all()
     assert found[1] == pytest.approx(found[0], abs=1e-4)
     assert found[1][1, 2] == pytest.approx(0.65, abs=1e-3)
+
+
+def test_joints_that_keep_a_distance_have_springs_drives_and_friction(rng):
+    """Within the limits of the distance they act as along a free joint; and the way along the limit is that of a spherical pendulum."""
+    acts = {
+        "stiffness": 8.0, "damping": 0.3, "friction": 0.1, "armature": 0.05, "velocity_limit": 0.8, "target_ke": 20.0, "target_kd": 1.0,
+    }  # fmt: skip
+    found, speed = [], rng.uniform(-0.5, 0.5, 6)
+    for kind in ("free", "distance"):
+        builder = nl.ModelBuilder(gravity=(0.0, 0.0, -2.0))
+        body = builder.add_link(mass=1.0, inertia=np.diag([0.02, 0.03, 0.04]))
+        more = dict(min_distance=0.01, max_distance=5.0) if kind == "distance" else {}
+        builder.add_articulation([getattr(builder, f"add_joint_{kind}")(**more, parent=-1, child=body)])
+        model = builder.finalize("cpu")
+        for name, number in acts.items():
+            getattr(model, f"joint_{name}").assign(np.full(6, number))
+        model.joint_target_mode.assign(np.full(6, int(nl.JointTargetMode.POSITION), dtype=np.int32))
+        state = started(model, (0.3, 0.0, -0.5, 0, 0, 0, 1), speed)
+        found.append(after(xpbd(model, iterations=8), state, 0.3, 1 / 240).body_q.numpy()[0])
+    assert found[1] == pytest.approx(found[0], abs=1e-5)
+    assert abs(found[0][:3] - [0.3, 0.0, -0.5]).max() > 0.02
+
+
+def test_forces_on_joints_that_keep_a_distance_act_once(rng):
+    """A wrench at the centre of mass: at rest on the limit, a pendulum hangs along weight and force."""
+    builder = nl.ModelBuilder()
+    ball = builder.add_link(mass=1.0, inertia=0.01 * np.eye(3))
+    builder.add_articulation([builder.add_joint_distance(-1, ball, max_distance=1.0)])
+    model = builder.finalize("cpu")
+    control, push = model.control(), rng.uniform(2.0, 5.0)
+    control.joint_f.assign([push, 0.0, 0.0, 0.0, 0.0, 0.0])
+    pull = np.array([push, 0.0, -9.81])
+    hangs = pull / np.linalg.norm(pull)
+    state = started(model, (*hangs, 0, 0, 0, 1))
+    after(xpbd(model), state, 0.25, 1 / 240, control)
+    assert state.body_q.numpy()[0, :3] == pytest.approx(hangs, abs=1e-3)
+    # a force along the line of the joint would change what it carries, and so the distance that a weak force leaves
+    inside = started(model, (0.2, 0.3, -0.1, 0, 0, 0, 1))
+    solver = xpbd(model)
+    solver.step(inside, inside, control)
+    assert inside.body_qd.numpy()[0, :3] == pytest.approx(pull / 240, abs=1e-5)

@@ -1,4 +1,4 @@
-"""Configurations that close loop joints, and satisfy equality constraints and mimic joints."""
+"""Configurations that close loop joints, and satisfy equality constraints, mimic joints and ties of tendons."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from newton_like.dynamics.coordinates.joint_values import places_of
 from newton_like.dynamics.internal.common import Q, V, joints_changed, state_arrays
 from newton_like.dynamics.loops import loop_jacobian, loops_of
 from newton_like.dynamics.relations import Relations
+from newton_like.dynamics.tied_lengths import TiedLengths
 from newton_like.programs.program import Field, Program
 from newton_like.programs.run import run
 
@@ -20,7 +21,8 @@ _DISPLACE = Program("eval_displaced", (Q, V), (Field("q", "coords"),))
 
 
 def assemble(model, state, *, fixed=(), tolerance: float | None = None, iterations: int = 100) -> None:
-    """Moves the joints of a state until all loop joints are closed, and equality constraints and mimic joints are satisfied.
+    """Moves the joints of a state until all loop joints are closed, and equality constraints, mimic joints and ties of tendons are
+    satisfied.
 
     The damped Gauss-Newton method of Levenberg (1944) and Marquardt (1963) takes small steps, so that the result is near the start. Each
     step is the correction with the smallest sum of squares of joint motions. Only coordinates change; velocities stay.
@@ -29,14 +31,14 @@ def assemble(model, state, *, fixed=(), tolerance: float | None = None, iteratio
         model: the :class:`Model`.
         state: the :class:`State`; ``joint_q`` is read and written, ``body_q`` is not written (see :func:`newton_like.eval_fk`).
         fixed: names or indices of joints that keep their coordinates.
-        tolerance: largest remaining gap of a row of :func:`constraint_jacobian` [m, or cosine], and of a relation between coordinates [m
-            or rad]; None: 1e-5 in single precision, 1e-9 in double precision.
+        tolerance: largest remaining gap of a row of :func:`constraint_jacobian` [m, or cosine], and of a relation between coordinates or
+            lengths of tendons [m or rad]; None: 1e-5 in single precision, 1e-9 in double precision.
         iterations: largest number of iterations.
 
     Raises:
-        ValueError: a loop or a relation stays open: the message names the world, the joints and their gaps, and the state is unchanged. Or
-            a loop joint connects two articulations, or limits a distance; an equality constraint is out of range; an array has the wrong
-            shape or device, or numbers that are not finite.
+        ValueError: a loop, a relation or a tie stays open: the message names the world, the joints or tendons and their gaps, and the
+            state is unchanged. Or a loop joint connects two articulations, or limits a distance; an equality constraint is out of range; an
+            array has the wrong shape or device, or numbers that are not finite.
         KeyError, IndexError, TypeError: as :func:`newton_like.dynamics.joint_positions`.
     """
     tolerance = as_number(
@@ -49,8 +51,8 @@ def assemble(model, state, *, fixed=(), tolerance: float | None = None, iteratio
     held = _held(model, fixed)
     trial = model.state()
     trial.joint_q.assign(q)
-    relations = Relations(model)
-    K, gap = _rows(model, trial, held, relations)
+    relations, ties = Relations(model), TiedLengths(model)
+    K, gap = _rows(model, trial, held, relations, ties)
     if not K.size:
         return
     damping = np.full(len(gap), 1.0e-6)
@@ -63,8 +65,8 @@ def assemble(model, state, *, fixed=(), tolerance: float | None = None, iteratio
         gram = K @ K.transpose(0, 2, 1) + (damping * scale)[:, None, None] * np.eye(K.shape[1])
         step = -np.einsum("ard,ar->ad", K, np.linalg.solve(gram, gap[..., None])[..., 0])
         step *= np.minimum(1.0, LARGEST_STEP / np.maximum(np.abs(step).max(axis=1), 1e-30))[:, None]
-        _displace(model, trial, step)
-        new_K, new_gap = _rows(model, trial, held, relations)
+        displace(model, trial, step)
+        new_K, new_gap = _rows(model, trial, held, relations, ties)
         new_size = np.square(new_gap).sum(axis=1)
         worse = new_size > size
         if worse.any():
@@ -72,7 +74,7 @@ def assemble(model, state, *, fixed=(), tolerance: float | None = None, iteratio
         K, gap = np.where(worse[:, None, None], K, new_K), np.where(worse[:, None], gap, new_gap)
         size = np.where(worse, size, new_size)
         damping = np.clip(np.where(worse, 10.0 * damping, 0.1 * damping), 1e-12, 1e6)
-    _check(model, gap, tolerance, relations)
+    _check(model, gap, tolerance, relations, ties)
     q.assign(trial.joint_q)
     joints_changed(state)
 
@@ -84,9 +86,9 @@ def _held(model, fixed) -> np.ndarray:
     return np.isin(places, chosen[chosen >= 0]) & (places >= 0)
 
 
-def _rows(model, state, held: np.ndarray, relations: Relations) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobian and errors of the rows of loop joints, then of the relations."""
-    found = [relations.rows(state.joint_q.numpy().astype(np.float64))]
+def _rows(model, state, held: np.ndarray, relations: Relations, ties: TiedLengths) -> tuple[np.ndarray, np.ndarray]:
+    """Jacobian and errors of the rows of loop joints, then of the relations, then of the ties."""
+    found = [relations.rows(state.joint_q.numpy().astype(np.float64)), ties.rows(state)]
     if loops_of(model, polynomials=True).count:
         found.insert(0, [x.numpy().astype(np.float64) for x in loop_jacobian(model, state)])
     K, gap = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
@@ -94,8 +96,8 @@ def _rows(model, state, held: np.ndarray, relations: Relations) -> tuple[np.ndar
     return K, gap
 
 
-def _displace(model, state, step: np.ndarray) -> None:
-    """Moves the joints by the velocities `step` in the time 1."""
+def displace(model, state, step: np.ndarray) -> None:
+    """Moves the joints by the velocities `step`, ``[articulation_count, max_dofs_per_articulation]``, in the time 1."""
     places = places_of(model, "joint_qd", None).numpy()
     velocities = np.zeros(model.joint_dof_count)
     velocities[places[places >= 0]] = step[:, : places.shape[1]][places >= 0]
@@ -112,7 +114,7 @@ def _take_back(model, state, start: wp.array, chosen: np.ndarray) -> None:
     state.joint_q.assign(q)
 
 
-def _check(model, gap: np.ndarray, tolerance: float, relations: Relations) -> None:
+def _check(model, gap: np.ndarray, tolerance: float, relations: Relations, ties: TiedLengths) -> None:
     """Raises ValueError if a row is open."""
     size = np.abs(gap)
     if size.max() <= tolerance:
@@ -122,7 +124,7 @@ def _check(model, gap: np.ndarray, tolerance: float, relations: Relations) -> No
     worst: dict[str, float] = {}
     for row in np.argsort(-size[a]).tolist():
         if size[a, row] > max(tolerance, 0.02 * size[a].max()):
-            worst.setdefault(_name(model, loops, relations, a, row), size[a, row])
+            worst.setdefault(_name(model, loops, relations, ties, a, row), size[a, row])
     (name, largest), *more = worst.items()
     more = "".join(f", {name} by {x:.3g}" for name, x in more[:3])
     open_ones = int((size.max(axis=1) > tolerance).sum())
@@ -135,8 +137,9 @@ def _check(model, gap: np.ndarray, tolerance: float, relations: Relations) -> No
     )
 
 
-def _name(model, loops, relations: Relations, a: int, row: int) -> str:
+def _name(model, loops, relations: Relations, ties: TiedLengths, a: int, row: int) -> str:
     if row < loops.count:
         j = next(j for j, (s, e) in zip(loops.joints[a], loops.ranges[a], strict=True) if s <= row < e)
         return f"loop joint '{model.joint_label[j]}' (index {j})"
-    return relations.names[a][row - loops.count]
+    row -= loops.count
+    return relations.names[a][row] if row < relations.count else ties.names[a][row - relations.count]

@@ -79,6 +79,10 @@ RIGHT_ANGLE = 0.5 * math.pi
 FLATTEST = 1.0e-4
 """The least squared sine between the axes of outer angles by which their rates are divided."""
 
+REFERENCE, REACHED = 7, 8
+"""Where the vectors of rigid rows of lengths have J M^-1 J^T of a pose in which motions change the length, and the part of their target
+that this step asks for (1 before it is known)."""
+
 ANGLE_SHARE = PARENT_ANCHOR
 """Where the factor on the angle of a soft angular row, which has no anchors, is in its vectors: that of the row of MuJoCo."""
 
@@ -498,7 +502,10 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         gap = m.larger(m.neg(most), m.smaller(gap, most))
         m.put(mem, L.loop_left + r, t, m.sub(g, gap))
         bend = m.mul(m.mul(m.fill(real(0.5)), dt), closure_acceleration(t, r, dt, T, L, mem))
-        return m.neg(m.add(m.div(gap, dt), bend))
+        want = m.neg(m.add(m.div(gap, dt), bend))
+        if T.loop_kind[r] == LENGTH or T.loop_kind[r] == TENDONS:
+            want = m.mul(want, m.get(mem, L.loop + LOOP * r + REACHED, t))
+        return want
 
     @m.func
     def soft_target(t, r: int, g: m.lane, dt: m.lane, T, L, mem) -> m.lane:

@@ -20,9 +20,13 @@ from newton_like.kernels.dynamics.loops import LOOP
 from newton_like.kernels.solvers.rows.closure_rows import (
     BOUNDED_MASS,
     BOUNDED_ROW,
+    CLOSE,
     HARD,
     LARGEST_IMPULSE,
     LEAST_IMPULSE,
+    LENGTH,
+    REACHED,
+    REFERENCE,
     ROW_GOAL,
     ROW_LAW,
     ROW_REST,
@@ -109,6 +113,23 @@ def closure_program(m: types.SimpleNamespace) -> dict:
         return m.where_lt(zero, left, m.mul(m.fill(real(OPEN_DAMPING)), most), zero)
 
     @m.func
+    def length_damping(t, r: int, T, L, mem) -> m.lane:
+        """What the square of a rigid row of a length lacks of a part of its square in other poses, a part that grows with its error.
+        Where no motion changes the length, the row vanishes, and velocities that close it further would be without bound: the row is to
+        close by the share REACHED."""
+        zero = m.fill(real(0.0))
+        if T.loop_rule[r] != HARD or (T.loop_kind[r] != LENGTH and T.loop_kind[r] != TENDONS):
+            return zero
+        g = m.closure_error(t, r, T, L, mem)
+        share = m.smaller(m.mul(m.larger(g, m.neg(g)), m.fill(real(1.0 / CLOSE))), m.fill(real(1.0)))
+        least = m.mul(m.mul(m.fill(real(OPEN_DAMPING)), share), m.get(mem, L.loop + LOOP * r + REFERENCE, t))
+        square = m.get(mem, L.loop_gram + r * (r + 1) // 2 + r, t)
+        reached = m.smaller(m.fill(real(1.0)), m.div(square, m.larger(least, m.fill(real(1.0e-30)))))
+        m.put(mem, L.loop + LOOP * r + REACHED, t, reached)
+        m.put(mem, L.loop_want + r, t, m.mul(reached, m.get(mem, L.loop_want + r, t)))
+        return m.larger(zero, m.sub(least, square))
+
+    @m.func
     def closure_factor(t, dt: m.lane, T, L, mem):
         """loop_gram <- the lower Cholesky factor of Y^T Y + R, with its diagonal inverted; zero for rows that are left out."""
         n = T.loop_block
@@ -117,7 +138,7 @@ def closure_program(m: types.SimpleNamespace) -> dict:
         if T.loop_soft != 0:
             closure_compliances(t, dt, T, L, mem)
         for j in range(n):
-            m.put(mem, L.loop_step + j, t, open_damping(t, j, T, L, mem))
+            m.put(mem, L.loop_step + j, t, m.larger(open_damping(t, j, T, L, mem), length_damping(t, j, T, L, mem)))
         nothing = m.mul(m.fill(real(noise_of_millionth)), m.fill(real(T.loop_response)))
         nothing = m.larger(nothing, m.fill(real(1.0e-30)))
         for j in range(n):

@@ -1,9 +1,10 @@
-"""Loop joints, equality constraints and mimic joints that no coordinates satisfy together.
+"""Loop joints, equality constraints, mimic joints and ties of tendons that no coordinates satisfy together.
 
 A step leaves out rows that depend on rows before them, so that one of two rows that contradict each other would be dropped without a
 word. Here the errors of all hard rows are minimised from the initial coordinates and from some others, by the method of Levenberg (1944)
 and Marquardt (1963). Rows that stay open in the best configuration contradict each other, or cannot be closed. This is an error where
-they stay wide open and several searches ended there, since one search may end at a local minimum; otherwise it is a warning.
+they stay wide open and several searches ended there, since one search may end at a local minimum; otherwise it is a warning. Limits of
+joints and tendons do not count; where tendons are tied, a second search regards them, which leads to warnings alone.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from newton_like.dynamics.coordinates.joint_positions import joint_limits_of
 from newton_like.dynamics.internal.frames import NONE
 from newton_like.dynamics.relations import POWERS, relation_name
+from newton_like.dynamics.tendons import tendons_of
 from newton_like.geometry.transforms import quat_normalize, quat_to_matrix
 from newton_like.kernels.dynamics.loops import (
     ANGULAR,
@@ -27,11 +30,13 @@ from newton_like.kernels.dynamics.loops import (
     PARENT_ANCHOR,
     PARENT_DIRECTION,
 )
-from newton_like.kernels.solvers.rows.closure_rows import HARD, LENGTH, POLYNOMIAL, TENDONS
+from newton_like.kernels.parameters.gains import NO_LIMIT
+from newton_like.kernels.solvers.rows.closure_rows import HARD, LEADER_REST, LENGTH, OWN_REST, POLYNOMIAL, TENDONS
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.labels import some_of
 from newton_like.model.singular import ModelArrays, trees_with
 from newton_like.solvers.featherstone.loop_rows import CHILD, KIND, LAW, PARENT, SolverRows
+from newton_like.solvers.featherstone.path_lengths import PathLengths
 
 OPEN = 1.0e-4
 """Errors from here on are open [m, rad or cosine]."""
@@ -48,6 +53,8 @@ LARGEST_STEP = 0.5
 """Largest motion of a dof in an iteration [m or rad]."""
 ROOM = 2_000_000
 """Joints, times configurations, that the search of an articulation computes at most."""
+WRAP_COST = 20
+"""Joints that take as long as a piece of a path around a shape."""
 SHOWN = 4
 """Constraints that a warning names."""
 
@@ -78,13 +85,21 @@ def check_constraints(model, rows: SolverRows | None, user: str, refuse: bool, s
             stacklevel=stacklevel,
         )
     found = {} if rows is None else contradictions(model, rows)
+    limited = {a: worst for a, worst in found.items() if worst.limits}
+    found = {a: worst for a, worst in found.items() if not worst.limits}
+    # limits that were named above are not named again
+    if limited and not told:
+        where, open_ones = _where(model, limited, next(iter(limited)))
+        warnings.warn(
+            f"{user}: no coordinates within the limits of joints and tendons were found that satisfy all constraints of {where}. In the"
+            f" best coordinates these stay open [m or rad]: {open_ones}. A step satisfies some of them. Correct the limits or the"
+            " constraints, or make equality constraints soft (solref)",
+            stacklevel=stacklevel,
+        )
     if not found:
         return
     certain = [a for a, worst in found.items() if worst.certain]
-    a = (certain or list(found))[0]
-    open_ones = some_of([f"{name} by {size:.2g}" for name, size in found[a].sizes], SHOWN)
-    others = f", and likewise of {len(found) - 1} others," if len(found) > 1 else ""
-    where = f"articulation '{model.articulation_label[a]}' (index {a}){others}"
+    where, open_ones = _where(model, found, (certain or list(found))[0])
     told = (
         f"they contradict each other, or cannot be closed. In the best coordinates these stay open [m or rad]: {open_ones}. Correct or"
         " disable them, make equality constraints soft (eq_solref), or start near a closed configuration (dynamics.assemble)"
@@ -96,6 +111,13 @@ def check_constraints(model, rows: SolverRows | None, user: str, refuse: bool, s
         " others open",
         stacklevel=stacklevel,
     )
+
+
+def _where(model, found: dict[int, Unsatisfied], a: int) -> tuple[str, str]:
+    """An articulation with constraints that are open, and these, in words."""
+    open_ones = some_of([f"{name} by {size:.2g}" for name, size in found[a].sizes], SHOWN)
+    others = f", and likewise of {len(found) - 1} others," if len(found) > 1 else ""
+    return f"articulation '{model.articulation_label[a]}' (index {a}){others}", open_ones
 
 
 _ANYWAY = "unsatisfied_constraints='warn' for steps that satisfy some of them and leave the others open"
@@ -149,40 +171,74 @@ class Unsatisfied(NamedTuple):
     Attributes:
         sizes: the name of each and by how much it stays open, the largest first.
         certain: whether they are wide open, and several searches ended there.
+        limits: whether coordinates beyond limits of joints or tendons satisfy them.
     """
 
     sizes: list[tuple[str, float]]
     certain: bool
+    limits: bool = False
 
 
 def contradictions(model, rows: SolverRows) -> dict[int, Unsatisfied]:
     """Constraints that contradict each other, by the index of their articulation."""
     kinds = rows.rows[:, KIND]
-    # the lengths of tendons are not searched
-    hard = (rows.rows[:, LAW] == HARD) & (kinds != NO_ROW) & (kinds != TENDONS) & (rows.rows[:, CHILD] != NONE)
+    hard = (rows.rows[:, LAW] == HARD) & (kinds != NO_ROW) & (rows.rows[:, CHILD] != NONE)
+    tied = hard & (kinds == TENDONS)
     arrays, found, known = ModelArrays(model), {}, set()
     for a in np.flatnonzero(hard.any(axis=1)).tolist():
-        key = rows.rows[a].tobytes(), rows.numbers[a].tobytes()
+        paths = _tied_paths(model, rows, a, tied[a], arrays)
+        key = rows.rows[a].tobytes(), rows.numbers[a].tobytes(), b"" if paths is None else paths.key
         if key in known:
             continue
         known.add(key)
-        error = _Errors(model, arrays, rows, a, np.flatnonzero(hard[a]))
-        left, agreed = _least(error)
-        left = np.abs(left)
-        if left.max() > OPEN:
-            worst: dict[str, float] = {}
-            for name, size in sorted(zip(error.names, left.tolist(), strict=True), key=lambda entry: -entry[1]):
-                if size > 0.02 * left.max():
-                    worst.setdefault(name, size)
-            found[a] = Unsatisfied(list(worst.items()), bool(agreed and left.max() > WIDE))
+        error = _Errors(model, arrays, rows, a, np.flatnonzero(hard[a]), paths)
+        worst = _unsatisfied(error)
+        if worst is None and paths is not None:
+            error.regard_limits(model, arrays)
+            worst = _unsatisfied(error, limits=True)
+        if worst is not None:
+            found[a] = worst
     return found
+
+
+def _unsatisfied(error: _Errors, limits: bool = False) -> Unsatisfied | None:
+    """The rows that stay open in the best configuration; None: it satisfies all."""
+    left, agreed = _least(error)
+    left = np.abs(left)
+    if left.max() <= OPEN:
+        return None
+    worst: dict[str, float] = {}
+    for name, size in sorted(zip(error.names, left.tolist(), strict=True), key=lambda entry: -entry[1]):
+        if size > 0.02 * left.max():
+            worst.setdefault(name, size)
+    return Unsatisfied(list(worst.items()), bool(agreed and left.max() > WIDE), limits)
+
+
+def _tied_paths(model, rows: SolverRows, a: int, tied: np.ndarray, arrays: ModelArrays) -> PathLengths | None:
+    """The lengths of the tendons that rows tie, and of those with limits; None: no tendon is tied."""
+    if not tied.any():
+        return None
+    tendons = tendons_of(model)
+    numbers = rows.rows[a][PARENT : CHILD + 1, tied]
+    limited = [i for i, n in enumerate(tendons.index[a]) if np.isfinite(_tendon_limits(arrays, n)).any()]
+    return PathLengths(model, tendons, a, [*numbers[numbers >= 0].tolist(), *limited])
+
+
+def _tendon_limits(arrays: ModelArrays, n: int) -> tuple[float, float]:
+    """The limits of tendon n that count, else infinite."""
+    low, high = (float(arrays[f"tendon_limit_{name}"][n]) for name in ("lower", "upper"))
+    if arrays["tendon_limit_ke"][n] == 0.0:
+        return -np.inf, np.inf
+    return low if low > -NO_LIMIT else -np.inf, high if high < NO_LIMIT else np.inf
 
 
 class _Errors:
     """The errors of the hard rows of an articulation as functions of the positions of its dofs; those of joints with quaternions are turns
-    from the initial pose."""
+    from the initial pose. `paths`: the lengths of the tendons that rows tie."""
 
-    def __init__(self, model, arrays: ModelArrays, rows: SolverRows, a: int, chosen: np.ndarray):
+    def __init__(
+        self, model, arrays: ModelArrays, rows: SolverRows, a: int, chosen: np.ndarray, paths: PathLengths | None
+    ):
         first, last = (int(arrays[f"articulation_{end}"][a]) for end in ("start", "end"))
         own = np.zeros(model.joint_count, bool)
         own[first:last] = True
@@ -190,15 +246,41 @@ class _Errors:
         self.tree.grounded = True
         self.kind, _, self.parent, self.child, _ = rows.rows[a][:, chosen]
         self.numbers = rows.numbers[a, chosen, :LOOP]
-        self.names = []
-        for j, kind, leader, c in zip(rows.joints[a, chosen], self.kind, self.parent, self.numbers, strict=True):
-            if kind == POLYNOMIAL:
+        self.names, self.paths, self.articulation = [], paths, a
+        self._limits, self._tendon_limits = np.full((2, self.tree.dofs), np.inf), None
+        self._limits[0] = -np.inf
+        ends = zip(rows.joints[a, chosen], self.kind, self.parent, self.child, self.numbers, strict=True)
+        for j, kind, leader, own, c in ends:
+            if kind == TENDONS:
+                n = tendons_of(model).index[a][own]
+                self.names.append(f"the tie of tendon '{model.tendon_label[n]}' (index {n})")
+            elif kind == POLYNOMIAL:
                 leader = int(first + leader) if leader >= 0 else -1
                 self.names.append(relation_name(model, int(j), leader, c[:POWERS]))
             else:
                 self.names.append(_loop(model, int(j)))
         self._place(arrays, first)
         self._add_mimics(model, arrays, first, rows)
+
+    @property
+    def wraps(self) -> int:
+        """Pieces of paths that are computed one by one."""
+        return 0 if self.paths is None else self.paths.wraps
+
+    def regard_limits(self, model, arrays: ModelArrays) -> None:
+        """Adds errors of coordinates and of lengths beyond their limits."""
+        start = int(arrays["joint_qd_start"][self.tree.first_joint[0]])
+        self._limits = np.stack([x[start : start + self.tree.dofs] for x in joint_limits_of(model)])
+        joint = np.repeat(np.arange(len(self.tree.parent)), self.tree.sizes)
+        first = int(self.tree.first_joint[0])
+        for k in joint[np.isfinite(self._limits).any(axis=0)].tolist():
+            self.names.append(f"the limits of joint '{model.joint_label[first + k]}' (index {first + k})")
+        own = tendons_of(model).index[self.articulation]
+        limits = np.array([_tendon_limits(arrays, own[i]) for i in self.paths.chosen]).T
+        for i, finite in zip(self.paths.chosen, np.isfinite(limits).any(axis=0), strict=True):
+            if finite:
+                self.names.append(f"the limits of tendon '{model.tendon_label[own[i]]}' (index {own[i]})")
+        self._tendon_limits = limits
 
     def _place(self, arrays: ModelArrays, first: int) -> None:
         """The initial positions, and the initial rotations of joints with quaternions in the anchors."""
@@ -224,7 +306,9 @@ class _Errors:
     def _add_mimics(self, model, arrays: ModelArrays, first: int, rows: SolverRows) -> None:
         """Followers of mimic joints as polynomials, one for each dof."""
         tree = self.tree
-        self.dofs = np.stack([tree.dof_at[self.child], tree.dof_at[np.maximum(self.parent, 0)]], axis=1)
+        self.dofs = np.full((len(self.kind), 2), -1)
+        r = self.kind == POLYNOMIAL
+        self.dofs[r] = np.stack([tree.dof_at[self.child[r]], tree.dof_at[np.maximum(self.parent[r], 0)]], axis=1)
         self.dofs[self.parent < 0, 1] = -1
         more, leaders = [], arrays["joint_mimic_joint"]
         for k in range(len(tree.parent)):
@@ -270,7 +354,25 @@ class _Errors:
         leader = np.where(self.dofs[r, 1] >= 0, q[:, self.dofs[r, 1]], 0.0)
         powers = leader[..., None] ** np.arange(POWERS)
         result[:, r] = q[:, self.dofs[r, 0]] - np.sum(powers * self.numbers[r, :POWERS], axis=2)
-        return result
+        if self.paths is None:
+            return result
+        lengths = self.paths(q, turns, places)
+        at = {n: i for i, n in enumerate(self.paths.chosen)}
+        for r in np.flatnonzero(self.kind == TENDONS).tolist():
+            c, leader = self.numbers[r], int(self.parent[r])
+            x = lengths[:, at[leader]] - c[LEADER_REST] if leader >= 0 else np.zeros(len(q))
+            result[:, r] = lengths[:, at[int(self.child[r])]] - c[OWN_REST] - np.polyval(c[POWERS - 1 :: -1], x)
+        parts = [result, _beyond_limits(q, self._limits)]
+        parts += [] if self._tendon_limits is None else [_beyond_limits(lengths, self._tendon_limits)]
+        return np.concatenate(parts, axis=1)
+
+
+def _beyond_limits(x: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """How far values ``[n, columns]`` are beyond their limits, of columns with limits."""
+    with_limits = np.isfinite(limits).any(axis=0)
+    low, high = limits[:, with_limits]
+    x = x[:, with_limits]
+    return np.maximum(x - high, 0.0) + np.minimum(x - low, 0.0)
 
 
 def _least(error: _Errors) -> tuple[np.ndarray, bool]:
@@ -280,7 +382,7 @@ def _least(error: _Errors) -> tuple[np.ndarray, bool]:
     if np.abs(best).max(initial=0.0) <= OPEN or not tree.dofs:
         return best, True
     rng = np.random.default_rng(1)
-    cost = len(tree.parent) * (tree.dofs + 1)
+    cost = (len(tree.parent) + WRAP_COST * error.wraps) * (tree.dofs + 1)
     squares = []
     for n in range(min(STARTS, max(ROOM // (cost * ITERATIONS), 4))):
         # the start itself may be singular, as a stretched chain is; others are anywhere

@@ -30,6 +30,8 @@ from newton_like.kernels.solvers.rows.closure_rows import (
     OWN_REST,
     PARENT_FRAME,
     POLYNOMIAL,
+    REACHED,
+    REFERENCE,
     ROW_GOAL,
     ROW_LAW,
     SOFT,
@@ -47,7 +49,7 @@ from newton_like.kernels.solvers.rows.equality_rows import BETWEEN
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.mujoco.equality_settings import equalities_of
 from newton_like.solvers.featherstone.ball_limits import stops_of
-from newton_like.solvers.featherstone.loop_weights import InverseMasses
+from newton_like.solvers.featherstone.loop_weights import InverseMasses, references_of
 from newton_like.types import JointTargetMode
 
 KIND, LAW, PARENT, CHILD, SOURCE = range(5)
@@ -167,12 +169,17 @@ def solver_rows(model) -> SolverRows:
 
 
 def _weigh(model, found: list[list[Row]]) -> None:
-    """Completes the numbers of soft rows with their inverse masses, those of MuJoCo's ``mj_diagApprox``."""
+    """Completes the numbers of soft rows with their inverse masses, those of MuJoCo's ``mj_diagApprox``, and the vectors of rigid rows of
+    lengths with REFERENCE."""
     masses = None
     owner, start = model.joint_articulation.numpy(), model.joint_qd_start.numpy()
     first = start[model.articulation_start.numpy()]
     for a, listed in enumerate(found):
         for row in listed:
+            if row.law == HARD and row.kind in (LENGTH, TENDONS):
+                tendon = row.ends[1] if row.kind == TENDONS else -1
+                row.vectors[REFERENCE] = references_of(model).of_row(a, tendon, row.ends)
+                row.vectors[REACHED] = 1.0
             if row.law not in (SOFT, STOP):
                 continue
             masses = masses or InverseMasses(model)

@@ -1,4 +1,5 @@
-"""Inverse masses of bodies, joints and tendons at the initial coordinates of a model, by which soft equality constraints are soft.
+"""Inverse masses of bodies, joints and tendons at the initial coordinates of a model, by which soft equality constraints are soft, and the
+measure of what is small for rigid ones.
 
 A soft row has R = (1 - d) / d w, see `kernels.solvers.rows.closure_rows`. w is a property of the model, as in MuJoCo, and not of the pose:
 where nothing gives way along a row, its response vanishes, and a softness that vanished with it would be none.
@@ -8,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from newton_like.dynamics.assemble import displace
 from newton_like.dynamics.jacobians import link_jacobians
 from newton_like.dynamics.matrices import mass_matrix
 from newton_like.dynamics.tendons import tendon_jacobian
@@ -19,6 +23,9 @@ from newton_like.types import BodyFlags, VelRepr
 
 ALIGNED = 1.0e-6
 """Cosines, products of inertia and centres of mass [m] within this of their ideal count as such."""
+
+POSES = 3
+"""Poses in which the largest inverse mass along a tendon is looked for: the initial one, and others."""
 
 
 class InverseMasses:
@@ -36,7 +43,10 @@ class InverseMasses:
     def _responses(self) -> np.ndarray:
         """Inverse mass matrices, ``[articulations, dofs, dofs]``; zero for dofs that an articulation lacks, and for those of kinematic
         bodies."""
-        matrices = mass_matrix(self.model, self._state).numpy().astype(np.float64)
+        return self._responses_at(self._state)
+
+    def _responses_at(self, state) -> np.ndarray:
+        matrices = mass_matrix(self.model, state).numpy().astype(np.float64)
         moves = (np.diagonal(matrices, axis1=1, axis2=2) > 0.0) & ~self._prescribed(matrices.shape[1])
         both = moves[:, :, None] & moves[:, None, :]
         return np.linalg.inv(np.where(both, matrices, np.eye(matrices.shape[1]))) * both
@@ -55,7 +65,7 @@ class InverseMasses:
         return found
 
     @cached_property
-    def _links(self) -> np.ndarray:
+    def links(self) -> np.ndarray:
         """Mean inverse masses and mean inverse moments of inertia of links at their centres of mass, ``[articulations, links, 2]``."""
         jacobians = link_jacobians(self.model, self._state, out_repr=VelRepr.COM).numpy().astype(np.float64)
         rows = jacobians.reshape(*jacobians.shape[:2], 2, 3, -1)
@@ -92,9 +102,21 @@ class InverseMasses:
         rows = tendon_jacobian(self.model, self._state).numpy().astype(np.float64)
         return np.einsum("atj,ajk,atk->at", rows, self._responses, rows)
 
+    def most_of_tendons(self) -> np.ndarray:
+        """The largest inverse masses along tendons in some poses, displaced from the initial one in the same way in all worlds."""
+        found = [self._tendons]
+        dofs = self._responses.shape[1]
+        for n in range(1, POSES):
+            state = self.model.state(requires_grad=False)
+            turned = np.sin(n * (1.0 + np.arange(dofs)))
+            displace(self.model, state, np.broadcast_to(turned, (self.model.articulation_count, dofs)))
+            rows = tendon_jacobian(self.model, state).numpy().astype(np.float64)
+            found.append(np.einsum("atj,ajk,atk->at", rows, self._responses_at(state), rows))
+        return np.max(found, axis=0)
+
     def of_ends(self, a: int, links: tuple[int, int], turns: bool) -> float:
         """The sum of the mean inverse masses of two links of an articulation, or of their inverse moments; links below 0 are the world."""
-        return float(sum(self._links[a, k, int(turns)] for k in links if k >= 0))
+        return float(sum(self.links[a, k, int(turns)] for k in links if k >= 0))
 
     def of_dof(self, a: int, dof: int) -> float:
         """The inverse inertia of a dof, counted from the first one of its articulation."""
@@ -103,3 +125,32 @@ class InverseMasses:
     def of_tendon(self, a: int, n: int) -> float:
         """The inverse inertia along tendon n of an articulation."""
         return float(self._tendons[a, n])
+
+
+class References(NamedTuple):
+    """Sizes of the responses of rows, in poses in which they do not vanish.
+
+    Attributes:
+        tendons: the largest inverse masses along tendons in some poses, ``[articulations, tendons]``.
+        links: see :attr:`InverseMasses.links`.
+    """
+
+    tendons: np.ndarray
+    links: np.ndarray
+
+    def of_row(self, a: int, tendon: int, links: tuple[int, int]) -> float:
+        """That of a tendon of an articulation; if `tendon` is below 0, of the distance of two links, which are the world if below 0."""
+        return float(self.tendons[a, tendon] if tendon >= 0 else sum(self.links[a, k, 0] for k in links if k >= 0))
+
+
+_references: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def references_of(model) -> References:
+    """The references of a model. They stay when masses are edited: only their order of magnitude counts."""
+    known = _references.get(model)
+    if known is None or known[0] != len(model.tendons):
+        masses = InverseMasses(model)
+        tendons = masses.most_of_tendons() if model.tendons else np.zeros((model.articulation_count, 0))
+        known = _references[model] = len(model.tendons), References(tendons, masses.links)
+    return known[1]

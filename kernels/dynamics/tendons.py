@@ -30,11 +30,11 @@ ITEM_NUMBERS = 23
 SCALE, START, END, CENTER, AXES, RADIUS, SIDE = 0, 1, 4, 7, 10, 19, 20
 
 # Numbers of a tendon. The drive is KE (target - L) + KD (target velocity - dL/dt) + its effort, within the effort limit. Limits are springs
-# of the stiffness LIMIT_KE, or follow their law where it is negative.
-TENDON = 13
+# of the stiffness LIMIT_KE, or follow their law where it is negative, with the inverse mass LIMIT_WEIGHT.
+TENDON = 14
 (
     OFFSET, STIFFNESS, DAMPING, ARMATURE, REST_LOWER, REST_UPPER, KE, KD, EFFORT_LIMIT, FRICTION, LIMIT_LOWER, LIMIT_UPPER,
-    LIMIT_KE,
+    LIMIT_KE, LIMIT_WEIGHT,
 ) = range(TENDON)  # fmt: skip
 
 

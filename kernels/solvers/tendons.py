@@ -13,7 +13,8 @@ b = 1/4 is the trapezoidal rule, which keeps the energy of a spring; b = 1/2 tak
 of a stiff spring within one step. b rises from one to the other with x = k dt^2 J M^-1 J^T, as 1/4 + 1/4 x / (4 + x). Both are stable for
 springs and dampers of any size. Friction and limits are rows as those of joints. The rows of a tendon share one whitened row y, see
 `kernels.rows`; limits are soft as in MuJoCo, see `kernels.solvers.rows.contact_law`, or springs of the stiffness LIMIT_KE that push
-implicitly: with the depth in the middle of the step, p = dt k (depth - dt u).
+implicitly: with the depth in the middle of the step, p = dt k (depth - dt u). The softness has a, as LIMIT_WEIGHT, in the initial
+pose: where no motion changes the length, a vanishes, and a limit with that softness would ask for velocities without bound.
 """
 
 import types
@@ -30,6 +31,7 @@ from newton_like.kernels.dynamics.tendons import (
     LIMIT_KE,
     LIMIT_LOWER,
     LIMIT_UPPER,
+    LIMIT_WEIGHT,
     REST_LOWER,
     REST_UPPER,
     STIFFNESS,
@@ -174,7 +176,8 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         gap = m.get(mem, at + LIMIT_GAP, t)
         acts = limit_acts(b, t, n, gap, T, P, L, mem)
         before = m.mul(m.get(mem, at + LIMIT_SIDE, t), m.get(mem, at + SPEED, t))
-        row = m.law_row(b, law, gap, before, a, m.fill(real(1.0e30)), o, P)
+        weight = tendon_param(b, t, n, LIMIT_WEIGHT, T, L, mem)
+        row = m.law_row(b, law, gap, before, weight, m.fill(real(1.0e30)), o, P)
         # of a spring beyond the limit: u + p / (dt^2 k) = depth / dt
         zero = m.fill(real(0.0))
         dt = m.fill(o.dt)

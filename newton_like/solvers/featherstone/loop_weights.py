@@ -1,5 +1,5 @@
-"""Inverse masses of bodies, joints and tendons at the initial coordinates of a model, by which soft equality constraints are soft, and the
-measure of what is small for rigid ones.
+"""Inverse masses of bodies, joints and tendons at the initial coordinates of a model, by which soft equality constraints and
+limits of tendons are soft, and the measure of what is small for rigid ones.
 
 A soft row has R = (1 - d) / d w, see `kernels.solvers.rows.closure_rows`. w is a property of the model, as in MuJoCo, and not of the pose:
 where nothing gives way along a row, its response vanishes, and a softness that vanished with it would be none.
@@ -15,14 +15,20 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from newton_like.arrays import unrecorded
 from newton_like.dynamics.assemble import displace
 from newton_like.dynamics.jacobians import link_jacobians
 from newton_like.dynamics.matrices import mass_matrix
-from newton_like.dynamics.tendons import tendon_jacobian
+from newton_like.dynamics.tendons import tendon_jacobian, tendons_of
+from newton_like.model.editing.edits import BODIES, JOINTS, SHAPES, edits_of
 from newton_like.types import BodyFlags, VelRepr
 
 ALIGNED = 1.0e-6
 """Cosines, products of inertia and centres of mass [m] within this of their ideal count as such."""
+
+NEVER_LESS = 1.0e-4
+"""Part of the largest inverse mass along a tendon that the one of its limits has at least, if it begins where motions hardly change its
+length."""
 
 POSES = 3
 """Poses in which the largest inverse mass along a tendon is looked for: the initial one, and others."""
@@ -46,7 +52,14 @@ class InverseMasses:
         return self._responses_at(self._state)
 
     def _responses_at(self, state) -> np.ndarray:
+        """With the inertia along tendons."""
         matrices = mass_matrix(self.model, state).numpy().astype(np.float64)
+        if self.model.tendons and self.model.tendon_armature.numpy().any():
+            own = tendons_of(self.model).table
+            armature = self.model.tendon_armature.numpy().astype(np.float64)
+            armature = np.where(own >= 0, armature[np.maximum(own, 0)], 0.0)
+            rows = tendon_jacobian(self.model, state).numpy().astype(np.float64)
+            matrices += np.einsum("ati,at,atj->aij", rows, armature, rows)
         moves = (np.diagonal(matrices, axis1=1, axis2=2) > 0.0) & ~self._prescribed(matrices.shape[1])
         both = moves[:, :, None] & moves[:, None, :]
         return np.linalg.inv(np.where(both, matrices, np.eye(matrices.shape[1]))) * both
@@ -98,13 +111,14 @@ class InverseMasses:
                 yield int(owner[j]), j - int(start[owner[j]]), float(mass[body])
 
     @cached_property
-    def _tendons(self) -> np.ndarray:
+    def tendons(self) -> np.ndarray:
+        """Inverse masses along tendons, ``[articulations, tendons]``."""
         rows = tendon_jacobian(self.model, self._state).numpy().astype(np.float64)
         return np.einsum("atj,ajk,atk->at", rows, self._responses, rows)
 
     def most_of_tendons(self) -> np.ndarray:
         """The largest inverse masses along tendons in some poses, displaced from the initial one in the same way in all worlds."""
-        found = [self._tendons]
+        found = [self.tendons]
         dofs = self._responses.shape[1]
         for n in range(1, POSES):
             state = self.model.state(requires_grad=False)
@@ -124,7 +138,7 @@ class InverseMasses:
 
     def of_tendon(self, a: int, n: int) -> float:
         """The inverse inertia along tendon n of an articulation."""
-        return float(self._tendons[a, n])
+        return float(self.tendons[a, n])
 
 
 class References(NamedTuple):
@@ -153,4 +167,21 @@ def references_of(model) -> References:
         masses = InverseMasses(model)
         tendons = masses.most_of_tendons() if model.tendons else np.zeros((model.articulation_count, 0))
         known = _references[model] = len(model.tendons), References(tendons, masses.links)
+    return known[1]
+
+
+_weights: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def tendon_weights(model) -> np.ndarray:
+    """The inverse masses along all tendons by which their limits are soft, ``[articulations, tendons]``, those of MuJoCo's
+    ``tendon_invweight0``; computed again when masses, anchors, shapes or inertias along joints and tendons were edited."""
+    last = edits_of(model).last
+    inertias = [getattr(model, f"{name}_armature").numpy().tobytes() for name in ("joint", "tendon")]
+    key = (len(model.tendons), last[BODIES], last[JOINTS], last[SHAPES], *inertias)
+    known = _weights.get(model)
+    if known is None or known[0] != key:
+        with unrecorded(model.device, "the softness of limits of tendons"):
+            weights = np.maximum(InverseMasses(model).tendons, NEVER_LESS * references_of(model).tendons)
+        known = _weights[model] = key, weights
     return known[1]

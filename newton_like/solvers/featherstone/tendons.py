@@ -8,11 +8,21 @@ import warp as wp
 from newton_like.arrays import as_numbers
 from newton_like.collision.laws import soft_table
 from newton_like.dynamics.tendons import Tendons, tree_tables
-from newton_like.kernels.dynamics.tendons import LIMIT_KE, LIMIT_LOWER, LIMIT_UPPER, REST_LOWER, REST_UPPER, TENDON
+from newton_like.kernels.dynamics.tendons import (
+    LIMIT_KE,
+    LIMIT_LOWER,
+    LIMIT_UPPER,
+    LIMIT_WEIGHT,
+    REST_LOWER,
+    REST_UPPER,
+    TENDON,
+)
+from newton_like.kernels.parameters.gains import NO_LIMIT
 from newton_like.kernels.solvers.tendons import tendon_force_kernel
 from newton_like.model.editing.edits import OTHERS, SHAPES, edits_of
 from newton_like.model.mujoco.contact_settings import SOLIMP, SOLREF
 from newton_like.solvers.featherstone.actuators import add_lines
+from newton_like.solvers.featherstone.loop_weights import tendon_weights
 from newton_like.types import MAXVAL
 
 
@@ -135,6 +145,10 @@ class TendonRows:
         sizes = [
             len(tendons.items[int(self.batch.articulations[0]) + i].tendons) for i in range(self.batch.template.trees)
         ]
+        if _follow_laws(model):
+            weights = tendon_weights(model)
+            for i, (x, size) in enumerate(zip(found, sizes, strict=True)):
+                x[:, LIMIT_WEIGHT : size * TENDON : TENDON] = weights[self.batch.articulations + i, :size]
         records = [x[:, : size * TENDON] for x, size in zip(found, sizes, strict=True)]
         items = [x[:, size * TENDON :] for x, size in zip(found, sizes, strict=True)]
         line = np.zeros(TENDON)
@@ -189,6 +203,12 @@ class TendonRows:
             outputs=[force],
             device=work.device,
         )
+
+
+def _follow_laws(model) -> bool:
+    """Whether a tendon has limits that follow a law."""
+    low, high, stiffness = (getattr(model, f"tendon_limit_{name}").numpy() for name in ("lower", "upper", "ke"))
+    return bool(((stiffness < 0.0) & ((low > -NO_LIMIT) | (high < NO_LIMIT))).any())
 
 
 _LAW_OF_LINES = SOLREF, SOLIMP, 0.0

@@ -51,9 +51,14 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
         return m.param(T.actuator_uniform, T.actuator_varying, T.actuators_vary, b, i)
 
     @m.func
+    def unless_nan(x: m.lane, y: m.lane) -> m.lane:
+        """y, but x where x is not a number, which shows in the state."""
+        return m.where_lt(x, m.fill(real(0.0)), y, m.where_lt(m.fill(real(-1.0)), x, y, x))
+
+    @m.func
     def in_range(x: m.lane, b, at: int, T) -> m.lane:
         """x within the range at `at`."""
-        return m.larger(actuator_number(b, at, T), m.smaller(x, actuator_number(b, at + 1, T)))
+        return unless_nan(x, m.larger(actuator_number(b, at, T), m.smaller(x, actuator_number(b, at + 1, T))))
 
     @m.func
     def unit_share(x: m.lane) -> m.lane:
@@ -99,7 +104,7 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
             change = m.sub(unit_share(ctrl), act)
             new = m.fma(dt, m.div(change, m.larger(muscle_time(b, at, act, change, T), least)), act)
         if kind != NO_DYNAMICS:
-            new = in_range(new, b, at + ACT_RANGE, T)
+            new = unless_nan(ctrl, in_range(new, b, at + ACT_RANGE, T))
         return new
 
     @m.func

@@ -9,8 +9,8 @@ from newton_like.kernels.simd import C_NAME
 
 @cache
 def health_kernels(real):
-    """Kernels for the scalar type `real`: `examine` and `restore` over articulations, `release` over bodies, `rouse` over actuators,
-    `spread` over numbers."""
+    """Kernels for the scalar type `real`: `examine` and `restore` over articulations, `release` over bodies, `inspect` and `rouse` over
+    actuators, `spread` over numbers."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def examine(
@@ -39,6 +39,17 @@ def health_kernels(real):
         if not good:
             # every writer writes the same value
             sick[wp.max(articulation_world[a], 0)] = True
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def inspect(
+        actuator_world: wp.array[int],
+        actuator_act: wp.array[real],
+        # out:
+        sick: wp.array[wp.bool],
+    ):
+        i = wp.tid()
+        if not wp.isfinite(actuator_act[i]):
+            sick[wp.max(actuator_world[i], 0)] = True
 
     @wp.kernel(module="unique", enable_backward=False)
     def restore(
@@ -102,7 +113,9 @@ def health_kernels(real):
             w = worlds[i]
         numbers[w * rows.shape[1] + j] = rows[wp.min(i, rows.shape[0] - 1), j]
 
-    return types.SimpleNamespace(examine=examine, restore=restore, release=release, rouse=rouse, spread=spread)
+    return types.SimpleNamespace(
+        examine=examine, inspect=inspect, restore=restore, release=release, rouse=rouse, spread=spread
+    )
 
 
 @cache

@@ -312,7 +312,7 @@ class SolverBase:
     # ------------------------------------------------------------------------------------------------ health
 
     def check(self, state, highest_speed: float = 1.0e4) -> np.ndarray:
-        """Finds healthy worlds: worlds with finite joint coordinates, and joint velocities below a bound.
+        """Finds healthy worlds: worlds with finite joint coordinates and activations of actuators, and joint velocities below a bound.
 
         Args:
             state: the state to check.
@@ -334,8 +334,13 @@ class SolverBase:
         if self._sick is None:
             self._sick = wp.empty(model.world_count, dtype=wp.bool, device=model.device)
         self._sick.zero_()
+        kernels = health_kernels(model.dtype)
+        if model.actuator_count and state.actuator_act is not None:
+            acts = check_row(model, state.actuator_act, "state.actuator_act", model.actuator_count)
+            inputs = [model.actuator_world, acts]
+            wp.launch(kernels.inspect, dim=len(acts), inputs=inputs, outputs=[self._sick], device=model.device)
         wp.launch(
-            health_kernels(model.dtype).examine,
+            kernels.examine,
             dim=model.articulation_count,
             inputs=[
                 model.articulation_start,

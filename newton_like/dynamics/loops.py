@@ -29,6 +29,7 @@ from newton_like.dynamics.names import names_of, unknown
 from newton_like.dynamics.relations import has_polynomials
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.loops import ANGULAR, LINEAR, LOOP, NO_ROW, PROXIMAL_STEPS
+from newton_like.model.mujoco.equality_settings import switched_off
 from newton_like.model.singular import check_invertible
 from newton_like.programs.program import Field, Program
 from newton_like.types import MAXVAL, VelRepr
@@ -89,7 +90,7 @@ class Loops:
     def _find(self, model, closing, found) -> None:
         names = names_of(model)
         articulation, link = names.articulation, names.link
-        parents, enabled = model.joint_parent.numpy(), model.joint_enabled.numpy()
+        parents, enabled = model.joint_parent.numpy(), model.joint_enabled.numpy().astype(bool) & ~switched_off(model)
         for j in closing:
             parent, child = int(parents[j]), int(names.child[j])
             a = int(articulation[child])

@@ -6,7 +6,7 @@ import numpy as np
 
 from newton_like.dynamics.internal.common import columns
 from newton_like.model.joint_types import JOINT_TYPES
-from newton_like.model.mujoco.equality_settings import equalities_of
+from newton_like.model.mujoco.equality_settings import equalities_of, switched_off
 
 POWERS = 5
 """Coefficients of a polynomial."""
@@ -91,7 +91,7 @@ def has_polynomials(model) -> str:
 def _mimics(model) -> list[tuple]:
     """Of each dof of a follower: joint, leader, number of the dof, coefficients."""
     leaders, coeffs = model.joint_mimic_joint.numpy(), model.joint_mimic_coeffs.numpy()
-    on, sizes = model.joint_enabled.numpy(), model.joint_dof_dim.numpy().sum(axis=1)
+    on, sizes = model.joint_enabled.numpy().astype(bool) & ~switched_off(model), model.joint_dof_dim.numpy().sum(axis=1)
     return [
         (j, int(leaders[j]), n, (*coeffs[j].tolist(), *[0.0] * (POWERS - 2)))
         for j in np.flatnonzero((leaders >= 0) & on).tolist()

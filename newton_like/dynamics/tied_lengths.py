@@ -10,7 +10,7 @@ from newton_like.dynamics.tendons import tendon_kinematics, tendons_of
 
 
 class TiedLengths:
-    """The ties of the tendons of a model, ``L - l = sum of c_i (L' - l')^i``, row by row in each articulation.
+    """The enabled ties of the tendons of a model, ``L - l = sum of c_i (L' - l')^i``, row by row in each articulation.
 
     Args:
         model: the model.
@@ -32,7 +32,7 @@ class TiedLengths:
             places = {n: (a, i) for a, own in enumerate(tendons_of(model).index) for i, n in enumerate(own)}
         for n, tendon in enumerate(model.tendons):
             what = f"tendon '{model.tendon_label[n]}' (index {n})"
-            for tie in tendon.ties:
+            for tie in (tie for tie in tendon.ties if tie.enabled):
                 tie.check(what, n, len(model.tendons))
                 (a, own), (owner, leader) = places[n], places[n + tie.leader]
                 if owner != a:

@@ -22,6 +22,8 @@ class TendonTie:
         polycoef: five coefficients.
         rest: lengths of both tendons from which the polynomial counts.
         solref, solimp: softness as in MuJoCo; None: rigid.
+        enabled: whether it acts. To switch it on or off in a model, replace the tendon in ``model.tendons``, and notify
+            ``TENDON_PROPERTIES``.
     """
 
     leader: int = 0
@@ -29,6 +31,7 @@ class TendonTie:
     rest: tuple[float, float] = (0.0, 0.0)
     solref: tuple[float, float] | None = None
     solimp: tuple[float, float, float, float, float] = SOLIMP
+    enabled: bool = True
 
     def check(self, what: str, own: int, count: int) -> None:
         """Checks the tie of tendon `own` of `count`.

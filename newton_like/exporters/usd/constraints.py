@@ -106,6 +106,8 @@ class TendonWriter:
         for k, tie in enumerate(self._model.tendons[number].ties):
             author.set(prim, f"newtonLike:tie{k}Coefficients", "double[]", tie.polycoef)
             author.set(prim, f"newtonLike:tie{k}Rest", "double[]", tie.rest)
+            if not tie.enabled:
+                author.set(prim, f"newtonLike:tie{k}Enabled", "bool", False)
             if tie.leader:
                 author.relate(prim, f"mjc:tie{k}Leader", [paths[number + tie.leader]])
             if tie.solref is not None:

@@ -39,9 +39,10 @@ class Ties:
         for equality in self.equalities:
             if equality.kind != "joint":
                 continue
-            if not equality.active or self.options.skip_equality_constraints:
+            if self.options.skip_equality_constraints:
                 continue
-            if not equality.second or any(equality.polycoef[2:]) or equality.first in found:
+            # mimic joints cannot be switched on later
+            if not equality.active or not equality.second or any(equality.polycoef[2:]) or equality.first in found:
                 self.polynomials.append(equality)
                 continue
             c0, c1 = equality.polycoef[:2]
@@ -79,9 +80,9 @@ class Ties:
             carriers = {record.name: self._carrier(record, owner) for record in self.tendons}
             for equality in self.equalities:
                 ends = [carriers.get(name, -1) for name in (equality.first, equality.second)]
-                if equality.kind == "tendon" and equality.active and min(ends) > 0:
+                if equality.kind == "tendon" and min(ends) > 0:
                     ties.append((ends[0], ends[1]))
-                if equality.kind in ("connect", "weld") and equality.active:
+                if equality.kind in ("connect", "weld"):
                     ties.append((self._body_of(equality, "first")[0], self._body_of(equality, "second")[0]))
         if self.options.parent_body >= 0:
             roots = [i for i, body in enumerate(self.model.bodies) if body.parent == 0]
@@ -97,7 +98,7 @@ class Ties:
     def add_tendon_ties(self, builder, index: dict[str, int]) -> None:
         """Adds equality constraints of tendons; ``index`` gives tendon indices by name."""
         for equality in self.equalities:
-            if equality.kind != "tendon" or not equality.active or self.options.skip_equality_constraints:
+            if equality.kind != "tendon" or self.options.skip_equality_constraints:
                 continue
             own, leader = index[equality.first], index[equality.second] if equality.second else index[equality.first]
             units = [self.options.scale if builder.tendons[n].is_spatial else 1.0 for n in (own, leader)]
@@ -107,7 +108,7 @@ class Ties:
                 solref, (low, high, width, *curve) = equality.softness
                 softness = {"solref": tuple(solref), "solimp": (low, high, units[0] * width, *curve)}
             rest = tuple(length_of(builder.tendons[n], builder) for n in (own, leader))
-            tie = TendonTie(leader=leader - own, polycoef=scaled, rest=rest, **softness)
+            tie = TendonTie(leader=leader - own, polycoef=scaled, rest=rest, enabled=equality.active, **softness)
             builder.tendons[own] = replace(builder.tendons[own], ties=(*builder.tendons[own].ties, tie))
 
     @property
@@ -118,12 +119,13 @@ class Ties:
 
     def declare(self, builder) -> None:
         """Declares the custom attributes of equalities, if some are needed."""
-        used = [e for e in self.equalities if e.active and not self.options.skip_equality_constraints]
+        used = [] if self.options.skip_equality_constraints else self.equalities
         if self.polynomials or any(e.softness is not None for e in used if e.kind not in ("distance", "tendon")):
             declare_equality_settings(builder)
 
     def _soften(self, builder, equality: Equality, target: int, **values) -> None:
-        """Adds the row of an equality with softness, or of a polynomial."""
+        """Adds the row of an equality with softness, or of a polynomial. Polynomials are switched on and off by their row, and others by
+        their joint."""
         if equality.softness is not None:
             solref, (low, high, width, *curve) = equality.softness
             slides = equality.kind != "joint" or self._names.tables["joint"][equality.first].kind == "slide"
@@ -151,6 +153,7 @@ class Ties:
                 builder, equality, -1, equality_constraint_joint1=index[equality.first],
                 equality_constraint_joint2=index[equality.second] if equality.second else -1,
                 equality_constraint_polycoef=(*coefficients.tolist(), *[0.0] * 5)[:5],
+                equality_constraint_enabled=int(equality.active),
             )  # fmt: skip
 
     def add_mimics(self, builder, index: dict[str, int]) -> None:
@@ -168,9 +171,6 @@ class Ties:
         for equality in self.equalities:
             if equality.kind == "distance":
                 findings.remark("distances between geoms are kept as data only", equality.name)
-            if not equality.active:
-                findings.remark("inactive equalities are kept as data only", equality.name)
-                continue
             if equality.kind not in ("connect", "weld") or self.options.skip_equality_constraints:
                 continue
             (first, at_first), (second, at_second) = (self._body_of(equality, side) for side in ("first", "second"))
@@ -196,7 +196,12 @@ class Ties:
             if ends[1][0] < 0:
                 ends.reverse()
             (parent, x_p), (child, x_c) = ends
-            placed = {"parent_xform": x_p, "child_xform": x_c, "collision_filter_parent": False}
+            placed = {
+                "parent_xform": x_p,
+                "child_xform": x_c,
+                "collision_filter_parent": False,
+                "enabled": equality.active,
+            }
             placed["label"] = f"{self.model.name}/{equality.name}"
             if equality.kind == "connect" or equality.torquescale == 0.0:
                 equality.joint = builder.add_joint_ball(parent, child, **NO_FORCES, **placed)

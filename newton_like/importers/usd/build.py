@@ -149,13 +149,13 @@ class SceneBuilder:
         return pose
 
     def _groups(self) -> list[list[Tree]]:
-        """The trees of each articulation: those that enabled loop joints connect, unless they have different ArticulationRootAPIs. A tree
-        with such a root is the first one."""
+        """The trees of each articulation: those that loop joints connect, also disabled ones, unless they have different
+        ArticulationRootAPIs. A tree with such a root is the first one."""
         group_of = {body: number for number, tree in enumerate(self._trees) for body in tree.bodies}
         groups = [[tree] for tree in self._trees]
         roots = [{self._root_prim(tree)} - {None} for tree in self._trees]
         for edge in self._loops:
-            if edge.joint.enabled and edge.parent is not None:
+            if edge.parent is not None:
                 kept, gone = sorted(group_of[path] for path in (edge.parent, edge.child))
                 if kept != gone and len(roots[kept] | roots[gone]) <= 1:
                     group_of |= {body: kept for tree in groups[gone] for body in tree.bodies}

@@ -216,7 +216,8 @@ class Constraints:
             numbers = (*coefficients, *(0.0,) * 5)[:5]
             scaled = tuple(units[0] * c / units[1] ** i for i, c in enumerate(numbers))
             rest = tuple(unit * x for unit, x in zip(units, rest, strict=True))
-            ties.append(TendonTie(leader=leader - index, polycoef=scaled, rest=rest, **law))
+            enabled = reader.flag(prim, f"{name}Enabled", True)
+            ties.append(TendonTie(leader=leader - index, polycoef=scaled, rest=rest, enabled=enabled, **law))
         if ties:
             builder.tendons[index] = replace(builder.tendons[index], ties=tuple(ties))
 

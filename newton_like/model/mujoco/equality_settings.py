@@ -76,6 +76,16 @@ def equalities_of(model, every: bool = False) -> dict[str, np.ndarray] | None:
     return rows if len(rows["enabled"]) else None
 
 
+def switched_off(model) -> np.ndarray:
+    """Which loop joints and mimic joints have a row that is not enabled, and so do not act, bool, ``[joint_count]``."""
+    off = np.zeros(model.joint_count, dtype=bool)
+    if has_equalities(model):
+        space = getattr(model, NAMESPACE)
+        target, enabled = (getattr(space, f"equality_constraint_{name}").numpy() for name in ("target", "enabled"))
+        off[target[(target >= 0) & (target < len(off)) & (enabled == 0)]] = True
+    return off
+
+
 def _check(model, rows: dict) -> None:
     for i, (kind, first, second, target) in enumerate(
         zip(rows["type"], rows["joint1"], rows["joint2"], rows["target"], strict=True)

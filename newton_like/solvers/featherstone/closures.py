@@ -69,6 +69,8 @@ class LoopWatch:
         if max(edits.last[group] for group in groups) <= self._since:
             return False
         found = solver_rows(model)
+        if self.rows.soft_followers != found.soft_followers:
+            return True
         if not np.array_equal(self.rows.rows, found.rows) or not np.array_equal(self.rows.targets, found.targets):
             return True
         self.rows, self._since = found, edits.version
@@ -78,7 +80,8 @@ class LoopWatch:
         """What the rows of each articulation have in common with those of others that can share a batch with it."""
         if self.rows is None:
             return [b""] * articulations
-        return [rows.tobytes() for rows in self.rows.rows.astype(np.int32)]
+        parts = zip(self.rows.rows.astype(np.int32), self.rows.follower_kinds, strict=True)
+        return [rows.tobytes() + followers for rows, followers in parts]
 
 
 class Closures:

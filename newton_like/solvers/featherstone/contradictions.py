@@ -146,7 +146,8 @@ def _fixed_joints(model, rows: SolverRows) -> Iterator[str]:
 def _held_tendons(model) -> Iterator[tuple]:
     """Tendons that are held at lengths: the name and the limits of each, and these lengths in their order."""
     for n, tendon in enumerate(model.tendons):
-        lengths = sorted(tie.rest[0] + tie.polycoef[0] for tie in tendon.ties if tie.solref is None and not tie.leader)
+        ties = (tie for tie in tendon.ties if tie.enabled and tie.solref is None and not tie.leader)
+        lengths = sorted(tie.rest[0] + tie.polycoef[0] for tie in ties)
         if lengths:
             yield f"tendon '{tendon.label}' (index {n})", tendon.limits or (-np.inf, np.inf), lengths
 

@@ -47,7 +47,7 @@ from newton_like.kernels.solvers.rows.closure_rows import (
 )
 from newton_like.kernels.solvers.rows.equality_rows import BETWEEN
 from newton_like.model.joint_types import JOINT_TYPES
-from newton_like.model.mujoco.equality_settings import equalities_of
+from newton_like.model.mujoco.equality_settings import equalities_of, switched_off
 from newton_like.solvers.featherstone.ball_limits import stops_of
 from newton_like.solvers.featherstone.loop_weights import InverseMasses, references_of
 from newton_like.types import JointTargetMode
@@ -129,7 +129,8 @@ class SolverRows:
         targets: of drives, ``[articulation_count, rows, 2]``; see :class:`Row`.
         joints: the joint of each row, ``[articulation_count, rows]``; -1 for rows that an articulation lacks.
         couplings: the coupling of each row, ``[articulation_count, rows, 3]``; see :class:`Row`.
-        soft_followers: mimic joints whose relation is a row.
+        soft_followers: mimic joints whose relation is a row, or switched off.
+        follower_kinds: what articulations with the same of these have in common.
     """
 
     loops: Loops
@@ -139,6 +140,7 @@ class SolverRows:
     joints: np.ndarray
     couplings: np.ndarray
     soft_followers: frozenset = field(default_factory=frozenset)
+    follower_kinds: list[bytes] = field(default_factory=list)
 
 
 def solver_rows(model) -> SolverRows:
@@ -165,7 +167,12 @@ def solver_rows(model) -> SolverRows:
             numbers[a, r, :LOOP] = row.vectors
             numbers[a, r, LOOP : LOOP + len(row.numbers)] = row.numbers
             targets[a, r], joints[a, r], couplings[a, r] = row.targets, row.joint, row.coupling
-    return SolverRows(loops, rows, numbers, targets, joints, couplings, followers)
+    kinds: list[list[int]] = [[] for _ in found]
+    owner, first = model.joint_articulation.numpy(), model.articulation_start.numpy()
+    for j in sorted(followers):
+        kinds[owner[j]].append(int(j - first[owner[j]]))
+    of_followers = [repr(listed).encode() for listed in kinds]
+    return SolverRows(loops, rows, numbers, targets, joints, couplings, followers, of_followers)
 
 
 def _weigh(model, found: list[list[Row]]) -> None:
@@ -208,6 +215,7 @@ class _Finder:
         self.model, self.loops = model, loops
         self.names = names_of(model)
         self.equalities = equalities_of(model)
+        self.off = switched_off(model)
         self.soft: dict[int, tuple] = {}
         self.angle_share: dict[int, float] = {}
         if self.equalities is not None:
@@ -235,7 +243,7 @@ class _Finder:
         for a, (joints, ranges) in enumerate(zip(self.loops.joints, self.loops.ranges, strict=True)):
             listed = []
             for j, (start, end) in zip(joints, ranges, strict=True):
-                if self.enabled[j]:
+                if self.enabled[j] and not self.off[j]:
                     own = self._closing(a, j, start, end) + self._along(j)
                     for row in own:
                         row.joint = j
@@ -445,7 +453,8 @@ class _Finder:
 
     def _add_equalities(self, found: list[list[Row]]) -> frozenset:
         """Adds polynomials and soft mimic relations. Returns the followers of these."""
-        followers = set()
+        # relations that are off are no couplings either
+        followers = set(np.flatnonzero(self.off & (self.mimic_joint >= 0)).tolist())
         for j in self.soft:
             if self.mimic_joint[j] >= 0:
                 c0, c1 = (float(x) for x in self.mimic_coeffs[j])
@@ -479,6 +488,8 @@ class _Finder:
         for n, tendon in enumerate(tendons):
             what = f"tendon '{tendon.label}' (index {n})"
             for part, tie in enumerate(tendon.ties):
+                if not tie.enabled:
+                    continue
                 tie.check(what, n, len(tendons))
                 a, own = places[n]
                 owner, leader = places[n + tie.leader] if tie.leader else (a, -1)

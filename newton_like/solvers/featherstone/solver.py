@@ -258,8 +258,8 @@ class SolverFeatherstone(SolverBase):
         ``mujoco:equality_constraint``: ``equality_constraint_target``, the loop joint or the mimic joint that is the constraint; or
         ``equality_constraint_joint1``, ``equality_constraint_joint2`` (-1: none) and ``equality_constraint_polycoef``, five coefficients of
         the polynomial that gives the coordinate of the first joint; ``eq_rules`` (1: soft), ``eq_solref``, ``eq_solimp`` (the width in
-        [m] or [rad]), ``equality_constraint_enabled``. Of bodies: ``gravcomp``, the share of their weight that is taken away; notify
-        ``BODY_INERTIAL_PROPERTIES`` after editing it.
+        [m] or [rad]), ``equality_constraint_enabled`` (0: the constraint is off, also a target). Of bodies: ``gravcomp``, the share of
+        their weight that is taken away; notify ``BODY_INERTIAL_PROPERTIES`` after editing it.
 
         In a contact of two shapes, a shape that states no rules has no share in the softness, and the priority 0. The solver reads the
         settings when it is made, and after ``notify_model_changed(ModelFlags.SHAPE_PROPERTIES)`` or ``JOINT_DOF_PROPERTIES``. Contacts that

@@ -368,7 +368,6 @@ def test_chain_of_mimics_follows_its_end():
 @pytest.mark.parametrize(
     ("equality", "statement"),
     [
-        ('<connect body1="a" body2="b" anchor="0 0 0" active="false"/>', "active.*: equality_0"),
         ('<distance geom1="geom_0" geom2="w"/>', "distance.*: equality_0"),
     ],
 )

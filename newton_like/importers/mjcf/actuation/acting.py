@@ -11,10 +11,11 @@ _NOT_SIMULATED = "actuators of kinds that are not simulated are kept only as dat
 
 
 def _forces(actuator: Actuator, effort) -> tuple[float, float] | None:
-    """The range of forces of an actuator, with that of its joint or tendon."""
+    """The range of forces of an actuator, with that of its joint or tendon, which is one of forces before gears for a tendon."""
     if effort is None or actuator.gear[0] == 0.0:
         return actuator.forcerange
-    low, high = sorted(force / actuator.gear[0] for force in effort)
+    gear = 1.0 if actuator.transmission == "tendon" else actuator.gear[0]
+    low, high = sorted(force / gear for force in effort)
     if actuator.forcerange is not None:
         low, high = (min(max(force, low), high) for force in actuator.forcerange)
     return low, high

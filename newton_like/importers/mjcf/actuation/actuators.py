@@ -452,7 +452,8 @@ def drives_of(
     model: Mjcf,
     controls: Sequence[float] | None = None,
 ) -> dict[str, dict[str, Drive]]:
-    """The drives of joints and of tendons, by name. Scales the factors and offsets of actuators that share a drive.
+    """The drives of joints and of tendons, by name. Scales the factors and offsets of actuators that share a drive, and takes the drive
+    from those that have a range of forces of their own beside others.
 
     Args:
         actuators: actuators of the model.
@@ -468,8 +469,33 @@ def drives_of(
     given = {id(a): value for a, value in zip(actuators, controls or (), strict=False)}
     drives: dict[str, dict[str, Drive]] = {"joint": {}, "tendon": {}}
     for (kind, name), group in groups.items():
-        drives[kind][name] = _joined(name, group, efforts[kind][name], model, given, f"{kind}s")
+        most = efforts[kind][name]
+        if len(group) > 1 and most is None:
+            group = _unlimited(group)
+        elif kind == "tendon" and most is not None:
+            most = _geared(name, group, most, model)
+        if group:
+            drives[kind][name] = _joined(name, group, most, model, given, f"{kind}s")
     return drives
+
+
+def _unlimited(group: list[Actuator]) -> list[Actuator]:
+    """Those without a range of forces. A drive has one range for all; the others become actuators of the builder."""
+    for actuator in group:
+        if actuator.forcerange is not None:
+            actuator.drive, actuator.factor, actuator.offset = None, 0.0, 0.0
+    return [actuator for actuator in group if actuator.drive is not None]
+
+
+def _geared(name: str, group: list[Actuator], most: tuple[float, float], model: Mjcf) -> tuple[float, float]:
+    """The range of the force on a tendon. MuJoCo's range is that of the sum of the forces of actuators, before gears."""
+    gears = [actuator.gear[0] for actuator in group]
+    if len({abs(gear) for gear in gears}) > 1:
+        model.findings.remark(
+            "tendons with actuatorfrcrange have actuators of several gears; the largest gear counts", name
+        )
+    gear = max(gears, key=abs)
+    return tuple(sorted(gear * force for force in most))
 
 
 def _joined(name: str, group: list[Actuator], most, model: Mjcf, controls: dict[int, float], what: str) -> Drive:
@@ -495,7 +521,7 @@ def _joined(name: str, group: list[Actuator], most, model: Mjcf, controls: dict[
             continue
         setattr(drive, target, getattr(drive, target) + (actuator.factor * ctrl + actuator.offset))
         efforts.append(_effort(actuator, model))
-    if len(group) > 1:
+    if sum(not actuator.activated for actuator in group) > 1:
         model.findings.remark(f"{what} have several actuators, which are combined into one drive", name)
     if None not in efforts:
         drive.effort = sum(efforts)

@@ -1,0 +1,76 @@
+"""Ranges of forces of actuators that share a joint or a tendon are those of MuJoCo."""
+
+import warnings
+
+import mujoco
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like import ModelBuilder
+from newton_like.solvers import SolverFeatherstone
+
+BAR = """<mujoco><option gravity="0 0 0"/><worldbody><site name="w" pos=".1 0 1.5"/><body pos="0 0 1"><joint name="j" axis="0 1 0"/>
+<geom type="capsule" size=".03" fromto="0 0 0 .3 0 0"/><site name="s" pos=".3 0 0"/></body></worldbody>
+<tendon><spatial name="t" {}><site site="w"/><site site="s"/></spatial></tendon><actuator>{}</actuator></mujoco>"""
+LIMITED = 'actuatorfrcrange="-1 1" actuatorfrclimited="true"'
+CASES = {
+    "two motors": ("", '<motor joint="j" forcerange="-1 1"/><motor joint="j"/>'),
+    "two limited motors": ("", '<motor joint="j" forcerange="-1 1"/><motor joint="j" forcerange="-3 .5" gear="2"/>'),
+    "servos": ("", '<position joint="j" kp="5"/><velocity joint="j" kv="2" forcerange="-.1 .1"/>'),
+    "motors of a tendon": ("", '<motor tendon="t" forcerange="-1 1"/><motor tendon="t" gear="2"/>'),
+    "a tendon": (LIMITED, '<motor tendon="t" gear="3"/>'),
+    "a tendon, backwards": (LIMITED, '<motor tendon="t" gear="-3"/>'),
+    "a tendon with an activation": (
+        LIMITED,
+        '<general tendon="t" gear="3" dyntype="filter" dynprm=".1"/>',
+    ),
+    "no ranges": ("", '<position joint="j" kp="5"/><velocity joint="j" kv="2"/>'),
+}
+
+
+def write_controls(report, control, values) -> None:
+    """As the guide has it."""
+    arrays = {name: getattr(control, name).numpy() for name in {a.drive for a in report.actuators}}
+    for actuator in report.actuators:
+        arrays[actuator.drive][actuator.index] = 0.0
+    for actuator, value in zip(report.actuators, values, strict=True):
+        arrays[actuator.drive][actuator.index] += actuator.factor * value + actuator.offset
+    for name, numbers in arrays.items():
+        getattr(control, name).assign(numbers)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_accelerations_are_those_of_mujoco(rng, kind):
+    text = BAR.format(*CASES[kind])
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    builder = ModelBuilder()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = builder.add_mjcf(text)
+    ours = builder.finalize("cpu", dtype=wp.float64)
+    solver = SolverFeatherstone(ours, evaluator="general", width=1)
+    for _ in range(4):
+        controls = rng.uniform(-6.0, 6.0, model.nu)
+        data.ctrl[:] = controls
+        data.act[:] = controls[: model.na]
+        mujoco.mj_forward(model, data)
+        state, out, control = ours.state(), ours.state(), ours.control()
+        write_controls(report, control, controls)
+        if model.na:
+            state.actuator_act.assign(data.act)
+        solver.step(state, out, control, dt=1e-6)
+        np.testing.assert_allclose(out.joint_qd.numpy()[0] / 1e-6, data.qacc[0], rtol=1e-3)
+
+
+def test_actuators_are_said_to_be_combined_only_where_they_are():
+    def remarks(actuators: str) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ModelBuilder().add_mjcf(BAR.format("", actuators))
+        return [str(w.message) for w in caught if "combined" in str(w.message)]
+
+    assert remarks('<position joint="j" kp="5"/><velocity joint="j" kv="2"/>')
+    assert not remarks('<intvelocity joint="j" kp="3" actrange="-1 1"/><motor joint="j"/>')
+    assert not remarks('<position joint="j" kp="5"/><velocity joint="j" kv="2" forcerange="-.1 .1"/>')

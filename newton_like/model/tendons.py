@@ -171,6 +171,8 @@ def check_path(what: str, path: tuple) -> None:
             raise ValueError(f"{what}: a branch of the path has a single site; add another one")
         if kind == after == "site" and path[i][1] == path[i + 1][1]:
             raise ValueError(f"{what}: the path leads from site {path[i][1]!r} to itself; name another one")
+        if kind == "pulley" and after in (None, "pulley"):
+            raise ValueError(f"{what}: no branch of the path follows a pulley; add sites behind it, or remove it")
         if kind == "pulley" and not as_number(path[i][1], f"{what}: divisor") > 0.0:
             raise ValueError(f"{what}: the divisor {path[i][1]} of a pulley must be above 0")
 

@@ -91,7 +91,8 @@ class SceneBuilder:
         if not options.parse_meshes:
             self.model.geoms = [geom for geom in model.geoms if not geom.mesh]
         if not options.parse_sites:
-            self.model.sites = []
+            needed = {name for t in self.tendons for kind, *names in t.path for name in names if kind != "pulley"}
+            self.model.sites = [site for site in model.sites if site.name in needed]
         assets = Assets(model, options.mesh_maxhullvert)
         if options.skip_missing_meshes:
             self._skip_missing(assets)

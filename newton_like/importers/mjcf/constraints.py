@@ -133,13 +133,16 @@ def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
     """Reads the equality constraints of a model.
 
     Raises:
-        ImportFileError: a constraint refers to a missing entity, or to a joint with several coordinates.
+        ImportFileError: a constraint refers to a missing entity, or to a joint with several coordinates, or has the name of another one.
     """
-    result = []
+    result, seen = [], set()
     for element in copies(model, model.elements["equality"], _REFERENCES["equality"]):
         if element.tag not in ("connect", "weld", "joint", "tendon", "distance"):
             continue
         name = element.get("name") or f"equality_{len(result)}"
+        if name in seen:
+            raise element.error(f"the equality {name!r} is defined twice; rename one")
+        seen.add(name)
         equality = Equality(name, element.tag, words(element, "active", BOOL, True), "", "")
         equality.attributes = dict(element.attributes)
         equality.softness = _softness(model, element, name)
@@ -221,8 +224,10 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
                 model.findings.remark(NOT_LINEAR, name)
         rest = floats(element, "springlength", 2)
         # -1 is the length where the joints are at springref
+        if rest is not None and rest[0] > rest[-1]:
+            raise element.error(f"springlength={element.get('springlength')!r} has the larger length first; swap them")
         if rest is not None and {*rest} != {-1.0}:
-            values["rest_length"] = (rest[0], max(rest))
+            values["rest_length"] = (rest[0], rest[-1])
         elif joints:
             # where the springs of the joints rest; that of spatial tendons is found when there are sites
             at_rest = sum(factor * names.tables["joint"][joint].springref for joint, factor in joints)

@@ -131,10 +131,10 @@ def add_mjcf(
       other, unless ``enable_self_collisions`` is set. A tree of 500 or more moving shapes gets its own collision group for this.
     * ``motor``, ``position``, ``velocity`` and linear ``general`` actuators without activation of hinges, slides and tendons become
       drives: gains, effort limits, targets for the controls of `keyframe`, or for 0. Other actuators are added to
-      ``builder.actuators``: with activation, with gains or biases that depend on length and velocity, muscles, ``dcmotor``, crank
-      sliders, ``adhesion``, and all on sites. Data only, with a remark, are ``pid``, ``orientation`` and ``plugin`` elements, types
-      ``user``, ``dcmotor`` with a controller, thermal model or LuGre friction, and muscles without ``lengthrange`` on sliders or on
-      joints without limits.
+      ``builder.actuators``: with activation, with gains or biases that depend on length and velocity, with a range of forces beside
+      other actuators of the joint or tendon, muscles, ``dcmotor``, crank sliders, ``adhesion``, and all on sites. Data only, with a
+      remark, are ``pid``, ``orientation`` and ``plugin`` elements, types ``user``, ``dcmotor`` with a controller, thermal model or LuGre
+      friction, and muscles without ``lengthrange`` on sliders or on joints without limits.
       Armature and damping of an actuator become those of its joint.
     * ``connect`` and ``weld`` become loop joints, and a linear ``joint`` equality becomes a mimic joint. Other ``joint`` equalities become
       rows of the custom frequency ``mujoco:equality_constraint``. Equalities that state ``solref`` or ``solimp`` are soft as in MuJoCo;
@@ -170,7 +170,7 @@ def add_mjcf(
         base_joint, parent_body, scale, up_axis, mesh_maxhullvert: as for :func:`newton_like.importers.urdf.add_urdf`.
         hide_visuals: leave out geoms without collisions; ``parse_visuals=False`` does the same.
         parse_meshes: false leaves out all geoms of meshes, and their mass for bodies without ``<inertial>``.
-        parse_sites: false leaves out all sites.
+        parse_sites: false leaves out all sites but those that tendons run through.
         parse_visuals_as_colliders: use visual geoms as collisions, and leave out the other geoms except planes and height fields.
         force_show_colliders: also draw collisions of bodies that have visuals.
         enable_self_collisions: enable collisions between moving shapes of one tree, if the rules of the file permit them. Off by

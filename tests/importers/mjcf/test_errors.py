@@ -29,6 +29,8 @@ def body(inside):
     return f'<mujoco>\n<worldbody>\n<body name="a">{inside}</body></worldbody></mujoco>'
 
 
+SECOND = '<body name="b"><joint name="k"/><geom size=".1"/><site name="w" pos="0 0 1"/></body>'
+
 WRONG_FILES = {
     "broken": ("<mujoco>\n<worldbody>", ["line 2", errors.XML_ERROR_NO_ELEMENTS]),
     "urdf": ('<robot name="x"/>', ["line 1", "<robot name='x'>", "add_urdf"]),
@@ -54,6 +56,26 @@ WRONG_FILES = {
         ["line 1", "<default>", "class 'x'", "defined"],
     ),
     "class without a name": (model("", "<default><default/></default>"), ["line 1", "<default>", "class='...'"]),
+    "springlength": (
+        model(
+            SECOND,
+            "",
+            '<tendon><spatial name="t" springlength="1 .5"><site site="s"/><site site="w"/></spatial></tendon>',
+        ),
+        ["line 5", "<spatial name='t'>", "springlength='1 .5'", "swap"],
+    ),
+    "pulley at the end": (
+        model(
+            SECOND,
+            "",
+            '<tendon><spatial name="t"><site site="s"/><site site="w"/><pulley divisor="2"/></spatial></tendon>',
+        ),
+        ["line 5", "<spatial name='t'>", "pulley", "sites behind it"],
+    ),
+    "same equality twice": (
+        model("", "", '<equality><weld name="e" body1="a"/><joint name="e" joint1="j" active="false"/></equality>'),
+        ["line 5", "<joint name='e'>", "equality 'e'", "twice"],
+    ),
     "unknown class": (model('<geom class="x" size="1"/>'), ["line 3", "<geom>", "class 'x'", "main"]),
     "unknown childclass": (model('<body childclass="x"/>'), ["line 3", "<body>", "class 'x'", "main"]),
     "same body twice": (

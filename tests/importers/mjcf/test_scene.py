@@ -457,3 +457,14 @@ def test_geoms_of_missing_meshes_can_be_skipped(tmp_path):
     assert builder.body_mass == [2.0, 3.0]
     assert [label.split("/")[-1] for label in builder.shape_label] == ["kept"]
     builder.finalize("cpu")
+
+
+def test_sites_of_tendons_are_kept_without_sites():
+    """The sites and the side site that a tendon names, and no others."""
+    text = """<mujoco><worldbody><site name="w"/><geom name="g" type="sphere" size=".05" pos="0 0 .5"/><site name="side" pos="0 .2 .5"/>
+    <body pos="0 0 1"><joint axis="0 1 0"/><geom size=".1"/><site name="s"/><site name="unused"/></body></worldbody>
+    <tendon><spatial name="t"><site site="w"/><geom geom="g" sidesite="side"/><site site="s"/></spatial></tendon></mujoco>"""
+    builder = ModelBuilder()
+    report = builder.add_mjcf(text, parse_sites=False)
+    assert set(report.sites) == {"w", "side", "s"}
+    assert len(builder.tendons) == 1

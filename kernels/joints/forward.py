@@ -15,7 +15,7 @@ import types
 
 from newton_like.kernels.tree import (  # isort: skip
     AXIS, AXIS_IN_PARENT, BALL, BODY_FIXED, CHILD_POS, CHILD_QUAT_INVERSE, COMPOUND, FIXED, FREE, HALF_TURN_QUAT,
-    HOME_QUAT, INERTIAL, PARENT_POS, PARENT_QUAT, PRISMATIC, REST_Q, REST_W, REVOLUTE, SCREW_PITCH,
+    HOME_QUAT, INERTIAL, PARENT_POS, PARENT_QUAT, PRISMATIC, REST_Q, REST_W, REVOLUTE, SCREW_PITCH, STIFFNESS, TARGET_KE,
 )  # fmt: skip
 
 
@@ -294,6 +294,45 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
                 m.put(mem, L.strain + dof + i, t, m.sub(q, m.gain(P, b, dof + i, REST_Q)))
 
     @m.func
+    def child_com(b, k: int, P) -> Vec3:
+        """The centre of mass of body k in the child anchor frame of its joint: inverse(X_c) com."""
+        c = m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, k, CHILD_POS))
+        return m.apply(m.quat_to_matrix(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)), c)
+
+    @m.func
+    def centre_from(b, k: int, anchor: Vec3, q: Quat, P) -> Vec3:
+        """The centre of mass of body k in the parent anchor frame, for the pose of the child's anchor."""
+        return m.apply_plus(m.quat_to_matrix(q), child_com(b, k, P), anchor)
+
+    @m.func
+    def free_errors(b, t, k: int, T, P, L, mem):
+        """`joint_errors` for a FREE joint that has a spring or a drive of position in some world: displacements of the centre of mass and
+        rotation vectors."""
+        if T.kind[k] == FREE:
+            dof = T.dof_at[k]
+            zero = m.fill(real(0.0))
+            acts = zero
+            for i in range(6):
+                acts = m.add(acts, m.add(m.gain(P, b, dof + i, TARGET_KE), m.gain(P, b, dof + i, STIFFNESS)))
+            if m.any_lt(zero, acts):
+                at = T.q_at[k]
+                turn = m.quat_normalize(m.get4(mem, L.q + at + 3, t))
+                here = centre_from(b, k, m.get3(mem, L.q + at, t), turn, P)
+                goal = m.quat_normalize(m.get4(mem, L.target_q + at + 3, t))
+                there = centre_from(b, k, m.get3(mem, L.target_q + at, t), goal, P)
+                m.put3(mem, L.error + dof, t, m.sub3(there, here))
+                m.put3(mem, L.error + dof + 3, t, rotation_error(t, L.q + at + 3, goal, mem))
+                anchor = m.vec(m.gain(P, b, dof, REST_Q), m.gain(P, b, dof + 1, REST_Q), m.gain(P, b, dof + 2, REST_Q))
+                rest = m.quat(
+                    m.gain(P, b, dof + 3, REST_Q),
+                    m.gain(P, b, dof + 4, REST_Q),
+                    m.gain(P, b, dof + 5, REST_Q),
+                    m.gain(P, b, dof + 3, REST_W),
+                )
+                m.put3(mem, L.strain + dof, t, m.sub3(here, centre_from(b, k, anchor, rest, P)))
+                m.put3(mem, L.strain + dof + 3, t, m.neg3(rotation_error(t, L.q + at + 3, rest, mem)))
+
+    @m.func
     def joint_force(t, k: int, T, L, mem):
         """Rotates the force of a FREE joint, a wrench at the centre of mass, from world axes to the axes of its parent anchor."""
         if T.kind[k] == FREE:
@@ -332,12 +371,6 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
         m.put4(mem, L.body_q + 7 * slot + 3, t, m.get4(mem, L.quat + 4 * k, t))
         m.put3(mem, L.body_qd + 6 * slot, t, m.velocity_at(v, m.get3(mem, L.com + 3 * k, t)))
         m.put3(mem, L.body_qd + 6 * slot + 3, t, v.w)
-
-    @m.func
-    def child_com(b, k: int, P) -> Vec3:
-        """The centre of mass of body k in the child anchor frame of its joint: inverse(X_c) com."""
-        c = m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, k, CHILD_POS))
-        return m.apply(m.quat_to_matrix(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)), c)
 
     @m.func
     def rotation_at(kind: int) -> int:

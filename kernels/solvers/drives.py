@@ -29,6 +29,7 @@ def drive_program(m: types.SimpleNamespace) -> dict:
         """tau <- drives + passive forces + joint forces at the old velocity; drag <- armature and implicit passive terms."""
         for k in range(T.bodies):
             m.joint_errors(b, t, k, T, P, L, mem)
+            m.free_errors(b, t, k, T, P, L, mem)
             m.joint_force(t, k, T, L, mem)
         for i in range(T.dofs):
             v = m.get(mem, L.v + i, t)

@@ -18,8 +18,9 @@ import warp as wp
 POSITION, VELOCITY = 1, 2
 """Bits of the modes of drives that follow a position, and a velocity."""
 
-NO_TARGET, BY_AXES, TURNS = range(3)
-"""How far a joint is from its position target: FREE and DISTANCE joints have none; a difference for each axis; a rotation vector."""
+FLOATS, BY_AXES, TURNS = range(3)
+"""How far a joint is from its position target: a displacement of the centre of mass and a rotation vector, for FREE and DISTANCE joints;
+a difference for each axis; a rotation vector."""
 
 
 @cache
@@ -179,15 +180,29 @@ def requested_kernels(real) -> types.SimpleNamespace:
         return v * share
 
     @wp.func
-    def error_of(kind: int, q: int, i: int, joint_q: wp.array[real], target_q: wp.array[real]) -> real:
-        """From the coordinates to the target along dof i of a joint whose coordinates begin at q."""
+    def turn_at(q: int, coordinates: wp.array[real]) -> quat:
+        return wp.normalize(quat(coordinates[q], coordinates[q + 1], coordinates[q + 2], coordinates[q + 3]))
+
+    @wp.func
+    def point_at(q: int, coordinates: wp.array[real], place: vec3) -> vec3:
+        """A point of the child in the parent's anchor frame, from its place in the child's anchor frame."""
+        anchor = vec3(coordinates[q], coordinates[q + 1], coordinates[q + 2])
+        return anchor + wp.quat_rotate(turn_at(q + 3, coordinates), place)
+
+    @wp.func
+    def error_of(kind: int, q: int, i: int, com: vec3, joint_q: wp.array[real], target_q: wp.array[real]) -> real:
+        """From the coordinates to the target along dof i of a joint whose coordinates begin at q; the centre of mass `com` is in the
+        child's anchor frame."""
         error = real(0.0)
+        if kind == wp.static(FLOATS):
+            if i < 3:
+                error = (point_at(q, target_q, com) - point_at(q, joint_q, com))[i]
+            else:
+                error = rotation_vector(turn_at(q + 3, target_q) * wp.quat_inverse(turn_at(q + 3, joint_q)))[i - 3]
         if kind == wp.static(BY_AXES):
             error = target_q[q + i] - joint_q[q + i]
         if kind == wp.static(TURNS):
-            now = wp.normalize(quat(joint_q[q], joint_q[q + 1], joint_q[q + 2], joint_q[q + 3]))
-            goal = wp.normalize(quat(target_q[q], target_q[q + 1], target_q[q + 2], target_q[q + 3]))
-            error = rotation_vector(goal * wp.quat_inverse(now))[i]
+            error = rotation_vector(turn_at(q, target_q) * wp.quat_inverse(turn_at(q, joint_q)))[i]
         return error
 
     @wp.kernel(module="unique", enable_backward=False)
@@ -200,6 +215,9 @@ def requested_kernels(real) -> types.SimpleNamespace:
         ke: wp.array[real],
         kd: wp.array[real],
         effort_limit: wp.array[real],
+        child: wp.array[int],
+        anchor: wp.array[transform],
+        body_com: wp.array[vec3],
         # state and control before the step
         joint_q: wp.array[real],
         joint_qd: wp.array[real],
@@ -211,12 +229,13 @@ def requested_kernels(real) -> types.SimpleNamespace:
     ):
         j = wp.tid()
         kind = kind_of[j]
+        com = wp.transform_point(wp.transform_inverse(anchor[j]), body_com[child[j]])
         for d in range(qd_start[j], qd_start[j + 1]):
             f = real(0.0)
             if kind >= 0:
                 f = act[d]
                 if (mode[d] & wp.static(POSITION)) != 0:
-                    f += ke[d] * error_of(kind, q_start[j], d - qd_start[j], joint_q, target_q)
+                    f += ke[d] * error_of(kind, q_start[j], d - qd_start[j], com, joint_q, target_q)
                 if (mode[d] & wp.static(VELOCITY)) != 0:
                     f += kd[d] * target_qd[d]
                 if (mode[d] & wp.static(POSITION | VELOCITY)) != 0:

@@ -169,6 +169,8 @@ def joint_limit_forces(model, state, *, out=None) -> wp.array:
 def joint_spring_forces(model, state, *, out=None) -> wp.array:
     """Springs of the joints: ``-joint_stiffness (q - joint_rest_q)``; of a BALL joint, of the rotation vector from its rest.
 
+    FREE and DISTANCE joints have none here.
+
     Arguments, result and errors as for :func:`joint_friction_forces`.
     """
     return sum_of_joint_forces(model, state_arrays(model, state), None, SPRINGS, 0.0, out)

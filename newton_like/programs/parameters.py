@@ -403,6 +403,8 @@ class Parameters:
                 rest[i : i + n] = template.q_slot[q : q + n]
                 if template.mimic[k] >= 0 and n:
                     mimic[i] = template.joint_slot[k]
+            elif n == 6:
+                rest[i : i + 6], rest_w[i + 3] = template.q_slot[q : q + 6], template.q_slot[q + 6]
         tables = dict(
             world=world, gravity_world=np.maximum(batch.world, 0), slot=template.body_slot, dof_at=template.dof_at, rest_of=rest,
             joint_slot=template.joint_slot, dof_slot=template.dof_slot,

@@ -11,7 +11,7 @@ import warp as wp
 from newton_like.arrays import keep_for_graph, unrecorded
 from newton_like.dynamics.kinematics import accelerations_after
 from newton_like.dynamics.names import names_of
-from newton_like.kernels.solvers.requested import BY_AXES, NO_TARGET, TURNS, requested_kernels
+from newton_like.kernels.solvers.requested import BY_AXES, FLOATS, TURNS, requested_kernels
 from newton_like.model.contacts import Contacts
 from newton_like.model.joint_types import look_up
 from newton_like.model.state import BODY_PARENT_F, BODY_QDD, JOINT_QDD, QFRC_ACTUATOR, requested_array
@@ -69,7 +69,7 @@ class Requested:
         types = model.joint_type.numpy()
         kinds = np.full(len(types), BY_AXES)
         kinds[look_up(types, "turns_only")] = TURNS
-        kinds[look_up(types, "floats")] = NO_TARGET
+        kinds[look_up(types, "floats")] = FLOATS
         moved = model.body_flags.numpy()[model.joint_child.numpy()] & int(BodyFlags.KINEMATIC)
         kinds[(moved != 0) | (model.joint_articulation.numpy() < 0)] = -1
         return kinds
@@ -87,6 +87,9 @@ class Requested:
             model.joint_q_start,
             model.joint_qd_start,
             *gains,
+            model.joint_child,
+            model.joint_X_c,
+            model.body_com,
             state_in.joint_q,
             state_in.joint_qd,
             *targets,

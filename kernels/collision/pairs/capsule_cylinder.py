@@ -158,7 +158,9 @@ def capsule_cylinder_pair(m: types.SimpleNamespace) -> dict:
         if m.any_lt(zero, cut):
             middle = m.scale_pair(b, t, int(CAPSULE), int(CYLINDER), 0, 0, 0, 0, T, P, L, mem)
             per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
-            touch = m.core_touch(b, t, middle, far, int(CAPSULE), int(CYLINDER), 0, 0, 0, 0, T, P, L, mem)
+            # the search of other worlds ends at once
+            limit = m.where_lt(zero, cut, far, zero)
+            touch = m.core_touch(b, t, middle, limit, int(CAPSULE), int(CYLINDER), 0, 0, 0, 0, T, P, L, mem)
             unit = m.rcp(per_unit)
             n = m.where3_lt(zero, cut, m.neg3(m.apply_t(touch.n, second.axes)), n)
             s = m.where_lt(zero, cut, m.within(m.mul(m.dot(axis, touch.first), unit), m.neg(half), half), s)

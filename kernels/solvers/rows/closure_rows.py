@@ -238,18 +238,13 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def rotation_angle(t, r: int, T, L, mem) -> Angle:
         """Of the rotation from the anchor of the parent to that of the child."""
-        zero = m.fill(real(0.0))
-        between = m.get4(mem, L.loop + LOOP * r, t)
-        q = m.quat_multiply(m.get4(mem, L.quat + 4 * row_child(r, T), t), between)
-        q = m.quat_multiply(q, m.quat_conjugate(m.get4(mem, L.quat + 4 * m.loop_body(r, T), t)))
-        side = m.where_lt(q.w, zero, m.fill(real(-1.0)), m.fill(real(1.0)))
-        v = m.scale3(m.vec(q.x, q.y, q.z), side)
-        w = m.mul(side, q.w)
+        q = m.relative_turn(t, r, 0, T, L, mem)
+        v = m.vec(q.x, q.y, q.z)
         inverse = inverse_length(v)
         s = m.mul(m.dot(v, v), inverse)
         # half the cotangent of half the angle
-        bend = m.mul(m.mul(m.fill(real(0.5)), w), inverse)
-        return Angle(m.mul(m.fill(real(2.0)), m.atan2(s, w)), m.scale3(v, inverse), bend)
+        bend = m.mul(m.mul(m.fill(real(0.5)), q.w), inverse)
+        return Angle(m.mul(m.fill(real(2.0)), m.atan2(s, q.w)), m.scale3(v, inverse), bend)
 
     @m.func
     def swing_angle(t, r: int, T, L, mem) -> Angle:

@@ -16,12 +16,12 @@ import types
 from newton_like.kernels.dynamics.loops import CHILD_ANCHOR, LOOP, PARENT_ANCHOR, PARENT_DIRECTION
 
 BETWEEN = 2
-"""Where the orientation of the anchor of the child in its link, times the inverse of that of the parent, is in the vectors of a tilt. The
-axis is its PARENT_DIRECTION."""
+"""Where the vectors of a tilt have what `relative_turn` reads. The axis is its PARENT_DIRECTION."""
 
 
 def equality_row_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``put_ends``, ``ends_acceleration``, ``tilt_error``, ``tilt_wrench`` and ``tilt_acceleration``."""
+    """For the namespace `m`: ``put_ends``, ``ends_acceleration``, ``relative_turn``, ``tilt_error``, ``tilt_wrench`` and
+    ``tilt_acceleration``."""
     real = m.real
 
     @m.func
@@ -58,24 +58,26 @@ def equality_row_program(m: types.SimpleNamespace) -> dict:
         return m.dot(n, m.sub3(x, end_acceleration(t, r, p, PARENT_ANCHOR, L, mem)))
 
     @m.func
-    def tilt_of(t, r: int, T, L, mem) -> m.Quat:
-        """The rotation from the frame of the parent to that of the child, in world axes."""
-        q = m.quat_multiply(
-            m.get4(mem, L.quat + 4 * m.loop_body(T.loop_rows + r, T), t), m.get4(mem, L.loop + LOOP * r + BETWEEN, t)
-        )
+    def relative_turn(t, r: int, at: int, T, L, mem) -> m.Quat:
+        """The rotation from the frame of the parent of row r to that of the child, in world axes, with a scalar part of at least 0.
+
+        Vector `at` of the row has the orientation of the anchor of the child in its link, times the inverse of that of the parent.
+        """
+        between = m.get4(mem, L.loop + LOOP * r + at, t)
+        q = m.quat_multiply(m.get4(mem, L.quat + 4 * m.loop_body(T.loop_rows + r, T), t), between)
         q = m.quat_multiply(q, m.quat_conjugate(m.get4(mem, L.quat + 4 * m.loop_body(r, T), t)))
         side = m.where_lt(q.w, m.fill(real(0.0)), m.fill(real(-1.0)), m.fill(real(1.0)))
         return m.quat(m.mul(side, q.x), m.mul(side, q.y), m.mul(side, q.z), m.mul(side, q.w))
 
     @m.func
     def tilt_error(t, r: int, T, L, mem) -> m.lane:
-        q = tilt_of(t, r, T, L, mem)
+        q = relative_turn(t, r, BETWEEN, T, L, mem)
         a = m.loop_vector(t, r, PARENT_DIRECTION, m.loop_body(r, T), L, mem)
         return m.mul(m.fill(real(2.0)), m.dot(a, m.vec(q.x, q.y, q.z)))
 
     @m.func
     def tilt_wrench(t, r: int, T, L, mem) -> m.Spatial:
-        q = tilt_of(t, r, T, L, mem)
+        q = relative_turn(t, r, BETWEEN, T, L, mem)
         a = m.loop_vector(t, r, PARENT_DIRECTION, m.loop_body(r, T), L, mem)
         return m.spatial(m.zero3(), m.fma3(a, q.w, m.cross(m.vec(q.x, q.y, q.z), a)))
 

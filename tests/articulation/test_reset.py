@@ -204,6 +204,7 @@ FILTERS = """
 </actuator></mujoco>"""
 
 
+@pytest.mark.slow
 def test_activations_of_the_model_are_reset(rng):
     """Filters, muscles and their controls in the chosen worlds, of the chosen robot only; a world whose activations went NaN comes back."""
     one = nl.ModelBuilder(gravity=0.0)

@@ -148,6 +148,7 @@ def test_a_plane_has_the_deepest_point(rng):
         assert distance[k] == pytest.approx((pose[:3] - [0.1, 0.2, 0.3]) @ up - reach, abs=1.0e-5)
 
 
+@pytest.mark.slow
 def test_swapped_shapes_have_swapped_points(rng):
     """Bit by bit."""
     scene = Scene(rng, KINDS, extent=1.0)

@@ -20,6 +20,7 @@ def fallen() -> humanoid_fall.Falls:
     return scene
 
 
+@pytest.mark.slow
 def test_humanoids_come_to_rest_without_overlaps(fallen):
     humanoid_fall.check(fallen)
 

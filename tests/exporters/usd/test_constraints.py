@@ -306,9 +306,10 @@ TREES = f"""<mujoco><worldbody>
         ("", '<equality><connect body1="a" body2="c" anchor=".2 0 0"/></equality>'),
         ("", '<equality><joint joint1="ja" joint2="jb" polycoef="0 1 .2 0 0"/></equality>'),
         ("", '<equality><joint joint1="ja" joint2="jb" polycoef="0 1 0 0 0"/></equality>'),
-        (
+        pytest.param(
             "",
             '<tendon><spatial name="t" stiffness="9" springlength=".3"><site site="sa"/><site site="sc"/></spatial></tendon>',
+            marks=pytest.mark.slow,
         ),
         ('mocap="true"', '<equality><weld body1="m" body2="f"/></equality>'),
     ],

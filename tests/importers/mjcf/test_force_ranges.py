@@ -41,6 +41,7 @@ def write_controls(report, control, values) -> None:
 
 
 @pytest.mark.parametrize("kind", CASES)
+@pytest.mark.slow
 def test_accelerations_are_those_of_mujoco(rng, kind):
     text = BAR.format(*CASES[kind])
     model = mujoco.MjModel.from_xml_string(text)

@@ -427,6 +427,7 @@ def test_tendons_are_written_and_come_back(tmp_path, meters):
         np.testing.assert_allclose(theirs, mine, rtol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 def test_stages_with_tendons_are_simulated_in_place(tmp_path):
     """A spring of a tendon holds the slide away from its start."""
     parts = dict(

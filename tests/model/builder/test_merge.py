@@ -105,6 +105,7 @@ def test_everything_keeps_its_joint(rng):
     builder.finalize("cpu")
 
 
+@pytest.mark.slow
 def test_the_model_moves_as_before(rng):
     """Poses, velocities and energy, by the indices of bodies, in a fall without loop joints."""
     builder = scene(rng)

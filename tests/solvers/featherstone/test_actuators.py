@@ -129,6 +129,7 @@ TREES = """<mujoco><default><geom contype="0" conaffinity="0"/></default><worldb
         '<general site="slider" refsite="crank" gear="1 0 2 .1 0 0"/>',
     ],
 )
+@pytest.mark.slow
 def test_sites_of_two_trees(actuator, rng):
     """Accelerations by an actuator between two trees, which are one articulation, are those of MuJoCo."""
     pair, base = Pair(TREES.format(actuator)), Pair(TREES.format(""))

@@ -141,6 +141,7 @@ def test_rotations_stay_within_their_limits(rng, limits):
     assert most[2] > 0.39 and (most[0] > angle - 0.01 or most[1] > swing - 0.01), "limits are met"
 
 
+@pytest.mark.slow
 def test_evaluators_agree_bit_by_bit(rng):
     scene = ModelBuilder()
     scene.replicate(robot(rng, max_angle=0.9, max_swing=0.4), 5)

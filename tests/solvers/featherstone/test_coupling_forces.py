@@ -10,6 +10,8 @@ import warp as wp
 from newton_like import BodyFlags, ModelBuilder, ModelFlags
 from newton_like.solvers import SolverFeatherstone
 
+pytestmark = pytest.mark.slow
+
 G = 9.81
 
 # A weight on a slide, held through a relation by a weight and a spring on a hinge; a weight on an arm, held by a rod.

@@ -130,6 +130,7 @@ def test_limits_of_ball_joints_carry_weights(rng, soft):
         assert solver.coupling_forces().numpy() == pytest.approx([-mass * G * REACH * np.cos(angle)], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_worlds_have_their_own_entries_in_order(rng):
     scene, expected = ModelBuilder(), []
     for rest in rng.uniform(-0.5, 0.5, 9):

@@ -66,6 +66,7 @@ def told(model, **options) -> list[str]:
     ],
     ids=["long", "short", "two bars", "two tendons", "connect", "leader", "joint"],
 )
+@pytest.mark.slow
 def test_ties_that_no_coordinates_satisfy_are_refused_with_their_gaps(equality, names):
     model = bar(equality).finalize("cpu")
     with pytest.raises(ValueError, match=r"no coordinates satisfy all rigid constraints") as caught:
@@ -92,6 +93,7 @@ def test_a_tie_that_holds_a_joint_beyond_its_limits_is_a_warning():
     assert not told(bar(tied("t", 0.1), 'range="-10 50"').finalize("cpu"))
 
 
+@pytest.mark.slow
 def test_a_tie_out_of_reach_leads_to_the_nearest_pose(rng):
     """The bar and the pivot of the tendon are in line: at pi / 2 for a longest length, at -pi / 2 for a shortest one."""
     for length, best in ((rng.uniform(0.15, 1.0), np.pi / 2), (rng.uniform(-0.35, -0.28), -np.pi / 2)):

@@ -69,6 +69,7 @@ def test_accelerations_are_those_of_a_tree_whose_root_does_not_accelerate(rng):
 
 
 @BOTH
+@pytest.mark.slow
 def test_nothing_changes_the_velocity_of_a_kinematic_body(rng, dtype):
     """A robot with every kind of joint, shape, drive, limit, friction and coupling, in the ground and in the air, pushed at random: the
     velocity of its kinematic base keeps every bit, and its pose is the integral of that velocity."""
@@ -246,6 +247,7 @@ def test_a_pendulum_on_a_turning_base_has_its_equilibrium(rng):
 
 
 @pytest.mark.parametrize("kind", ["revolute", "prismatic", "ball", "d6", "distance", "free", "fixed"])
+@pytest.mark.slow
 def test_roots_of_all_types_keep_what_was_prescribed(rng, kind):
     """With drives, limits, springs, friction and armature of their own, none of which acts on them."""
     builder = ModelBuilder()

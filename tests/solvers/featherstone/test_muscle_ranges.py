@@ -86,6 +86,7 @@ TWO_LINKS = """<mujoco><worldbody><site name="w0" pos="0 0 1.2"/><body pos="0 0 
 <actuator><muscle tendon="t" force="30"/></actuator></mujoco>"""
 
 
+@pytest.mark.slow
 def test_the_range_does_not_depend_on_the_initial_pose(rng):
     """The length of this tendon has several local extremes. Those that random poses and steps towards an extreme find are not beyond it."""
     found = []

@@ -6,6 +6,8 @@ import pytest
 from newton_like import ModelBuilder
 from newton_like.solvers import SolverFeatherstone
 
+pytestmark = pytest.mark.slow
+
 ARM = """<mujoco><worldbody><body pos="0 0 1"><joint name="j" axis="0 1 0" range="-90 90"/>
 <geom type="capsule" size=".03" fromto="0 0 0 0 0 -.3"/><site name="s"/></body></worldbody>
 <tendon><fixed name="f"><joint joint="j" coef="1"/></fixed></tendon><actuator>{}</actuator></mujoco>"""

@@ -207,6 +207,7 @@ print("END", flush=True)
 
 
 @pytest.mark.parametrize("evaluator", ["general", pytest.param("specialised", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_nothing_is_loaded_after_the_first_step_for_what_varies(evaluator):
     """Warp names each module that it compiles or loads. Notices and resets load none, if it was said what varies."""
     command = [sys.executable, "-c", SCRIPT, evaluator]

@@ -88,6 +88,7 @@ def contacts_of(solver, model, state):
 @pytest.mark.parametrize(
     ("dtype", "turning"), [(wp.float32, 0.0), pytest.param(wp.float64, 0.02, marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_slots_have_the_contacts_of_lists(rng, dtype, turning):
     """The same contacts at the same places; without friction, for which velocities are unique, and with many sweeps the same velocities."""
     model, q, qd = robots(rng, dtype, turning, friction=0.0)

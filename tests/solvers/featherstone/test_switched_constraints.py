@@ -9,6 +9,8 @@ import warp as wp
 from newton_like import ModelBuilder, ModelFlags, usd
 from newton_like.solvers import SolverFeatherstone
 
+pytestmark = pytest.mark.slow
+
 GEOM = '<geom type="capsule" size=".03" fromto="0 0 0 .3 0 0" contype="0" conaffinity="0"/>'
 BARS = f"""<mujoco><worldbody><body name="a" pos="0 0 1"><joint name="j" axis="0 1 0"/>{GEOM}</body>
 <body name="b" pos="0 1 1"><joint name="k" axis="0 1 0"/>{GEOM.replace(".3 0 0", ".6 0 0")}</body></worldbody>

@@ -6,7 +6,14 @@ import warnings
 
 import numpy as np
 
-from newton_like.geometry.transforms import quat_inverse, quat_multiply, quat_rotate
+from newton_like.geometry.transforms import (
+    quat_inverse,
+    quat_multiply,
+    quat_normalize,
+    quat_rotate,
+    transform_inverse,
+    transform_multiply,
+)
 from newton_like.kinematics import eval_fk
 from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.model.mujoco.contact_settings import SOLIMP, SOLREF, has_contact_settings, settings_of
@@ -199,6 +206,30 @@ def warn_open_joints(model, body_q, stacklevel: int) -> bool:
     return bool(gap[i] > OPEN)
 
 
+def _posed(model) -> tuple[np.ndarray, np.ndarray]:
+    """Poses and velocities that the initial coordinates give all bodies; if all float on the world, without the kernel of `eval_fk`."""
+    tree = np.flatnonzero(model.joint_articulation.numpy() >= 0)
+    if not look_up(model.joint_type.numpy()[tree], "floats").all() or (model.joint_parent.numpy()[tree] >= 0).any():
+        posed = model.state(requires_grad=False)
+        eval_fk(model, posed.joint_q, posed.joint_qd, posed)
+        return posed.body_q.numpy().reshape(-1, 7).astype(np.float64), posed.body_qd.numpy().reshape(-1, 6)
+    q, qd, parent, anchor = (
+        getattr(model, name).numpy().astype(np.float64) for name in ("joint_q", "joint_qd", "joint_X_p", "joint_X_c")
+    )
+    parent, anchor = parent.reshape(-1, 7)[tree], anchor.reshape(-1, 7)[tree]
+    q = q[model.joint_q_start.numpy()[tree][:, None] + np.arange(7)]
+    qd = qd[model.joint_qd_start.numpy()[tree][:, None] + np.arange(6)]
+    q[:, 3:] = quat_normalize(q[:, 3:])
+    poses, speeds = (
+        model.body_q.numpy().reshape(-1, 7).astype(np.float64),
+        model.body_qd.numpy().reshape(-1, 6).copy(),
+    )
+    child = model.joint_child.numpy()[tree]
+    poses[child] = transform_multiply(transform_multiply(parent, q), transform_inverse(anchor))
+    speeds[child, :3], speeds[child, 3:] = (quat_rotate(parent[:, 3:], part) for part in (qd[:, :3], qd[:, 3:]))
+    return poses, speeds
+
+
 def warn_unposed(model, state, stacklevel: int) -> None:
     """Warns if a state is as `Model.state` makes it, and its joint coordinates and velocities are not those of its bodies.
 
@@ -212,11 +243,8 @@ def warn_unposed(model, state, stacklevel: int) -> None:
         getattr(state, name).numpy().tobytes() != getattr(model, name).numpy().tobytes() for name in names
     ):
         return
-    posed = model.state(requires_grad=False)
-    eval_fk(model, posed.joint_q, posed.joint_qd, posed)
-    (here, speed), (there, wanted) = (
-        (x.body_q.numpy().reshape(-1, 7).astype(np.float64), x.body_qd.numpy().reshape(-1, 6)) for x in (model, posed)
-    )
+    here, speed = model.body_q.numpy().reshape(-1, 7).astype(np.float64), model.body_qd.numpy().reshape(-1, 6)
+    there, wanted = _posed(model)
     # of unit quaternions, the sine of half the angle between them; a point 1 m away moves by about twice as much
     sine = np.linalg.norm(quat_multiply(quat_inverse(here[:, 3:]), there[:, 3:])[:, :3], axis=1)
     off = np.linalg.norm(here[:, :3] - there[:, :3], axis=1) + 2.0 * sine

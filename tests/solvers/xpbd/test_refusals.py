@@ -7,6 +7,7 @@ import pytest
 import warp as wp
 
 import newton_like as nl
+from newton_like.geometry.transforms import quat_from_axis_angle
 from newton_like.solvers import SolverXPBD
 from tests.solvers.xpbd.scenes import pendulum, started, xpbd
 
@@ -150,6 +151,35 @@ def test_joint_coordinates_that_are_not_in_the_poses_are_told():
         warnings.simplefilter("error")
         for each in (posed, moved):
             xpbd(model).step(each, each)
+
+
+def test_coordinates_of_floating_bodies_are_told_or_not_as_kinematics_has_them(rng):
+    """Bodies that all float need no kernel of forward kinematics."""
+
+    def frame() -> np.ndarray:
+        return np.r_[rng.normal(size=3), quat_from_axis_angle(rng.normal(size=3), rng.uniform(0.5, 3.0))]
+
+    builder = nl.ModelBuilder()
+    for _ in range(3):
+        body = builder.add_link(mass=1.0, inertia=np.eye(3))
+        builder.add_articulation([builder.add_joint_free(body, parent_xform=frame(), child_xform=frame())])
+    for wrong in (None, "q", "qd"):
+        builder.joint_q[:] = np.ravel([frame() for _ in range(3)])
+        builder.joint_qd[:] = rng.normal(size=18)
+        model = builder.finalize("cpu", dtype=wp.float64)
+        posed = model.state()
+        nl.eval_fk(model, posed.joint_q, posed.joint_qd, posed)
+        model.body_q, model.body_qd = posed.body_q, posed.body_qd
+        if wrong is not None:
+            numbers = getattr(model, f"body_{wrong}").numpy()
+            numbers[1, rng.integers(6)] += 0.1
+            setattr(model, f"body_{wrong}", numbers)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            SolverXPBD(model).step(model.state(), model.state(), None, None, 0.01)
+        found = [str(w.message) for w in found if "its joint_" in str(w.message)]
+        assert len(found) == (wrong is not None)
+        assert wrong is None or (f"body_{wrong} of state_in" in found[0] and "index 1" in found[0])
 
 
 def test_unknown_choices_are_refused_when_a_solver_is_made():

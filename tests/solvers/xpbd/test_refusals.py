@@ -9,6 +9,7 @@ import warp as wp
 import newton_like as nl
 from newton_like.geometry.transforms import quat_from_axis_angle
 from newton_like.solvers import SolverXPBD
+from newton_like.solvers.xpbd.features import warn_unposed
 from tests.solvers.xpbd.scenes import pendulum, started, xpbd
 
 
@@ -176,7 +177,7 @@ def test_coordinates_of_floating_bodies_are_told_or_not_as_kinematics_has_them(r
             setattr(model, f"body_{wrong}", numbers)
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
-            SolverXPBD(model).step(model.state(), model.state(), None, None, 0.01)
+            warn_unposed(model, model.state(), stacklevel=1)
         found = [str(w.message) for w in found if "its joint_" in str(w.message)]
         assert len(found) == (wrong is not None)
         assert wrong is None or (f"body_{wrong} of state_in" in found[0] and "index 1" in found[0])

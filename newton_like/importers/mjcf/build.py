@@ -17,12 +17,12 @@ from newton_like.geometry.transforms import (
 from newton_like.importers.custom import BODY, JOINT, SHAPE, from_element, from_elements, understood
 from newton_like.importers.mjcf.actuation.acting import Binder
 from newton_like.importers.mjcf.actuation.actuators import (
-    drives_of,
     find_drives,
     read_actuators,
     reflect_rotors,
     site_ties,
 )
+from newton_like.importers.mjcf.actuation.drives import drives_of
 from newton_like.importers.mjcf.assets import Assets
 from newton_like.importers.mjcf.constraints import (
     Names,

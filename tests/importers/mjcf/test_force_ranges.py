@@ -25,6 +25,12 @@ CASES = {
         LIMITED,
         '<general tendon="t" gear="3" dyntype="filter" dynprm=".1"/>',
     ),
+    "a servo of two ranges": ("", '<position joint="j" kp="5" gear="2" forcerange="-1 .3"/>'),
+    "a motor of two ranges": ("", '<motor joint="j" gear="-2" forcerange="-1 .3"/>'),
+    "a velocity servo of a tendon of two ranges": (
+        'actuatorfrcrange="-1 .5" actuatorfrclimited="true"',
+        '<velocity tendon="t" kv="5" gear="3"/>',
+    ),
     "no ranges": ("", '<position joint="j" kp="5"/><velocity joint="j" kv="2"/>'),
 }
 
@@ -43,7 +49,10 @@ def write_controls(report, control, values) -> None:
 @pytest.mark.parametrize("kind", CASES)
 @pytest.mark.slow
 def test_accelerations_are_those_of_mujoco(rng, kind):
-    text = BAR.format(*CASES[kind])
+    _compare(rng, BAR.format(*CASES[kind]))
+
+
+def _compare(rng, text: str) -> None:
     model = mujoco.MjModel.from_xml_string(text)
     data = mujoco.MjData(model)
     builder = ModelBuilder()
@@ -63,6 +72,27 @@ def test_accelerations_are_those_of_mujoco(rng, kind):
             state.actuator_act.assign(data.act)
         solver.step(state, out, control, dt=1e-6)
         np.testing.assert_allclose(out.joint_qd.numpy()[0] / 1e-6, data.qacc[0], rtol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gear", [2.0, -3.0])
+def test_forces_of_a_joint_stay_in_a_range_that_is_not_symmetric(rng, gear):
+    text = BAR.format("", f'<position joint="j" kp="5" gear="{gear}"/>').replace(
+        "axis=", 'actuatorfrcrange="-.4 2" actuatorfrclimited="true" axis='
+    )
+    _compare(rng, text)
+
+
+def test_ranges_that_are_not_symmetric_keep_the_drive_of_motors_whose_controls_stay_within():
+    def actuator(text: str):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return ModelBuilder().add_mjcf(BAR.format("", text)).actuators[0].drive
+
+    assert actuator('<motor joint="j" forcerange="-1 5" ctrlrange="-1 1"/>') == "joint_f"
+    assert actuator('<motor joint="j" forcerange="-1 5" ctrlrange="-2 1"/>') == "actuator_ctrl"
+    assert actuator('<position joint="j" kp="5" forcerange="-1 1"/>') == "joint_target_q"
+    assert actuator('<position joint="j" kp="5" forcerange="-1 2"/>') == "actuator_ctrl"
 
 
 def test_actuators_are_said_to_be_combined_only_where_they_are():

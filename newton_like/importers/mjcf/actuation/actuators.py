@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from newton_like.importers.mjcf.actuation.motors import has_states, motor_forces, motor_input, motor_numbers
@@ -90,25 +90,6 @@ class Actuator:
     def activated(self) -> bool:
         """Whether it has an activation."""
         return self.dynamics[0] != "none"
-
-
-@dataclass
-class Drive:
-    """The drive of one joint axis or tendon: all its actuators together, ``ke (target_q - q) + kd (target_qd - qd) + f``.
-
-    Attributes:
-        mode: ``POSITION``, ``VELOCITY``, ``POSITION_VELOCITY`` or ``EFFORT``.
-        effort: largest force, or ``None``.
-        target_q, target_qd, force: values at control 0, or at the nearest control in its range.
-    """
-
-    mode: str
-    ke: float = 0.0
-    kd: float = 0.0
-    effort: float | None = None
-    target_q: float = 0.0
-    target_qd: float = 0.0
-    force: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -444,108 +425,6 @@ def _linear(actuator: Actuator) -> None:
     else:
         actuator.drive, scale = "joint_f", gear
     actuator.factor, actuator.offset = scale * k, scale * b0
-
-
-def drives_of(
-    actuators: list[Actuator],
-    efforts: dict[str, dict[str, tuple | None]],
-    model: Mjcf,
-    controls: Sequence[float] | None = None,
-) -> dict[str, dict[str, Drive]]:
-    """The drives of joints and of tendons, by name. Scales the factors and offsets of actuators that share a drive, and takes the drive
-    from those that have a range of forces of their own beside others.
-
-    Args:
-        actuators: actuators of the model.
-        efforts: smallest and largest force of all actuators of a joint or tendon together, or ``None``, by name; of ``"joint"`` and
-            ``"tendon"``.
-        model: the model.
-        controls: one for each actuator, or ``None``.
-    """
-    groups: dict[tuple[str, str], list[Actuator]] = {}
-    for actuator in actuators:
-        if actuator.drive is not None:
-            groups.setdefault((actuator.drive.partition("_")[0], actuator.target), []).append(actuator)
-    given = {id(a): value for a, value in zip(actuators, controls or (), strict=False)}
-    drives: dict[str, dict[str, Drive]] = {"joint": {}, "tendon": {}}
-    for (kind, name), group in groups.items():
-        most = efforts[kind][name]
-        if len(group) > 1 and most is None:
-            group = _unlimited(group)
-        elif kind == "tendon" and most is not None:
-            most = _geared(name, group, most, model)
-        if group:
-            drives[kind][name] = _joined(name, group, most, model, given, f"{kind}s")
-    return drives
-
-
-def _unlimited(group: list[Actuator]) -> list[Actuator]:
-    """Those without a range of forces. A drive has one range for all; the others become actuators of the builder."""
-    for actuator in group:
-        if actuator.forcerange is not None:
-            actuator.drive, actuator.factor, actuator.offset = None, 0.0, 0.0
-    return [actuator for actuator in group if actuator.drive is not None]
-
-
-def _geared(name: str, group: list[Actuator], most: tuple[float, float], model: Mjcf) -> tuple[float, float]:
-    """The range of the force on a tendon. MuJoCo's range is that of the sum of the forces of actuators, before gears."""
-    gears = [actuator.gear[0] for actuator in group]
-    if len({abs(gear) for gear in gears}) > 1:
-        model.findings.remark(
-            "tendons with actuatorfrcrange have actuators of several gears; the largest gear counts", name
-        )
-    gear = max(gears, key=abs)
-    return tuple(sorted(gear * force for force in most))
-
-
-def _joined(name: str, group: list[Actuator], most, model: Mjcf, controls: dict[int, float], what: str) -> Drive:
-    used = {actuator.drive.partition("_")[2] for actuator in group}
-    modes = (("POSITION", "target_q"), ("VELOCITY", "target_qd"))
-    drive = Drive("_".join(mode for mode, target in modes if target in used) or "EFFORT")
-    stiffness = {id(a): -a.bias[1][1] * a.gear[0] ** 2 if a.bias[0] == "affine" else 0.0 for a in group}
-    damping = {id(a): -a.bias[1][2] * a.gear[0] ** 2 if a.bias[0] == "affine" else 0.0 for a in group}
-    drive.ke, drive.kd = sum(stiffness.values()), sum(damping.values())
-    efforts = []
-    for actuator in group:
-        ctrl = controls.get(id(actuator), 0.0)
-        if actuator.ctrlrange:
-            ctrl = min(max(ctrl, actuator.ctrlrange[0]), actuator.ctrlrange[1])
-        share, target = 1.0, "force"
-        if actuator.drive.endswith("target_q"):
-            share, target = stiffness[id(actuator)] / drive.ke, "target_q"
-        elif actuator.drive.endswith("target_qd"):
-            share, target = damping[id(actuator)] / drive.kd, "target_qd"
-        actuator.factor, actuator.offset = share * actuator.factor, share * actuator.offset
-        if actuator.activated:
-            efforts.append(_effort(actuator, model))
-            continue
-        setattr(drive, target, getattr(drive, target) + (actuator.factor * ctrl + actuator.offset))
-        efforts.append(_effort(actuator, model))
-    if sum(not actuator.activated for actuator in group) > 1:
-        model.findings.remark(f"{what} have several actuators, which are combined into one drive", name)
-    if None not in efforts:
-        drive.effort = sum(efforts)
-    if most is not None:
-        low, high = most
-        if low != -high:
-            model.findings.remark("force limits are not symmetric; the larger one is used in both directions", name)
-        most = max(abs(low), abs(high))
-        drive.effort = most if drive.effort is None else min(drive.effort, most)
-    return drive
-
-
-def _effort(actuator: Actuator, model: Mjcf) -> float | None:
-    gear = abs(actuator.gear[0])
-    if actuator.forcerange is not None:
-        low, high = actuator.forcerange
-        if low != -high:
-            model.findings.remark(
-                "force limits are not symmetric; the larger one is used in both directions", actuator.name
-            )
-        return gear * max(abs(low), abs(high))
-    if actuator.drive.endswith("_f") and actuator.ctrlrange is not None and not actuator.activated:
-        return max(abs(actuator.factor * ctrl + actuator.offset) for ctrl in actuator.ctrlrange)
-    return None
 
 
 def _lengths(element: XmlElement) -> tuple[float, float] | None:

@@ -282,7 +282,7 @@ class SceneBuilder:
         self._ties.add_loops(self.builder, self._hosts, self._link_of, self._in_link)
         self._add_tendons()
         self._ties.add_tendon_ties(self.builder, self.indices)
-        Binder(self, self._key, self._names.tables["joint"]).bind()
+        Binder(self, self._key, self._names.tables).bind()
         self._relieve()
         for key in self.keyframes:
             if key.qpos is not None:

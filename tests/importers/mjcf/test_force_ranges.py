@@ -105,3 +105,28 @@ def test_actuators_are_said_to_be_combined_only_where_they_are():
     assert remarks('<position joint="j" kp="5"/><velocity joint="j" kv="2"/>')
     assert not remarks('<intvelocity joint="j" kp="3" actrange="-1 1"/><motor joint="j"/>')
     assert not remarks('<position joint="j" kp="5"/><velocity joint="j" kv="2" forcerange="-.1 .1"/>')
+
+
+@pytest.mark.parametrize(
+    ("actuators", "tendon", "said"),
+    [
+        ('<motor joint="j"/>', "", False),
+        ('<motor joint="j" gear="2"/><motor joint="j"/>', "", False),
+        ('<muscle joint="j" force="9" lengthrange="-1 1"/>', "", False),
+        ('<muscle joint="j" force="9" lengthrange="-1 1"/><motor joint="j"/>', "", True),
+        ('<motor tendon="t"/>', "", True),
+        ('<motor site="s" gear="1 0 0 0 0 0"/>', "", True),
+        ('<motor site="w" gear="1 0 0 0 0 0"/>', "", False),
+        ('<motor tendon="f"/>', '<fixed name="f"><joint joint="j" coef="1"/></fixed>', True),
+        ('<motor tendon="f"/>', '<fixed name="f"><joint joint="k" coef="1"/></fixed>', False),
+    ],
+)
+def test_a_remark_names_joints_whose_range_does_not_hold_for_the_sum_of_forces(actuators, tendon, said):
+    text = BAR.format("", actuators).replace('name="j"', 'name="j" actuatorfrcrange="-1 1"')
+    text = text.replace("</tendon>", f"{tendon}</tendon>")
+    text = text.replace("</worldbody>", '<body><joint name="k"/><geom size=".1" contype="0"/></body></worldbody>')
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = ModelBuilder().add_mjcf(text)
+    named = [names for remark, names in report.remarks.items() if "actuatorfrcrange" in remark]
+    assert named == ([["j"]] if said else [])

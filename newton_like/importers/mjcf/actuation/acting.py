@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from newton_like.importers.mjcf.actuation.actuators import DATA_ONLY, Actuator
 from newton_like.importers.mjcf.actuation.motors import motor_law
+from newton_like.importers.mjcf.actuation.ranges import unbounded
 from newton_like.importers.mjcf.records import Joint
 from newton_like.model import actuators as modelled
 
+_UNBOUNDED = "actuatorfrcrange limits the drive of the joint and each actuator on it, and not the sum of all forces"
 _NOT_SIMULATED = "actuators of kinds that are not simulated are kept only as data, and do nothing"
 
 
@@ -94,12 +96,13 @@ class Binder:
     Args:
         scene: the :class:`newton_like.importers.mjcf.build.SceneBuilder`, with all bodies, joints, sites and tendons in the builder.
         key: the keyframe with initial controls and activations, or ``None``.
-        joints: records of joints by name.
+        names: records of the model, by kind and name.
     """
 
-    def __init__(self, scene, key, joints: dict[str, Joint]):
+    def __init__(self, scene, key, names: dict[str, dict]):
         self.scene, self.builder, self.scale = scene, scene.builder, scene.options.scale
-        self._joints = joints
+        self._names: dict[str, dict] = names
+        self._joints: dict[str, Joint] = names["joint"]
         self._spatial = {record.name for record in scene.tendons if record.path}
         self._limits = {record.name: record.values["effort"] for record in scene.tendons}
         self._controls, self._activations = (key and key.ctrl) or (), iter((key and key.act) or ())
@@ -110,6 +113,9 @@ class Binder:
             act = next(self._activations, 0.0) if actuator.activated else 0.0
             if not self._drives(actuator):
                 self._add(actuator, self._controls[number] if number < len(self._controls) else 0.0, act)
+        scene = self.scene
+        for name in unbounded(scene.model, scene.actuators, scene.tendons, self._names):
+            scene.model.findings.remark(_UNBOUNDED, name)
 
     def _drives(self, actuator: Actuator) -> bool:
         """Gives an actuator its entry of a drive. Returns whether it is one alone."""

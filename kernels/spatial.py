@@ -194,6 +194,38 @@ def spatial_algebra(m: types.SimpleNamespace) -> dict:
         s = mul(flip, mul(fill(real(2.0)), mul(m.atan2(n, mul(flip, q.w)), rcp(n))))
         return vec(mul(q.x, s), mul(q.y, s), mul(q.z, s))
 
+    @m.func
+    def quat_of(r: Mat33) -> Quat:
+        """The unit quaternion of a rotation matrix, from its component that is largest (Shepperd 1978, "Quaternion from rotation
+        matrix")."""
+        one = fill(real(1.0))
+        xx = add(one, sub(r.x.x, add(r.y.y, r.z.z)))
+        yy = add(one, sub(r.y.y, add(r.x.x, r.z.z)))
+        zz = add(one, sub(r.z.z, add(r.x.x, r.y.y)))
+        ww = add(one, add(r.x.x, add(r.y.y, r.z.z)))
+        xy = add(r.x.y, r.y.x)
+        xz = add(r.x.z, r.z.x)
+        yz = add(r.y.z, r.z.y)
+        xw = sub(r.z.y, r.y.z)
+        yw = sub(r.x.z, r.z.x)
+        zw = sub(r.y.x, r.x.y)
+        # four times the largest component, times the quaternion
+        x = m.where_lt(xx, yy, xy, xx)
+        y = m.where_lt(xx, yy, yy, xy)
+        z = m.where_lt(xx, yy, yz, xz)
+        w = m.where_lt(xx, yy, yw, xw)
+        most = m.larger(xx, yy)
+        x = m.where_lt(most, zz, xz, x)
+        y = m.where_lt(most, zz, yz, y)
+        z = m.where_lt(most, zz, zz, z)
+        w = m.where_lt(most, zz, zw, w)
+        most = m.larger(most, zz)
+        x = m.where_lt(most, ww, xw, x)
+        y = m.where_lt(most, ww, yw, y)
+        z = m.where_lt(most, ww, zw, z)
+        w = m.where_lt(most, ww, ww, w)
+        return quat_normalize(quat(x, y, z, w))
+
     # ------------------------------------------------------------------------------------------- twists and wrenches
 
     @m.func

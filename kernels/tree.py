@@ -30,8 +30,8 @@ NATIVE, COM, MIXED, INERTIAL, BODY_FIXED = range(5)
 
 # Kinds of pieces of tendons: a straight line; around a sphere or a cylinder, on the outside or, by a side site, on the inside.
 # MASSIVE is a straight line of a tendon with inertia. WRENCH is no piece: a force and a torque of one body on another. CRANK is a slider
-# on an axis, moved by a rod.
-STRAIGHT, ROUND_SPHERE, ROUND_CYLINDER, IN_SPHERE, IN_CYLINDER, MASSIVE, WRENCH, CRANK = range(1, 9)
+# on an axis, moved by a rod. TURNING is a WRENCH whose length has the angle of one body relative to the other along its torque.
+STRAIGHT, ROUND_SPHERE, ROUND_CYLINDER, IN_SPHERE, IN_CYLINDER, MASSIVE, WRENCH, CRANK, TURNING = range(1, 10)
 
 # Parameter blocks: the size of each block, and the positions of parameters in it.
 

@@ -12,20 +12,21 @@ A table has `ITEM` integers for each item, and the record of a tendon has `TENDO
 
 import types
 
-from newton_like.kernels.tree import CRANK, MASSIVE, STRAIGHT, WRENCH
+from newton_like.kernels.tree import CRANK, MASSIVE, STRAIGHT, TURNING, WRENCH
 
 # Kinds of items are JOINT and those of pieces in `kernels.tree`.
 JOINT = 0
 
 # Integers of an item: its kind; of a JOINT the dof and the coordinate; of a piece the bodies of both sites, of the shape, and of the side
-# site (-1: none); of a WRENCH the bodies that it acts on and that it is relative to, and the body of its axes; of a CRANK the bodies of
-# slider and crank. Bodies from T.bodies on are the world as each tree has it.
+# site (-1: none); of a WRENCH or TURNING the bodies that it acts on and that it is relative to, and the body of its axes; of a CRANK the
+# bodies of slider and crank. Bodies from T.bodies on are the world as each tree has it.
 ITEM = 5
 KIND, FROM, TO, AROUND, BESIDE = range(ITEM)
 
 # Numbers of an item: the coefficient or the inverse divisor, the places of both sites, the pose of the shape, its radius and the place of
 # the side site, in frames of their bodies. Of a WRENCH: one if its length is a distance, the points on both bodies at START and END, the
-# force at CENTER and the torque at SIDE. Of a CRANK: the places of slider and crank, the axis at CENTER, the length of the rod at RADIUS.
+# force at CENTER and the torque at SIDE; of TURNING also, at AXES, how the body is turned relative to the other one where the angle is
+# zero. Of a CRANK: the places of slider and crank, the axis at CENTER, the length of the rod at RADIUS.
 ITEM_NUMBERS = 23
 SCALE, START, END, CENTER, AXES, RADIUS, SIDE = 0, 1, 4, 7, 10, 19, 20
 
@@ -183,6 +184,20 @@ def tendon_program(m: types.SimpleNamespace) -> dict:
         return m.mul(tendon_number(b, t, at + SCALE, T, L, mem), m.dot(f, m.sub3(x, y)))
 
     @m.func
+    def wrench_angle(b, t, item: int, at: int, T, L, mem) -> m.lane:
+        """The rotation vector of one body relative to the other, along the torque."""
+        other = m.get9(mem, L.rot + 9 * T.tendon_item[ITEM * item + TO], t)
+        turn = m.get9(mem, L.rot + 9 * T.tendon_item[ITEM * item + FROM], t)
+        zero = tendon_axes(b, t, at + AXES, T, L, mem)
+        now = m.rows(m.apply_t(turn.x, zero), m.apply_t(turn.y, zero), m.apply_t(turn.z, zero))
+        back = m.rows(
+            m.apply_t(m.column(now, 0), other), m.apply_t(m.column(now, 1), other), m.apply_t(m.column(now, 2), other)
+        )
+        angle = m.apply(other, m.neg3(m.quat_log(m.quat_of(back))))
+        axes = m.get9(mem, L.rot + 9 * T.tendon_item[ITEM * item + AROUND], t)
+        return m.dot(m.apply(axes, tendon_vec(b, t, at + SIDE, T, L, mem)), angle)
+
+    @m.func
     def add_crank(b, t, item: int, at: int, row: int, T, L, mem) -> m.lane:
         """The place L of a slider along its axis a, where a rod of length r reaches the crank at x from the slider; row <- + its
         derivative. |x - L a| = r gives L = a.x - s with s^2 = (a.x)^2 + r^2 - |x|^2, and dL = (1 - a.x / s) d(a.x) + x.dx / s. Where
@@ -224,6 +239,9 @@ def tendon_program(m: types.SimpleNamespace) -> dict:
                 m.put(mem, row + i, t, m.add(c, m.get(mem, row + i, t)))
             elif T.tendon_item[ITEM * item + KIND] == WRENCH:
                 length = m.add(length, add_wrench(b, t, item, numbers, row, T, L, mem))
+            elif T.tendon_item[ITEM * item + KIND] == TURNING:
+                length = m.add(length, add_wrench(b, t, item, numbers, row, T, L, mem))
+                length = m.add(length, wrench_angle(b, t, item, numbers, T, L, mem))
             elif T.tendon_item[ITEM * item + KIND] == CRANK:
                 length = m.add(length, add_crank(b, t, item, numbers, row, T, L, mem))
             else:

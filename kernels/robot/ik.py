@@ -44,44 +44,12 @@ def ik_program(m: types.SimpleNamespace) -> dict:
         return m.smaller(m.larger(x, m.get(mem, L.ik_settings + dof, t)), m.get(mem, L.ik_settings + T.dofs + dof, t))
 
     @m.func
-    def quat_of(r: m.Mat33) -> m.Quat:
-        """The unit quaternion of a rotation matrix, from its component that is largest (Shepperd 1978, "Quaternion from rotation
-        matrix")."""
-        one = m.fill(real(1.0))
-        xx = m.add(one, m.sub(r.x.x, m.add(r.y.y, r.z.z)))
-        yy = m.add(one, m.sub(r.y.y, m.add(r.x.x, r.z.z)))
-        zz = m.add(one, m.sub(r.z.z, m.add(r.x.x, r.y.y)))
-        ww = m.add(one, m.add(r.x.x, m.add(r.y.y, r.z.z)))
-        xy = m.add(r.x.y, r.y.x)
-        xz = m.add(r.x.z, r.z.x)
-        yz = m.add(r.y.z, r.z.y)
-        xw = m.sub(r.z.y, r.y.z)
-        yw = m.sub(r.x.z, r.z.x)
-        zw = m.sub(r.y.x, r.x.y)
-        # four times the largest component, times the quaternion
-        x = m.where_lt(xx, yy, xy, xx)
-        y = m.where_lt(xx, yy, yy, xy)
-        z = m.where_lt(xx, yy, yz, xz)
-        w = m.where_lt(xx, yy, yw, xw)
-        most = m.larger(xx, yy)
-        x = m.where_lt(most, zz, xz, x)
-        y = m.where_lt(most, zz, yz, y)
-        z = m.where_lt(most, zz, zz, z)
-        w = m.where_lt(most, zz, zw, w)
-        most = m.larger(most, zz)
-        x = m.where_lt(most, ww, xw, x)
-        y = m.where_lt(most, ww, yw, y)
-        z = m.where_lt(most, ww, zw, z)
-        w = m.where_lt(most, ww, ww, w)
-        return m.quat_normalize(m.quat(x, y, z, w))
-
-    @m.func
     def ik_begin(t, T, L, mem) -> bool:
         """Moves all joints between their limits. Returns whether anything is to be done in any lane. The rotations of the goals become
         quaternions."""
         for i in range(T.points):
             goal = L.goals + GOAL * i + 3
-            m.put4(mem, goal, t, quat_of(m.get9(mem, goal, t)))
+            m.put4(mem, goal, t, m.quat_of(m.get9(mem, goal, t)))
         for dof in range(T.dofs):
             m.put(mem, L.q + dof, t, between_limits(m.get(mem, L.q + dof, t), dof, t, T, L, mem))
         m.copy(t, L.ik_result, L.q, T.dofs, mem)

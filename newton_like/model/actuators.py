@@ -49,6 +49,8 @@ class Actuator:
         gear: factors on length and force; six for a BALL or FREE joint or a site, a force and a torque: in the frame of the site, or of
             its reference; of a FREE joint in world axes, with the torque in those of the body; of a BALL joint a torque at 0 to 2, in
             the frame of the body. ``jointinparent``: torques in the frame of the parent.
+            The length of a BALL joint, and of a site with a reference, is the rotation vector along the torque, plus that of the force
+            along the way between the sites; the length of a FREE joint, and of a site without reference, is zero.
         gain, bias, dynamics: types.
         gainprm, biasprm, dynprm: their parameters, see the MJCF reference: nine, nine and three numbers. The bias ``"dcmotor"`` is an
             affine one and the cogging torque ``A sin(N L + phi)`` beyond the range of forces, with A, N and phi at 3 to 5 of ``biasprm``.

@@ -9,8 +9,8 @@ import numpy as np
 from newton_like.dynamics.matrices import mass_matrix
 from newton_like.dynamics.names import names_of
 from newton_like.dynamics.tendons import Tendons, tendon_jacobian, tendons_of
-from newton_like.geometry.transforms import quat_rotate
-from newton_like.kernels.dynamics.tendons import CENTER, END, ITEM_NUMBERS, JOINT, RADIUS, SCALE, SIDE, START
+from newton_like.geometry.transforms import quat_inverse, quat_multiply, quat_rotate, quat_to_matrix
+from newton_like.kernels.dynamics.tendons import AXES, CENTER, END, ITEM_NUMBERS, JOINT, RADIUS, SCALE, SIDE, START
 from newton_like.kernels.solvers.actuators import (
     ACC0,
     COGGING,
@@ -21,7 +21,7 @@ from newton_like.kernels.solvers.actuators import (
     ON_CONTACTS,
     PEAK,
 )
-from newton_like.kernels.tree import CRANK, WRENCH
+from newton_like.kernels.tree import CRANK, TURNING, WRENCH
 from newton_like.model.actuators import BIASES, DRIVES, DYNAMIC_NUMBERS, DYNAMICS, GAINS, TIME_CONSTANTS
 from newton_like.model.editing.edits import BODIES, OTHERS, edits_of
 from newton_like.model.joint_types import JOINT_TYPES
@@ -90,10 +90,10 @@ class ActuatorTable:
             a = self._owner(tendon)
         if a < 0:
             raise ValueError(f"{what} acts on an entity that is in no articulation; name an entity of an articulation")
-        if line is not None and not numbers[0][SCALE] and line[0][0] == WRENCH and self._has_length(actuator):
+        if line is not None and not numbers[0][SCALE] and line[0][0] == WRENCH and self._needs_length(actuator):
             raise ValueError(
-                f"{what}: the force of an actuator on a site without reference, or on a ball or free joint, cannot depend on a length;"
-                " give it a bias of type 'none', or affine in the velocity alone"
+                f"{what}: the length of a site without reference, or of a free joint, is always zero; give a muscle or a motor with cogging"
+                " another target"
             )
         self.index[a].append(n)
         types = GAINS.index(actuator.gain), BIASES.index(actuator.bias), DYNAMICS.index(actuator.dynamics)
@@ -113,14 +113,8 @@ class ActuatorTable:
         return owners[0] if owners else -1
 
     @staticmethod
-    def _has_length(actuator) -> bool:
-        slopes = [
-            prm[1]
-            for kind, prm in ((actuator.gain, actuator.gainprm), (actuator.bias, actuator.biasprm))
-            if kind in ("affine", "dcmotor")
-        ]
-        cogging = actuator.bias == "dcmotor" and actuator.biasprm[COGGING] != 0.0
-        return actuator.is_muscle or any(slopes) or cogging
+    def _needs_length(actuator) -> bool:
+        return actuator.is_muscle or (actuator.bias == "dcmotor" and actuator.biasprm[COGGING] != 0.0)
 
     def _link(self, body: int) -> int:
         return _WORLD if body < 0 else int(self._names.link[body])
@@ -152,7 +146,8 @@ class ActuatorTable:
         if kind.turns_only:
             # in the frame of the parent's anchor or of the child's
             torque[SIDE : SIDE + 3] = quat_rotate(self._anchors[0 if inside else 1][j, 3:], gear[:3])
-            return a, ((WRENCH, child, parent, parent if inside else child, -2),), [torque], (0, 0)
+            torque[AXES : AXES + 9] = _turn(*(anchors[j, 3:] for anchors in self._anchors))
+            return a, ((TURNING, child, parent, parent if inside else child, -2),), [torque], (0, 0)
         force = np.zeros(ITEM_NUMBERS)
         force[CENTER : CENTER + 3], torque[SIDE : SIDE + 3] = gear[:3], gear[3:]
         items = (WRENCH, child, parent, parent, -2), (WRENCH, child, parent, parent if inside else child, -2)
@@ -166,14 +161,17 @@ class ActuatorTable:
         numbers[START : START + 3] = poses[own, :3]
         numbers[CENTER : CENTER + 3] = quat_rotate(poses[axes, 3:], gear[:3])
         numbers[SIDE : SIDE + 3] = quat_rotate(poses[axes, 3:], gear[3:])
+        kind = WRENCH
         if reference >= 0:
             numbers[END : END + 3] = poses[reference, :3]
-            numbers[SCALE] = float(not gear[3:].any())
+            numbers[SCALE] = 1.0
+        if reference >= 0 and any(actuator.gear[3:]):
+            kind, numbers[AXES : AXES + 9] = TURNING, _turn(poses[reference, 3:], poses[own, 3:])
         owners = {int(self._names.articulation[bodies[s]]) for s in (own, axes) if bodies[s] >= 0}
         if len(owners) != 1:
             raise ValueError(f"{what} acts on {len(owners)} articulations; name sites of one")
         ends = self._link(bodies[own]), _WORLD if reference < 0 else self._link(bodies[reference])
-        return owners.pop(), ((WRENCH, *ends, self._link(bodies[axes]), -2),), [numbers]
+        return owners.pop(), ((kind, *ends, self._link(bodies[axes]), -2),), [numbers]
 
     def _crank(self, what: str, actuator) -> tuple:
         bodies, poses = self._shapes
@@ -187,6 +185,11 @@ class ActuatorTable:
             raise ValueError(f"{what} acts on {len(owners)} articulations; name sites of one")
         ends = self._link(bodies[slider]), self._link(bodies[crank])
         return owners.pop(), ((CRANK, *ends, ends[0], -2),), [numbers]
+
+
+def _turn(other: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """The rotation, as nine numbers, of a body relative to another where frames of both agree; given the frames as quaternions."""
+    return quat_to_matrix(quat_multiply(own, quat_inverse(other))).ravel()
 
 
 _tables: WeakKeyDictionary = WeakKeyDictionary()

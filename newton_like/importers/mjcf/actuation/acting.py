@@ -51,12 +51,11 @@ def make(
             return f"{what} of type {kind}"
     slopes = [prm[1] for kind, prm in ((gain, gainprm), (bias, biasprm)) if kind in ("affine", "dcmotor")]
     whole = target["dof"] < 0
-    free = actuator.transmission == "site" and not actuator.reference
-    turning = actuator.transmission == "site" and any(actuator.gear[3:])
+    zero = (actuator.transmission == "site" and not actuator.reference) or (whole and joint.kind == "free")
     muscle = "muscle" in (gain, bias)
     cogging = bias == "dcmotor" and biasprm[3] != 0.0
-    if (muscle or any(slopes) or cogging) and (whole or free or turning):
-        return "forces that depend on a length of a site without reference, of rotations, or of a ball or free joint"
+    if (muscle or cogging) and zero:
+        return "muscles and cogging of a site without reference or of a free joint, whose length is always zero"
     if actuator.transmission == "body" and (gain != "fixed" or bias != "none"):
         return "forces on contacts that depend on a length"
     lengths = actuator.lengthrange
@@ -139,7 +138,10 @@ class Binder:
         joint = self._joints.get(actuator.target) if actuator.transmission.startswith("joint") else None
         slides = joint is not None and joint.kind == "slide"
         along = (
-            actuator.target in self._spatial or actuator.reference or slides or actuator.transmission == "slidersite"
+            actuator.target in self._spatial
+            or actuator.transmission == "slidersite"
+            or slides
+            or (actuator.reference and any(actuator.gear[:3]))
         )
         efforts = (
             self._limits if actuator.transmission == "tendon" else {} if joint is None else {joint.name: joint.effort}

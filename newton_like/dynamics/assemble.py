@@ -17,6 +17,10 @@ from newton_like.programs.run import run
 LARGEST_STEP = 0.5
 """Largest motion of a dof in an iteration [m or rad]."""
 
+NUDGES = (0.01, 0.1)
+"""Random motions of the dofs [m or rad] from which further searches begin. A search cannot leave a straight chain whose ends have to
+approach each other: no joint changes their distance there."""
+
 _DISPLACE = Program("eval_displaced", (Q, V), (Field("q", "coords"),))
 
 
@@ -26,6 +30,8 @@ def assemble(model, state, *, fixed=(), tolerance: float | None = None, iteratio
 
     The damped Gauss-Newton method of Levenberg (1944) and Marquardt (1963) takes small steps, so that the result is near the start. Each
     step is the correction with the smallest sum of squares of joint motions. Only coordinates change; velocities stay.
+
+    Where joints cannot leave the start, as in a straight chain whose ends have to approach each other, the search begins again close by.
 
     Args:
         model: the :class:`Model`.
@@ -52,9 +58,29 @@ def assemble(model, state, *, fixed=(), tolerance: float | None = None, iteratio
     trial = model.state()
     trial.joint_q.assign(q)
     relations, ties = Relations(model), TiedLengths(model)
-    K, gap = _rows(model, trial, held, relations, ties)
-    if not K.size:
+    if not _rows(model, trial, held, relations, ties)[0].size:
         return
+    start, rng = wp.clone(trial.joint_q), np.random.default_rng(0)
+    gap = _search(model, trial, held, relations, ties, tolerance, iterations)
+    for nudge in NUDGES:
+        stuck = np.abs(gap).max(axis=1) > tolerance
+        if not stuck.any():
+            break
+        found = wp.clone(trial.joint_q)
+        _take_back(model, trial, start, stuck)
+        displace(model, trial, np.where(stuck[:, None] & ~held, rng.uniform(-nudge, nudge, held.shape), 0.0))
+        new_gap = _search(model, trial, held, relations, ties, tolerance, iterations)
+        still = np.abs(new_gap).max(axis=1) > tolerance
+        _take_back(model, trial, found, still)
+        gap = np.where(still[:, None], gap, new_gap)
+    _check(model, gap, tolerance, relations, ties)
+    q.assign(trial.joint_q)
+    joints_changed(state)
+
+
+def _search(model, trial, held: np.ndarray, relations, ties, tolerance: float, iterations: int) -> np.ndarray:
+    """Moves the joints of `trial` towards closed loops. Returns the gaps that are left, ``[articulation_count, rows]``."""
+    K, gap = _rows(model, trial, held, relations, ties)
     damping = np.full(len(gap), 1.0e-6)
     size = np.square(gap).sum(axis=1)
     for _ in range(iterations):
@@ -74,9 +100,7 @@ def assemble(model, state, *, fixed=(), tolerance: float | None = None, iteratio
         K, gap = np.where(worse[:, None, None], K, new_K), np.where(worse[:, None], gap, new_gap)
         size = np.where(worse, size, new_size)
         damping = np.clip(np.where(worse, 10.0 * damping, 0.1 * damping), 1e-12, 1e6)
-    _check(model, gap, tolerance, relations, ties)
-    q.assign(trial.joint_q)
-    joints_changed(state)
+    return gap
 
 
 def _held(model, fixed) -> np.ndarray:

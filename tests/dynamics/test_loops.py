@@ -415,3 +415,25 @@ def test_a_loop_that_stays_open_is_named_with_its_world(rng):
     told = rf"world {short} \('{model.world_label[short]}'\), articulation .*crane.*'far'"
     with pytest.raises(ValueError, match=told):
         dynamics.assemble(model, model.state())
+
+
+@pytest.mark.parametrize("nearer", [0.02, 0.6, 0.95])
+def test_assemble_closes_straight_chains_whose_ends_have_to_approach_each_other(nearer):
+    """No joint of a straight chain changes the distance of its ends, so the first search stays there."""
+    links, length = 12, 0.1
+    chain, joints, link = ModelBuilder(), [], -1
+    for i in range(links):
+        child = chain.add_link(mass=0.1, com=(0.05, 0.0, 0.0), inertia=1e-4 * np.eye(3))
+        place = (length if i else 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+        joints.append(chain.add_joint_revolute(link, child, axis=(0, 1, 0), parent_xform=place))
+        link = child
+    chain.add_articulation(joints)
+    end = (nearer * links * length, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+    chain.add_joint_ball(-1, link, parent_xform=end, child_xform=(length, 0, 0, 0, 0, 0, 1), label="end")
+    scene = ModelBuilder()
+    scene.replicate(chain, 2)
+    model = scene.finalize("cpu", dtype=wp.float64)
+    state = model.state()
+    dynamics.assemble(model, state, fixed=["joint_4"])
+    assert abs(dynamics.constraint_jacobian(model, state)[1].numpy()).max() < 1e-8
+    assert not state.joint_q.numpy().reshape(2, -1)[:, 4].any()

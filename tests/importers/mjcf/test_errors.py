@@ -221,6 +221,18 @@ WRONG_FILES = {
         model("", after="<actuator><adhesion/></actuator>"),
         ["line 5", "<adhesion>", "body='...'"],
     ),
+    "adhesion that pushes": (
+        model("", after='<actuator><adhesion name="a" body="world" ctrlrange="-1 1"/></actuator>'),
+        ["line 5", "<adhesion name='a'>", "ctrlrange"],
+    ),
+    "damper without controls": (
+        model("", after='<actuator><damper name="d" joint="j" kv="2"/></actuator>'),
+        ["line 5", "<damper name='d'>", "ctrlrange"],
+    ),
+    "damper that adds energy": (
+        model("", after='<actuator><damper name="d" joint="j" kv="2" ctrlrange="-1 2"/></actuator>'),
+        ["line 5", "<damper name='d'>", "ctrlrange"],
+    ),
     "motor without a constant": (
         model("", after='<actuator><dcmotor joint="j" resistance="2"/></actuator>'),
         ["line 5", "<dcmotor>", "motor constant"],

@@ -347,7 +347,13 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
             raise element.error(f"has the time constant {time:g}; give a number of at least 0")
     gear = floats(merged, "gear", 6, (1.0,))
     auto = model.compiler.autolimits
-    ctrlrange = limits(merged, "ctrlrange", "ctrllimited", auto)
+    # these have a range of controls whatever the compiler's autolimits
+    one_sided = element.tag in ("damper", "adhesion")
+    ctrlrange = limits(merged, "ctrlrange", "ctrllimited", auto or one_sided)
+    if one_sided and (ctrlrange is None or ctrlrange[0] < 0.0):
+        raise element.error(
+            "needs a ctrlrange from 0 or more on: at a negative control it would push the other way; add ctrlrange='0 1'"
+        )
     inherit = merged.number("inheritrange", 0.0, low=0.0)
     if inherit > 0.0 and transmission == "joint" and ctrlrange is None:
         joint = names["joint"][target]

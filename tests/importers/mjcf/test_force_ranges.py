@@ -130,3 +130,15 @@ def test_a_remark_names_joints_whose_range_does_not_hold_for_the_sum_of_forces(a
         report = ModelBuilder().add_mjcf(text)
     named = [names for remark, names in report.remarks.items() if "actuatorfrcrange" in remark]
     assert named == ([["j"]] if said else [])
+
+
+@pytest.mark.parametrize("gravcomp", [0.0, 0.7])
+@pytest.mark.parametrize("joint", ["", 'actuatorgravcomp="true"', 'actuatorfrcrange="-1 1" actuatorgravcomp="true"'])
+def test_a_remark_names_joints_whose_range_does_not_hold_for_compensated_weight(joint, gravcomp):
+    text = BAR.format("", '<motor joint="j"/>').replace('name="j"', f'name="j" {joint}')
+    text = text.replace("<body", f'<body gravcomp="{gravcomp}"')
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = ModelBuilder().add_mjcf(text)
+    named = [names for remark, names in report.remarks.items() if "actuatorgravcomp" in remark]
+    assert named == ([["j"]] if "frcrange" in joint and gravcomp else [])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from newton_like.importers.mjcf.actuation.actuators import DATA_ONLY, Actuator
 from newton_like.importers.mjcf.actuation.motors import motor_law
-from newton_like.importers.mjcf.actuation.ranges import unbounded
+from newton_like.importers.mjcf.actuation.ranges import relieved, unbounded
 from newton_like.importers.mjcf.records import Joint
 from newton_like.model import actuators as modelled
 
 _UNBOUNDED = "actuatorfrcrange limits the drive of the joint and each actuator on it, and not the sum of all forces"
+_RELIEVED = "actuatorgravcomp: weight is compensated in full, also beyond the actuatorfrcrange of the joint"
 _NOT_SIMULATED = "actuators of kinds that are not simulated are kept only as data, and do nothing"
 
 
@@ -115,6 +116,8 @@ class Binder:
         scene = self.scene
         for name in unbounded(scene.model, scene.actuators, scene.tendons, self._names):
             scene.model.findings.remark(_UNBOUNDED, name)
+        for name in relieved(scene.model):
+            scene.model.findings.remark(_RELIEVED, name)
 
     def _drives(self, actuator: Actuator) -> bool:
         """Gives an actuator its entry of a drive. Returns whether it is one alone."""

@@ -41,6 +41,14 @@ def unbounded(model: Mjcf, actuators: Iterable[Actuator], tendons: Iterable, nam
     return sorted(limited & (afar | shared))
 
 
+def relieved(model: Mjcf) -> list[str]:
+    """Names of joints with a range that has to hold for the compensation of weight, too (``actuatorgravcomp``)."""
+    if not any(body.gravcomp for body in model.bodies):
+        return []
+    joints = [joint for body in model.bodies for joint in body.joints if joint.effort is not None]
+    return sorted(joint.name for joint in joints if joint.element.get("actuatorgravcomp", "false") == "true")
+
+
 def _moved(actuator: Actuator, model: Mjcf, records: dict, names: dict[str, dict]) -> set[str]:
     """Names of the joints that change the length of the transmission of an actuator on sites or a tendon."""
     record = records.get(actuator.target) if actuator.transmission == "tendon" else None

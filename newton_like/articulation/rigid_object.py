@@ -112,6 +112,8 @@ class RigidObjectCollectionData(Assigned):
 
     def _stacked(self, name: str, out: wp.array | None = None) -> wp.array:
         parts = [getattr(each.data, name) for each in self._objects]
+        if name.startswith("body_"):
+            parts = [_without_bodies(part) for part in parts]
         shape = (parts[0].shape[0], len(parts), *parts[0].shape[1:])
         if out is None:
             out = wp.empty(shape, dtype=parts[0].dtype, device=parts[0].device)
@@ -130,8 +132,6 @@ class RigidObjectCollectionData(Assigned):
         if kept is not None and kept[0] == stamp:
             return kept[1]
         result = self._stacked(own, None if kept is None else kept[1])
-        if own.startswith("body_"):
-            result = result.reshape((result.shape[0], result.shape[1], result.shape[3]))
         self._kept[name] = (stamp, result)
         return result
 
@@ -143,6 +143,16 @@ def _property_of_objects(name: str) -> str | None:
         if (own != base or base in ("projected_gravity_b", "heading_w")) and hasattr(BodyData, own):
             return own + name[len(base) :]
     return None
+
+
+def _without_bodies(array: wp.array) -> wp.array:
+    """Numbers of one body ``[n, 1, ...]`` as ``[n, ...]``, in place."""
+    part = wp.array(
+        ptr=array.ptr, dtype=array.dtype, shape=(array.shape[0], *array.shape[2:]),
+        strides=(array.strides[0], *array.strides[2:]), device=array.device,
+    )  # fmt: skip
+    part._ref = array
+    return part
 
 
 def _item(array: wp.array, k: int) -> wp.array:

@@ -6,6 +6,7 @@ import pytest
 import newton_like as nl
 from newton_like.articulation import (
     Articulation,
+    BodyData,
     ImplicitActuatorCfg,
     InteractiveScene,
     RigidObject,
@@ -232,6 +233,26 @@ def test_frames_and_composers_of_a_collection_are_those_of_its_objects(scene, rn
         assert getattr(others, name).active
         getattr(others, name).reset()
         assert not getattr(others, name).active
+
+
+def test_data_of_a_collection_are_those_of_its_objects_in_every_step(scene):
+    """All properties of roots and bodies, read again after each step."""
+    others = scene["others"]
+    own = {"projected_gravity_b": "projected_gravity_b", "heading_w": "heading_w"}
+    for name in dir(BodyData):
+        for start in ("root_", "body_"):
+            if name.startswith(start) and name != "body_names":
+                own.setdefault(name.replace(start, "object_", 1), name)
+    assert len(own) > 40
+    for _ in range(3):
+        scene.sim.advance(scene)
+        for name, source in own.items():
+            for end in ("", "_wxyz") if "quat" in name or "pose" in name else ("",):
+                both = [numbers(getattr(each.data, source + end)) for each in others.objects.values()]
+                both = [x[:, 0] if source.startswith("body_") else x for x in both]
+                np.testing.assert_array_equal(
+                    numbers(getattr(others.data, name + end)), np.stack(both, axis=1), err_msg=name
+                )
 
 
 def test_defaults_of_a_collection_lead_its_reset(scene, rng):

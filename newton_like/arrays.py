@@ -41,13 +41,21 @@ def flat(array: wp.array, dtype) -> wp.array:
     return row
 
 
+def is_captured(device) -> bool:
+    """As ``device.is_capturing``, which takes six times as long on a CPU."""
+    if not device.is_cpu:
+        return bool(device.is_capturing)
+    graph = context.runtime._apic_graph
+    return graph is not None and graph.device.is_cpu
+
+
 def check_recorded(device, what: str) -> None:
     """Raises an error before operations that a graph cannot record, such as copies from the host.
 
     Raises:
         RuntimeError: a graph is being captured.
     """
-    if device.is_capturing:
+    if is_captured(device):
         raise RuntimeError(f"{what}: not while a graph is captured; call it before the capture")
 
 

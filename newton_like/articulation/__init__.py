@@ -12,6 +12,7 @@ from newton_like.articulation.articulation import Articulation
 from newton_like.articulation.data.articulation_data import ArticulationData
 from newton_like.articulation.data.body_data import BodyData
 from newton_like.articulation.drawing import DebugVisCfg
+from newton_like.articulation.graphs import StepGraph
 from newton_like.articulation.initial import InitialStateCfg
 from newton_like.articulation.rigid_object import RigidObject, RigidObjectCollection, RigidObjectCollectionData
 from newton_like.articulation.scene import InteractiveScene
@@ -35,5 +36,6 @@ __all__ = [
     "RigidObjectCollection",
     "RigidObjectCollectionData",
     "SimulationContext",
+    "StepGraph",
     "WrenchComposer",
 ]

@@ -6,6 +6,7 @@ from typing import Never
 
 import warp as wp
 
+from newton_like.arrays import check_recorded
 from newton_like.articulation.actuators.groups import Actuator
 from newton_like.articulation.actuators.table import ActuatorTable
 from newton_like.articulation.asset import Asset
@@ -198,6 +199,7 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
         Raises:
             IndexError: an instance does not exist.
         """
+        check_recorded(self.device, f"reset of '{self._layout.label}'")
         rows, data = self._rows(env_ids), self.data
         if rows.count:
             every = self._every_joint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import host_array
+from newton_like.arrays import check_recorded, host_array, is_captured
 from newton_like.articulation.activations import Activations
 from newton_like.articulation.chosen import Chosen, as_device, choose, write
 from newton_like.articulation.drawing import Drawing
@@ -182,10 +182,17 @@ class Asset(Drawing):
         every physics step if :attr:`adds_wrenches` is true, after ``body_f`` of the bodies got the wrenches of both composers (or
         zeros)."""
 
+    def renew(self) -> None:
+        """Renews numbers that are computed on the host after edits, before a graph reads them."""
+
     def _apply_wrenches(self) -> None:
         """Writes the wrenches of both composers in the poses of now."""
+        if self.sim.graph is not None:
+            self.sim.graph.reads(self)
         lasting, once = self.permanent_wrench_composer, self.instantaneous_wrench_composer
-        active = lasting.active or once.active
+        # a graph applies what will be set later
+        captured = is_captured(self.device)
+        active = lasting.active or once.active or captured
         if active or self._pressed or self.adds_wrenches:
             self.sim.forward()
             adds = not self._pressing.is_first(self, self.sim.steps)
@@ -202,7 +209,7 @@ class Asset(Drawing):
             self._pressed = active
             if self._shows:
                 self._keep_wrenches()
-            once.reset()
+            once.reset(always=captured)
         if self.adds_wrenches:
             self.add_wrenches()
 
@@ -416,6 +423,7 @@ class Asset(Drawing):
         Raises:
             IndexError: an instance does not exist.
         """
+        check_recorded(self.device, f"reset of '{self._layout.label}'")
         rows = self._rows(env_ids)
         self.permanent_wrench_composer.reset(rows)
         self.instantaneous_wrench_composer.reset(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import host_array
+from newton_like.arrays import check_recorded, host_array, is_captured, keep_for_graph
 from newton_like.kernels.articulation.scatter import scatter_kernels
 
 
@@ -60,6 +60,7 @@ def choose(ids, size: int, device, what: str, everything: Chosen | None = None) 
         return ids
     if ids is None or (isinstance(ids, slice) and ids == slice(None)):
         return Chosen(None, size, device) if everything is None else everything
+    check_recorded(device, what)
     if isinstance(ids, slice):
         return Chosen(np.arange(size)[ids].astype(np.int32), size, device)
     numbers = np.atleast_1d(host_array(ids, what, "indices, a slice or a mask")).ravel()
@@ -110,7 +111,8 @@ def put(target: wp.array, rows: Chosen, items: Chosen, values: tuple) -> None:
     given, own = values
     if not rows.count or not items.count:
         return
-    if target.device.is_cpu and not target.device.is_capturing and rows.count * items.count <= _FEW:
+    captured = is_captured(target.device)
+    if target.device.is_cpu and not captured and rows.count * items.count <= _FEW:
         _put_few(target.numpy(), rows, items, given if isinstance(given, np.ndarray) else given.numpy(), own)
         return
     if isinstance(given, np.ndarray):
@@ -118,7 +120,9 @@ def put(target: wp.array, rows: Chosen, items: Chosen, values: tuple) -> None:
             np.copyto(target.numpy(), given)
             return
         given = wp.array(np.ascontiguousarray(given), dtype=target.dtype, device=target.device)
-    if rows.everything and items.everything:
+    if captured:
+        keep_for_graph(target.device, given)
+    elif rows.everything and items.everything:
         if target.device.is_cpu:
             # a copy of Warp between arrays with gaps takes five times as long
             np.copyto(target.numpy(), given.numpy())
@@ -168,6 +172,7 @@ def _as_array(target: wp.array, values, shape: tuple[int, ...], rows: Chosen, na
                 return values, False
             if rows.masked and values.shape == whole:
                 return values, True
+    check_recorded(target.device, f"{name} from the host")
     numbers = host_array(values, name)
     if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
         raise ValueError(f"{name} holds numbers that are not finite")
@@ -204,6 +209,7 @@ def as_device(
         values = scalars(values)
         if values.dtype is dtype and values.device == device and values.shape == shape:
             return values
+    check_recorded(device, f"{name} from the host")
     numbers = host_array(values, name)
     if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
         raise ValueError(f"{name} holds numbers that are not finite")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.arrays import unrecorded
+from newton_like.arrays import is_captured, keep_for_graph, unrecorded
 from newton_like.threads import compiling, run_shared, shared_out
 
 
@@ -17,10 +17,14 @@ class Repeated:
         arguments: the arguments behind the first one. They are kept alive.
         device: device of the launch.
         pieces: number of small pieces of work, which says whether threads share them.
+        in_graph: the arguments in a graph; None: the same.
     """
 
-    def __init__(self, kernel, size: int, arguments: list, device, pieces: int | None = None):
-        self._arguments = arguments
+    def __init__(
+        self, kernel, size: int, arguments: list, device, pieces: int | None = None, in_graph: list | None = None
+    ):
+        self._kernel, self._size, self._device = kernel, size, device
+        self._arguments, self._in_graph = arguments, arguments if in_graph is None else in_graph
 
         def record(first: int, count: int):
             return wp.launch(kernel, dim=count, inputs=[first, *arguments], device=device, record_cmd=True)
@@ -28,8 +32,13 @@ class Repeated:
         self._shares = _recorded(record, size, size if pieces is None else pieces, device) if size else None
 
     def launch(self) -> None:
-        """Runs the kernel."""
-        if self._shares is not None:
+        """Runs the kernel, or records the launch in the graph that is being captured, which keeps the arguments alive."""
+        if self._shares is None:
+            return
+        if is_captured(self._device):
+            wp.launch(self._kernel, dim=self._size, inputs=[0, *self._in_graph], device=self._device)
+            keep_for_graph(self._device, self)
+        else:
             run_shared(self._shares)
 
 

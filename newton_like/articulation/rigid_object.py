@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import warp as wp
 
+from newton_like.arrays import is_captured
 from newton_like.articulation.asset import Asset
 from newton_like.articulation.chosen import Chosen, as_device, choose
 from newton_like.articulation.data.assigning import Assigned, no_attribute
@@ -13,6 +15,7 @@ from newton_like.articulation.data.body_data import BodyData
 from newton_like.articulation.data.foreign import NumpyViews, TorchViews
 from newton_like.articulation.names import find_names
 from newton_like.articulation.wrenches import CollectionWrenchComposer
+from newton_like.kernels.articulation.scatter import scatter_kernels
 
 
 class RigidObject(Asset):
@@ -118,8 +121,19 @@ class RigidObjectCollectionData(Assigned):
         if out is None:
             out = wp.empty(shape, dtype=parts[0].dtype, device=parts[0].device)
         for k, part in enumerate(parts):
-            wp.copy(_item(out, k), part)
+            if is_captured(part.device):
+                self._copy_in_graph(_item(out, k), part)
+            else:
+                wp.copy(_item(out, k), part)
         return out
+
+    def _copy_in_graph(self, target: wp.array, part: wp.array) -> None:
+        """A copy between arrays with gaps that a graph records, which is not so with one of Warp on a CPU."""
+        every = wp.zeros(0, dtype=wp.int32, device=part.device)
+        wp.launch(
+            scatter_kernels(part.dtype).scatter, dim=(part.shape[0], 1), inputs=[every, every, False, _in_rows(part)],
+            outputs=[_in_rows(target)], device=part.device,
+        )  # fmt: skip
 
     def __getattr__(self, name: str):
         if name.startswith("_"):
@@ -164,6 +178,17 @@ def _item(array: wp.array, k: int) -> wp.array:
     )  # fmt: skip
     part._ref = array
     return part
+
+
+def _in_rows(array: wp.array) -> wp.array:
+    """An array ``[n, ...]`` as ``[n, 1, k]``, in place. Only rows may have gaps."""
+    size, count = wp.types.type_size_in_bytes(array.dtype), int(np.prod(array.shape[1:]))
+    rows = wp.array(
+        ptr=array.ptr, dtype=array.dtype, shape=(array.shape[0], 1, count), strides=(array.strides[0], size, size),
+        device=array.device,
+    )  # fmt: skip
+    rows._ref = array
+    return rows
 
 
 class RigidObjectCollection:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from weakref import WeakValueDictionary, ref
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from weakref import WeakSet, WeakValueDictionary, ref
 
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import is_captured
 from newton_like.articulation.chosen import Chosen
+from newton_like.articulation.graphs import StepGraph
 from newton_like.articulation.wrenches import Pressing
 from newton_like.coercion import as_count, as_number
 from newton_like.dynamics.kinematics import accelerations_after
@@ -93,6 +98,9 @@ class SimulationContext:
         self._friction: dict[bytes, tuple[wp.array, wp.array]] = {}
         self._holders: dict[bytes, list[ref]] = {}
         self._sliding: set[bytes] = set()
+        # the graph that is being captured, and those that were
+        self.graph: StepGraph | None = None
+        self._graphs: WeakSet[StepGraph] = WeakSet()
         # by the bodies of an articulation
         self._pressing: dict[bytes, Pressing] = {}
         state = self._state
@@ -192,6 +200,11 @@ class SimulationContext:
         key = dofs.tobytes()
         others = [each for each in self._holders.get(key, ()) if each() is not None and each() is not asset]
         self._holders[key] = [*others, ref(asset)]
+        if slides and key not in self._sliding and self._graphs:
+            warnings.warn(
+                "graphs that were captured earlier have the same dry friction at rest and in motion: capture them again",
+                stacklevel=5,
+            )
         (self._sliding.add if slides else self._sliding.discard)(key)
 
     def _holder(self, key: bytes):
@@ -247,7 +260,11 @@ class SimulationContext:
         """Moves the bodies of worlds whose joint coordinates or velocities were written by assets."""
         if not self._some_moved:
             return
-        self._some_moved = False
+        # what a graph of other code records has not moved them yet
+        self._some_moved = self.graph is None and is_captured(self.device)
+        self._move_written()
+
+    def _move_written(self) -> None:
         wp.launch(
             scatter_kernels(self.model.dtype).spread,
             dim=self.model.articulation_count,
@@ -257,6 +274,46 @@ class SimulationContext:
         )
         move_bodies(self.model, self._joints, self._chosen)
         self._moved.zero_()
+
+    @contextmanager
+    def capture(self) -> Iterator[StepGraph]:
+        """Captures physics steps, commands of assets and data that are read into a graph, instead of running them::
+
+            with sim.capture() as graph:
+                sim.advance(robot)
+                velocity = robot.data.root_lin_vel_b
+            graph.launch()  # as often as wanted; velocity is that of now
+
+        Targets, wrenches, states and parameters that are written before a launch count. Python code does not run again. On a GPU, take a
+        step and read the data once before the capture.
+
+        Raises:
+            RuntimeError: within the capture: numbers, masks or indices from the host, resets, networks, and steps of a solver that
+                cannot be captured.
+        """
+        self.forward()
+        _ = self.solver
+        graph, time, steps = StepGraph(self), self.time, self.steps
+        self.touch()
+        self.graph = graph
+        try:
+            with wp.ScopedCapture(self.device) as captured:
+                self._move_written()
+                yield graph
+            graph.finish(captured.graph, self.steps - steps, self._some_moved)
+            self._graphs.add(graph)
+        finally:
+            self.graph = None
+            self.time, self.steps = time, steps
+            self._some_moved = True
+            self.touch()
+
+    def replayed(self, graph: StepGraph) -> None:
+        """Counts the steps of a graph that was launched."""
+        self.time += graph.steps * graph.dt
+        self.steps += graph.steps
+        self._some_moved |= graph.moves
+        self.touch()
 
     def link_accelerations(self) -> wp.array:
         """Accelerations of the centres of mass of all links in the last step, ``[articulation_count, max_links, 6]``: linear [m/s^2],

@@ -80,15 +80,15 @@ class WrenchComposer:
         """Adds to the wrenches of bodies. Arguments and errors are those of :meth:`set_forces_and_torques`."""
         self._compose(forces, torques, positions, body_ids, env_ids, is_global, True)
 
-    def reset(self, env_ids=None) -> None:
-        """Clears the wrenches of instances; None: all."""
+    def reset(self, env_ids=None, *, always: bool = False) -> None:
+        """Clears the wrenches of instances; None: all. With `always`, also where no wrench was set, as in a graph."""
         rows = choose(env_ids, self._asset.num_instances, self._asset.device, "env_ids")
-        if not self.active or not rows.count:
+        if not (self.active or always) or not rows.count:
             return
         kernel = wrench_kernels(self.composed.dtype).clear
         shape = (rows.count, self._asset.num_bodies)
         wp.launch(kernel, dim=shape, inputs=[rows.array], outputs=[self.composed], device=self._asset.device)
-        if rows.everything:
+        if rows.everything and not always:
             self.active = False
 
     def __repr__(self) -> str:

@@ -114,10 +114,13 @@ class ActuatorTable:
         self._launch = None
 
     def _record(self) -> Repeated:
-        """The launch. Where all instances have the same numbers, it reads those of the first one, which saves a third of the memory."""
+        """The launch. Where all instances have the same numbers, it reads those of the first one, which saves a third of the memory. Graphs
+        read all, because they may change later."""
         n, j = self.shape
         alike = all((x == x[:1]).all() for x in (getattr(self, name).numpy() for name in _NUMBERS))
-        return Repeated(self._kernel, n, [*self._head, 0 if alike else j, *self._tail], self._sim.device, n * j // 6)
+        every = [*self._head, j, *self._tail]
+        now = [*self._head, 0, *self._tail] if alike else every
+        return Repeated(self._kernel, n, now, self._sim.device, n * j // 6, every)
 
     # ----------------------------------------------------------------------------------------- columns of groups
 

@@ -68,8 +68,14 @@ class BodyData(Fresh):
 
     # --------------------------------------------------------------------------------------------------- groups
 
+    def renew(self) -> None:
+        """Renews the frames of centres of mass after edits of the model, before a graph reads them."""
+        self._frames()
+
     def _frames(self) -> wp.array:
         """Frames of centres of mass, of now."""
+        if self._sim.graph is not None:
+            self._sim.graph.reads(self)
         model = self._sim.model
         version = edits_of(model).last[BODIES]
         if version != self._com_version:
@@ -96,8 +102,8 @@ class BodyData(Fresh):
                 self._root_of, self._world_of, self._own, self._com, model.gravity, state.body_q, state.body_qd, self._heads,
                 numbers.flatten(),
             ]  # fmt: skip
-            blocks = -(-n // self._block)
-            self._root_launch = Repeated(self._kernels.root, blocks, arguments, model.device, n)
+            blocks, in_graph = -(-n // self._block), [*arguments[:2], 1, *arguments[3:]]
+            self._root_launch = Repeated(self._kernels.root, blocks, arguments, model.device, n, in_graph)
         self._root_launch.launch()
         return numbers
 
@@ -109,7 +115,8 @@ class BodyData(Fresh):
         if self._bodies_launch is None:
             state, model = self._sim.state, self._sim.model
             arguments = [count, self._body_of, self._own, self._com, state.body_q, state.body_qd, numbers.flatten()]
-            self._bodies_launch = Repeated(self._kernels.bodies, n * count, arguments, model.device)
+            in_graph = [*arguments[:2], 1, *arguments[3:]]
+            self._bodies_launch = Repeated(self._kernels.bodies, n * count, arguments, model.device, None, in_graph)
         self._bodies_launch.launch()
         return numbers
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import flat, unrecorded
+from newton_like.arrays import flat, is_captured, unrecorded
 from newton_like.articulation.multirotor.parameters import Parameters
 from newton_like.articulation.multirotor.specialised import specialised_kernel
 from newton_like.kernels.articulation.multirotor.records import (
@@ -120,10 +121,9 @@ class Flight:
             defaults: speeds of rotors that start again, ``[count, rotors]``.
             mask: bools of the instances whose results are stored, ``[count]``; None: all.
         """
-        self.parameters.upload()
-        if self._moved != self.parameters.moved:
-            self._recorded.outdate(moved=True)
-            self._moved = self.parameters.moved
+        if is_captured(self.device):
+            self.parameters.spread()
+        self.upload()
         columns = 0 if command is None else command.shape[1]
         places = self._places(state, stages, command, air, added, defaults)
         arrays = [array for _, _, array in places]
@@ -135,6 +135,17 @@ class Flight:
 
         key = (*options, added, None if mask is None else mask.ptr)
         self._recorded.of(key, arrays, record).run_on(arrays)
+
+    def upload(self) -> None:
+        """Copies parameters to the device, if they changed, and warns if graphs do not see the change."""
+        self.parameters.upload()
+        if self._moved != self.parameters.moved:
+            if self._recorded.outdate(moved=True):
+                warnings.warn(
+                    "graphs that were captured earlier do not see edits of multirotors: capture them again",
+                    stacklevel=2,
+                )
+            self._moved = self.parameters.moved
 
     def _places(self, state, stages: int, command, air: int, added: bool, defaults) -> list[tuple]:
         """Rows of memory, whether they are brought or taken, and arrays."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import is_captured
 from newton_like.articulation.articulation import Articulation
 from newton_like.articulation.chosen import Chosen, write
 from newton_like.articulation.drawing import THRUST
@@ -209,8 +210,16 @@ class Multirotor(Articulation):
         """Runs the controller and the motors, and adds the wrenches of thrusters and of the air to ``sim.state.body_f``."""
         self.rotors.run(self.sim.state, self.sim.dt, self._controller)
 
+    def renew(self) -> None:
+        """Renews the parameters of rotors and controller that were edited, before a graph reads them."""
+        super().renew()
+        self.rotors.renew(self.sim.dt, self._controller)
+
     def _apply_wrenches(self) -> None:
-        if self._pressed or self.permanent_wrench_composer.active or self.instantaneous_wrench_composer.active:
+        if self.sim.graph is not None:
+            self.sim.graph.reads(self)
+        active = self.permanent_wrench_composer.active or self.instantaneous_wrench_composer.active
+        if active or self._pressed or is_captured(self.device):
             super()._apply_wrenches()
         else:
             # nothing of its own to add to: one launch writes the forces

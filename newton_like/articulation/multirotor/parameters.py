@@ -78,6 +78,11 @@ class Parameters:
                 self.loose[at[edited]] = True
                 self._held, self.moved = None, self.moved + 1
 
+    def spread(self) -> None:
+        """Gives every instance numbers of its own, so that later edits stay in the memory that a graph reads."""
+        if len(self.rows) == 1:
+            self.rows, self._fresh, self._stale = np.repeat(self.rows, self.count, axis=0), False, None
+
     def hold(self) -> np.ndarray:
         """Mask of the parameters that are constants in code: those that all worlds share, except the loose ones, ``[size]``."""
         if self._held is None:

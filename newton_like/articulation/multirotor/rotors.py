@@ -455,11 +455,20 @@ class Rotors:
         """
         if dt != self._dt and not as_number(dt, "dt") > 0.0:
             raise ValueError(f"dt {dt!r} must be a positive number of seconds")
-        self.refresh()
-        self._prepare_motors(float(dt))
-        options = {} if controller is None else controller.options()
+        options = self._prepared(float(dt), controller)
         stages = options.pop("stages", 0) | MOTORS | FORCES
         self.flight.run(state, stages, air=self.air, added=added, **options)
+
+    def _prepared(self, dt: float, controller) -> dict:
+        """Options of a launch, with the parameters of motors and controller of now."""
+        self.refresh()
+        self._prepare_motors(dt)
+        return {} if controller is None else controller.options()
+
+    def renew(self, dt: float, controller) -> None:
+        """Hands parameters that were edited to the kernels, before a graph reads them."""
+        self._prepared(float(dt), controller)
+        self.flight.upload()
 
     def allocate(self, wrench, env_ids=None, bounded: bool = False, weights=(1.0,) * 6, full: bool = False) -> None:
         """Sets the targets of all worlds from wrenches; see ``Multirotor.set_wrench_target``."""

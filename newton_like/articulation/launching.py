@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.arrays import is_captured, keep_for_graph, unrecorded
+from newton_like.arrays import cpu_is_captured, is_captured, keep_for_graph, unrecorded
 from newton_like.threads import compiling, run_shared, shared_out
 
 
@@ -23,7 +23,7 @@ class Repeated:
     def __init__(
         self, kernel, size: int, arguments: list, device, pieces: int | None = None, in_graph: list | None = None
     ):
-        self._kernel, self._size, self._device = kernel, size, device
+        self._kernel, self._size, self._device, self._on_cpu = kernel, size, device, device.is_cpu
         self._arguments, self._in_graph = arguments, arguments if in_graph is None else in_graph
 
         def record(first: int, count: int):
@@ -35,7 +35,7 @@ class Repeated:
         """Runs the kernel, or records the launch in the graph that is being captured, which keeps the arguments alive."""
         if self._shares is None:
             return
-        if is_captured(self._device):
+        if cpu_is_captured() if self._on_cpu else is_captured(self._device):
             wp.launch(self._kernel, dim=self._size, inputs=[0, *self._in_graph], device=self._device)
             keep_for_graph(self._device, self)
         else:

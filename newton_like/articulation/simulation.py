@@ -29,13 +29,19 @@ from newton_like.types import ModelFlags
 _contexts: WeakValueDictionary = WeakValueDictionary()
 
 
-def _refuse_misspelt(solver_options: dict) -> None:
+def _refuse_misspelt(make: type, solver_options: dict) -> None:
     """Raises TypeError for names that neither a context nor its solver has, before the solver is made."""
-    own, of_solver = named_arguments(SimulationContext.__init__), named_arguments(SolverFeatherstone.__init__)
+    own, of_solver = named_arguments(SimulationContext.__init__), named_arguments(make.__init__)
     for name in solver_options:
         if name not in of_solver and did_you_mean(name, own):
             raise unknown_option("SimulationContext", name, own, of_solver)
-    refuse_unknown({name: value for name, value in solver_options.items() if name not in of_solver})
+    if make is SolverFeatherstone:
+        refuse_unknown({name: value for name, value in solver_options.items() if name not in of_solver})
+
+
+def _refuse_another_model(solver, model) -> None:
+    if solver.model is not model:
+        raise ValueError("the solver is one of another model; make it with the model of the context")
 
 
 class SimulationContext:
@@ -56,8 +62,9 @@ class SimulationContext:
         model: the model. States of the model get the array ``joint_qdd``.
         dt: length of a physics step [s].
         decimation: physics steps of a step of the environment.
-        solver: solver of the model; None: a :class:`newton_like.solvers.SolverFeatherstone`, made at its first use.
-        solver_options: arguments of that solver.
+        solver: solver of the model, or a class or function that makes one of the model at its first use, such as
+            :class:`newton_like.solvers.SolverXPBD`; None: :class:`newton_like.solvers.SolverFeatherstone`.
+        solver_options: further arguments of the class or function.
 
     Attributes:
         model, dt, decimation: as above.
@@ -67,8 +74,8 @@ class SimulationContext:
         stamp: number that grows with each step and each write. Data of assets of an older stamp are computed again.
 
     Raises:
-        TypeError: ``model`` is not a model; an option that neither the context nor the solver has.
-        ValueError: ``dt`` or ``decimation`` is not positive; another solver and options; a solver of another model.
+        TypeError: ``model`` is not a model; an option that neither the context nor the solver has; ``solver`` makes no solver.
+        ValueError: ``dt`` or ``decimation`` is not positive; a solver that was made, and options; a solver of another model.
     """
 
     def __init__(self, model, dt: float = 1.0 / 240.0, decimation: int = 1, solver=None, **solver_options):
@@ -76,16 +83,22 @@ class SimulationContext:
         if not as_number(dt, "dt") > 0.0:
             raise ValueError(f"dt {dt!r} must be a positive number of seconds")
         self.dt, self.decimation = float(dt), as_count(decimation, "decimation")
-        if solver_options:
-            _refuse_misspelt(solver_options)
-        if solver is not None and solver_options:
+        make = SolverFeatherstone if solver is None else solver
+        is_made = not isinstance(make, type) and hasattr(make, "step")
+        if not (is_made or callable(make)):
+            raise TypeError(
+                f"solver must be a solver, or a class or function that makes one of a model, not {solver!r}"
+            )
+        if solver_options and isinstance(make, type):
+            _refuse_misspelt(make, solver_options)
+        if is_made and solver_options:
             raise ValueError(f"give a solver, or options of one ({', '.join(solver_options)}), not both")
-        if solver is not None and solver.model is not model:
-            raise ValueError("the solver is one of another model; make it with the model of the context")
+        if is_made:
+            _refuse_another_model(make, self.model)
         model.request_state_attributes("joint_qdd")
         self._state, self.control = model.state(), model.control()
         self.time, self.stamp, self.steps = 0.0, 0, 0
-        self._solver, self._solver_options = solver, solver_options
+        self._solver, self._make, self._solver_options = solver if is_made else None, make, solver_options
         device = model.device
         # coordinates of the builder may have been edited without their bodies
         self._moved = wp.ones(model.world_count, dtype=wp.bool, device=device)
@@ -125,7 +138,11 @@ class SimulationContext:
     def solver(self):
         """The solver. It is made when it is first needed, so that assets set parameters before."""
         if self._solver is None:
-            self._solver = SolverFeatherstone(self.model, **self._solver_options)
+            solver = self._make(self.model, **self._solver_options)
+            if not hasattr(solver, "step"):
+                raise TypeError(f"solver {self._make!r} made {solver!r}, which is no solver")
+            _refuse_another_model(solver, self.model)
+            self._solver = solver
         return self._solver
 
     @property

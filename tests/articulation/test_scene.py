@@ -13,6 +13,7 @@ from newton_like.articulation import (
     RigidObjectCollection,
     SimulationContext,
 )
+from newton_like.solvers import SolverFeatherstone, SolverXPBD
 from tests.articulation.robots import add_robot, numbers, random_inertia, random_states, rotation
 
 WORLDS = 6
@@ -271,6 +272,35 @@ def test_defaults_of_a_collection_lead_its_reset(scene, rng):
         others.write_object_state_to_sim(np.zeros(13))
     with pytest.raises(TypeError, match=r"\['ball'\], or a RigidObject"):
         RigidObjectCollection(scene.sim, "ball")
+
+
+def test_a_scene_takes_a_solver_by_its_class(rng):
+    """`replicate` makes the model, so that solvers are made by a class or a function."""
+    one = nl.ModelBuilder()
+    add_body(one, rng, "cube")
+
+    def scene_with(**options):
+        scene = InteractiveScene.replicate(one, 2, device="cpu", **options)
+        return scene, RigidObject(scene.sim, "cube")
+
+    scene, cube = scene_with(solver=SolverXPBD, iterations=3)
+    assert isinstance(scene.sim.solver, SolverXPBD) and scene.sim.solver.iterations == 3
+    speeds = []
+    for solver in (None, SolverFeatherstone, lambda model, **others: SolverFeatherstone(model, **others)):
+        scene, cube = scene_with(solver=solver, evaluator="general", iterations=3)
+        cube.write_body_mass_to_sim(2.0)
+        scene.sim.advance(cube)
+        assert scene.sim.solver.iterations == 3
+        speeds.append(numbers(cube.data.root_lin_vel_w))
+    assert np.array_equal(speeds[0], speeds[1]) and np.array_equal(speeds[0], speeds[2])
+    with pytest.raises(TypeError, match=r"solver must be a solver, or a class or function that makes one.*'xpbd'"):
+        scene_with(solver="xpbd")
+    with pytest.raises(TypeError, match="made 3, which is no solver"):
+        _ = scene_with(solver=lambda model: 3)[0].sim.solver
+    with pytest.raises(ValueError, match="the solver is one of another model"):
+        _ = scene_with(solver=lambda model: cube.sim.solver)[0].sim.solver
+    with pytest.raises(TypeError, match="iterations"):
+        _ = scene_with(solver=SolverXPBD, itterations=3)[0].sim.solver
 
 
 def test_assets_of_one_model_share_a_context(scene):

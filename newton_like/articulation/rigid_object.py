@@ -206,7 +206,7 @@ class RigidObjectCollection:
 
     Raises:
         KeyError, ValueError: see :class:`RigidObject`.
-        ValueError: there are no objects.
+        ValueError: there are no objects, or two of them are the same.
         TypeError: a single pattern instead of several.
     """
 
@@ -219,11 +219,21 @@ class RigidObjectCollection:
         if not named:
             raise ValueError("a RigidObjectCollection needs at least one object")
         self.objects = {name: RigidObject(model, pattern) for name, pattern in named.items()}
+        self._refuse_twice()
         first = next(iter(self.objects.values()))
         self.sim, self.model, self.device = first.sim, first.model, first.device
         self.data = RigidObjectCollectionData(self.objects)
         self.permanent_wrench_composer = CollectionWrenchComposer(self, "permanent_wrench_composer")
         self.instantaneous_wrench_composer = CollectionWrenchComposer(self, "instantaneous_wrench_composer")
+
+    def _refuse_twice(self) -> None:
+        owner: dict[int, str] = {}
+        for name, each in self.objects.items():
+            first = owner.setdefault(int(each._layout.bodies[0, 0]), name)
+            if first != name:
+                raise ValueError(
+                    f"objects {first!r} and {name!r} are both '{each._layout.label}'; give each object its own pattern"
+                )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.object_names))}; {self.num_instances} worlds)"

@@ -272,6 +272,8 @@ def test_defaults_of_a_collection_lead_its_reset(scene, rng):
         others.write_object_state_to_sim(np.zeros(13))
     with pytest.raises(TypeError, match=r"\['ball'\], or a RigidObject"):
         RigidObjectCollection(scene.sim, "ball")
+    with pytest.raises(ValueError, match="objects 'first' and 'second' are both 'ball'; give each object its own"):
+        RigidObjectCollection(scene.sim, {"first": "ball", "cube": "cube", "second": "b*"})
 
 
 def test_a_scene_takes_a_solver_by_its_class(rng):

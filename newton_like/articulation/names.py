@@ -102,9 +102,27 @@ def near(name: str, names: Sequence[str]) -> str:
     """The end of an error message for a name that does not exist: near names, and what there is."""
     if not names:
         return "; there are none"
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or _near_words(name, names)
     hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
     return f"{hint} (there are {some_of([repr(n) for n in names], 12)})"
+
+
+def _near_words(pattern: str, names: Sequence[str], most: int = 3) -> list[str]:
+    """Names with words near those of a regular expression: ``left_hip`` for ``.*hipp.*``."""
+    words = _words(pattern)
+
+    def ratios(name: str) -> list[float]:
+        own = _words(name)
+        return [max((difflib.SequenceMatcher(None, w, x).ratio() for x in own), default=0.0) for w in words]
+
+    scores = [ratios(name) for name in names]
+    best = sorted(range(len(names)), key=lambda i: (-sum(scores[i]), i))[:most]
+    return [names[i] for i in best if max(scores[i], default=0.0) > 0.75]
+
+
+def _words(text: str) -> list[str]:
+    """Words of at least two letters, in lower case. A regular expression gives those that stand in it."""
+    return re.findall(r"[a-z]{2,}", re.sub(r"\\[a-z]", " ", text).lower())
 
 
 def by_name(values, names: Sequence[str], kind: str, default: float | np.ndarray | None, what: str) -> np.ndarray:

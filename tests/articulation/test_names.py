@@ -19,6 +19,16 @@ def test_patterns_without_a_match_name_near_ones():
         find_names("left_hop", NAMES, "joint")
     with pytest.raises(ValueError, match=r"'left_hip'.*'left_.\*'.*'.\*_hip'"):
         find_names(["left_.*", ".*_hip"], NAMES, "joint")
+    joints = [
+        f"{side}_{part}_joint"
+        for part in ("ankle", "wrist", "hip")
+        for side in ("left", "right", "mid", "upper", "lower")
+    ]
+    for pattern in (".*hipp.*", r"\w+_HIPS?_link", "(left|right|.*)_hap_.*"):
+        with pytest.raises(ValueError, match=r"did you mean 'left_hip_joint' or 'right_hip_joint' or"):
+            find_names(pattern, joints, "joint")
+    with pytest.raises(ValueError, match=r"matches no joint \(there are 'left_ankle_joint'"):
+        find_names(".*elbow.*", joints, "joint")
     with pytest.raises(ValueError, match=r"'\('"):
         find_names("(", NAMES, "joint")
     with pytest.raises(TypeError, match=r"\b3\b"):

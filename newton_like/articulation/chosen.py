@@ -208,6 +208,8 @@ def as_device(
     if isinstance(values, wp.array):
         values = scalars(values)
         if values.dtype is dtype and values.device == device and values.shape == shape:
+            if is_captured(device):
+                keep_for_graph(device, values)
             return values
     check_recorded(device, f"{name} from the host")
     numbers = host_array(values, name)

@@ -305,8 +305,8 @@ class SimulationContext:
         step and read the data once before the capture.
 
         Raises:
-            RuntimeError: within the capture: numbers, masks or indices from the host, resets, networks, and steps of a solver that
-                cannot be captured.
+            RuntimeError: within the capture: numbers, masks or indices from the host, resets, networks, incoming joint wrenches, and steps
+                of a solver that cannot be captured.
         """
         self.forward()
         _ = self.solver

@@ -10,6 +10,7 @@ import warp as wp
 import newton_like as nl
 from newton_like.articulation import (
     Articulation,
+    ArticulationData,
     DCMotorCfg,
     DelayedPDActuatorCfg,
     IdealPDActuatorCfg,
@@ -200,6 +201,7 @@ def test_what_graphs_cannot_repeat_is_refused(rng):
         "env_ids": lambda: robot.set_joint_position_target(robot.data.default_joint_pos, env_ids=[0]),
         "root_pose from the host": lambda: robot.write_root_pose_to_sim([0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]),
         "reset of 'walker'": robot.reset,
+        "body_incoming_joint_wrench_b": lambda: robot.data.body_incoming_joint_wrench_b,
         "forces from the host": lambda: robot.set_external_force_and_torque([0.0, 0.0, 1.0], None),
     }
     state = robot.data.root_state_w.numpy().copy()
@@ -241,3 +243,26 @@ def test_graphs_keep_what_they_use(rng):
         graph.launch()
         stepped.sim.advance(stepped)
         assert np.array_equal(pose.numpy(), stepped.data.root_com_pose_w.numpy())
+
+
+def test_all_data_are_read_in_graphs(rng):
+    """Also those in the order w x y z; temporary memory of a capture is not used again."""
+    stepped, replayed = two(rng.integers(1 << 30), {"legs": ACTUATORS["implicit"]})
+    names = [
+        name for name in dir(ArticulationData) if name.startswith(("root_", "body_", "joint_", "projected", "heading"))
+    ]
+    names += [name + "_wxyz" for name in names if "quat" in name or name.endswith(("pose_w", "state_w", "pose_b"))]
+    names = [name for name in names if hasattr(getattr(stepped.data, name), "numpy") and "incoming" not in name]
+    assert len(names) > 90
+    replayed.sim.advance(replayed)
+    with replayed.sim.capture() as graph:
+        replayed.sim.advance(replayed)
+        seen = {name: getattr(replayed.data, name) for name in names}
+    others = [wp.full(WORLDS * k, 7.0, dtype=wp.float32, device="cpu") for k in range(1, 200)]
+    stepped.sim.advance(stepped)
+    for _ in range(2):
+        graph.launch()
+        stepped.sim.advance(stepped)
+        for name, array in seen.items():
+            assert np.array_equal(array.numpy(), getattr(stepped.data, name).numpy(), equal_nan=True), name
+    assert all((each.numpy() == 7.0).all() for each in others)

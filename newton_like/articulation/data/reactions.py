@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import check_recorded
 from newton_like.kernels.articulation.reactions import reaction_kernels
 from newton_like.kernels.solvers.requested import requested_kernels
 from newton_like.solvers.featherstone.pulls import Pulls
@@ -56,7 +57,9 @@ class JointReactions:
         Raises:
             ValueError: bodies may touch, and the last step did not keep its contacts (call
                 ``model.request_contact_attributes("force")`` before it).
+            RuntimeError: a graph is being captured.
         """
+        check_recorded(self._sim.device, "body_incoming_joint_wrench_b")
         model, state, kernels = self._sim.model, self._sim.state, reaction_kernels(self._sim.model.dtype)
         force, none = self._nothing
         shapes = none, none

@@ -1,24 +1,45 @@
 """Rigid bodies in maximal coordinates: records, free motion and impulses.
 
 A sub-step of length h moves a body freely by a drift with the momenta constant: the velocity v of the centre of mass, and the angular
-momentum L = I w about it. The orientation turns with the angular velocity at the middle of the drift, I(R exp(h/2 w))^-1 L, which is of
-second order (an explicit midpoint rule on the rotation group; Hairer, Lubich and Wanner 2006, chapter IV). Forces and constraints change
-the velocities between two drifts. This is the leapfrog method, and with constraints that hold after the next drift the SHAKE method
-(Ryckaert, Ciccotti and Berendsen 1977).
+momentum L = I w about it. The orientation turns by exp(h w) with
+
+    w = I(R exp(h/2 w))^-1 (L cos a + (1 - cos a) (w . L) w / |w|^2),   a = h |w| / 2
+
+where the bracket is the mean of L before and after as the body at the middle of the drift sees it. Its change by the drift, times w, is
+zero, so that the energy is kept, too (an implicit midpoint rule on the rotation group; Hairer, Lubich and Wanner 2006, chapter IV). The
+equation is iterated, for fast bodies more than once. Forces and constraints change the velocities between two drifts. This is the
+leapfrog method, and with constraints that hold after the next drift the SHAKE method (Ryckaert, Ciccotti and Berendsen 1977).
+
+Rounding. A place is the sum of that at the start of the step and of a small shift, and an orientation has a low part, to which the rounding
+errors of turns are added (Kahan 1965). Angular momenta are kept from drift to drift and from step to step as long as nothing changes the
+angular velocity, and are not found from it again.
 """
 
 import types
+from functools import cache
 
 import warp as wp
 
-# Numbers of a body, each in a row of its chunk: centre of mass, orientation, velocity, angular velocity (world axes) ...
+# Numbers of a body, each in a row of its chunk: centre of mass at the start of the step, orientation, velocity, angular velocity (world
+# axes) ...
 POS, QUAT, VEL, SPIN = 0, 3, 7, 10
-# ... the pose after the next drift; inverse mass, inverse inertia in world axes ...
-NEXT_POS, NEXT_QUAT, INVERSE_MASS, INVERSE_INERTIA = 13, 16, 20, 21
-# ... and constants of a step: inertia and inverse inertia in link axes, acceleration by gravity and external forces, external torque,
-# one for bodies that forces move
-BODY_INERTIA, BODY_INVERSE, PUSH, TORQUE, DYNAMIC = 27, 33, 39, 42, 45
-BODY_NUMBERS = 46
+# ... shift since the start, and pose after the next drift; inverse mass, inverse inertia in world axes ...
+SHIFT, NEXT_SHIFT, NEXT_QUAT, INVERSE_MASS, INVERSE_INERTIA = 13, 16, 19, 23, 24
+# ... constants of a step: inertia and inverse inertia in link axes, acceleration by gravity and external forces, external torque, one for
+# bodies that forces move
+BODY_INERTIA, BODY_INVERSE, PUSH, TORQUE, DYNAMIC = 30, 36, 42, 45, 48
+# ... and the low part of the orientation, and the angular momentum of a body with the angular velocity of the last row
+LOW_QUAT, MOMENTUM, SPIN_BEFORE = 49, 53, 56
+BODY_NUMBERS = 59
+
+NO_SPIN = 1.0e30
+"""An angular velocity that no body has."""
+
+CLOSE = 1.0e-8
+"""Square of the error of the turn of a drift, below which it is not iterated further [rad^2]."""
+
+TURNS = 4
+"""Largest number of iterations of the turn of a drift."""
 
 
 def body_program(m: types.SimpleNamespace) -> dict:
@@ -86,35 +107,95 @@ def body_program(m: types.SimpleNamespace) -> dict:
         return m.quat_normalize(m.quat_multiply(m.quat_exp(m.scale3(w, m.mul(m.fill(real(0.5)), h))), q))
 
     @m.func
+    def body_place(B: wp.array[real], r: BodyRef) -> m.Vec3:
+        """Centres of mass."""
+        return m.add3(body_vec(B, r, POS), body_vec(B, r, SHIFT))
+
+    @m.func
+    def choose3(a: lane, b: lane, x: m.Vec3, y: m.Vec3) -> m.Vec3:
+        """x where a < b, else y"""
+        return m.vec(m.where_lt(a, b, x.x, y.x), m.where_lt(a, b, x.y, y.y), m.where_lt(a, b, x.z, y.z))
+
+    @m.func
+    def middle_spin(q: m.Quat, w: m.Vec3, momentum: m.Vec3, inverse: m.Sym3, h: lane) -> m.Vec3:
+        """The angular velocity at the middle of a drift that turns bodies by h w."""
+        two = m.fill(real(2.0))
+        part = m.quat_exp(m.scale3(w, m.mul(m.fill(real(0.25)), h)))
+        axis = m.vec(part.x, part.y, part.z)
+        mean = m.scale3(momentum, m.fma(m.mul(two, part.w), part.w, m.fill(real(-1.0))))
+        mean = m.fma3(axis, m.mul(two, m.dot(axis, momentum)), mean)
+        return m.turned_apply(inverse, m.quat_to_matrix(m.quat_multiply(part, q)), mean)
+
+    @m.func
+    def add_to(sum: lane, x: lane) -> tuple[lane, lane]:
+        """A sum and its rounding error."""
+        new = m.add(sum, x)
+        taken = m.sub(new, sum)
+        return new, m.add(m.sub(sum, m.sub(new, taken)), m.sub(x, taken))
+
+    @m.func
+    def body_turn_on(B: wp.array[real], r: BodyRef, q: m.Quat, w: m.Vec3, h: lane) -> m.Quat:
+        """Turns bodies with the angular velocity w for the time h; returns their orientations."""
+        part = m.quat_exp(m.scale3(w, m.mul(m.fill(real(0.5)), h)))
+        one = m.fill(real(1.0))
+        # cos - 1 from the sine; beyond a quarter of a turn as it is
+        sine = m.fma(part.x, part.x, m.fma(part.y, part.y, m.mul(part.z, part.z)))
+        less = m.neg(m.div(sine, m.add(one, m.larger(part.w, m.fill(real(0.0))))))
+        less = m.where_lt(part.w, m.fill(real(0.1)), m.sub(part.w, one), less)
+        d = m.quat_multiply(m.quat(part.x, part.y, part.z, less), q)
+        square = m.fma(q.x, q.x, m.fma(q.y, q.y, m.fma(q.z, q.z, m.mul(q.w, q.w))))
+        unit = m.mul(m.fill(real(0.5)), m.sub(one, square))
+        low = body_turn(B, r, LOW_QUAT)
+        x, lx = add_to(q.x, m.fma(q.x, unit, m.add(d.x, low.x)))
+        y, ly = add_to(q.y, m.fma(q.y, unit, m.add(d.y, low.y)))
+        z, lz = add_to(q.z, m.fma(q.z, unit, m.add(d.z, low.z)))
+        c, lc = add_to(q.w, m.fma(q.w, unit, m.add(d.w, low.w)))
+        new = m.quat(x, y, z, c)
+        body_put_turn(B, r, LOW_QUAT, m.quat(lx, ly, lz, lc))
+        body_put_turn(B, r, QUAT, new)
+        return new
+
+    @m.func
     def body_drift(B: wp.array[real], r: BodyRef, h: lane):
-        """Moves bodies freely for the time h. Kinematic bodies keep their velocities."""
-        v = body_vec(B, r, VEL)
+        """Moves bodies freely for the time h, and computes their inverse inertia in world axes. Kinematic bodies keep their velocities."""
+        zero = m.fill(real(0.0))
         w = body_vec(B, r, SPIN)
         q = body_turn(B, r, QUAT)
         dynamic = body_number(B, r, DYNAMIC)
+        inertia = body_sym(B, r, BODY_INERTIA)
         inverse = body_sym(B, r, BODY_INVERSE)
-        body_put_vec(B, r, POS, m.fma3(v, h, body_vec(B, r, POS)))
-        momentum = m.turned_apply(body_sym(B, r, BODY_INERTIA), m.quat_to_matrix(q), w)
-        half = turned_by(q, w, m.mul(m.fill(real(0.5)), h))
-        middle = m.turned_apply(inverse, m.quat_to_matrix(half), momentum)
-        middle = m.fma3(m.sub3(middle, w), dynamic, w)
-        q = turned_by(q, middle, h)
-        body_put_turn(B, r, QUAT, q)
-        after = m.turned_apply(inverse, m.quat_to_matrix(q), momentum)
-        body_put_vec(B, r, SPIN, m.fma3(m.sub3(after, w), dynamic, w))
+        body_put_vec(B, r, SHIFT, m.fma3(body_vec(B, r, VEL), h, body_vec(B, r, SHIFT)))
+        change = m.sub3(w, body_vec(B, r, SPIN_BEFORE))
+        moved = m.dot(change, change)
+        momentum = body_vec(B, r, MOMENTUM)
+        if m.any_lt(zero, moved):
+            momentum = choose3(zero, moved, m.turned_apply(inertia, m.quat_to_matrix(q), w), momentum)
+        close = m.fill(real(CLOSE))
+        middle = m.fma3(m.sub3(middle_spin(q, w, momentum, inverse, h), w), dynamic, w)
+        off = m.scale3(m.sub3(middle, w), h)
+        error = m.dot(off, off)
+        for _turn in range(TURNS - 1):
+            if m.any_lt(close, error):
+                new = m.fma3(m.sub3(middle_spin(q, middle, momentum, inverse, h), w), dynamic, w)
+                off = m.scale3(m.sub3(new, middle), h)
+                middle = choose3(close, error, new, middle)
+                error = m.where_lt(close, error, m.dot(off, off), error)
+        turn = m.quat_to_matrix(body_turn_on(B, r, q, middle, h))
+        new_inverse = m.sym_rotate(inverse, turn)
+        body_put_vec(B, r, INVERSE_INERTIA, m.vec(new_inverse.xx, new_inverse.yy, new_inverse.zz))
+        body_put_vec(B, r, INVERSE_INERTIA + 3, m.vec(new_inverse.xy, new_inverse.xz, new_inverse.yz))
+        # the change, because rounding errors of the product of the inertia and its inverse would add up
+        lack = m.sub3(momentum, m.turned_apply(inertia, turn, w))
+        after = m.fma3(m.sym_apply(new_inverse, lack), dynamic, w)
+        body_put_vec(B, r, SPIN, after)
+        body_put_vec(B, r, SPIN_BEFORE, after)
+        body_put_vec(B, r, MOMENTUM, momentum)
 
     @m.func
     def body_swing(B: wp.array[real], r: BodyRef, q: m.Quat, w: m.Vec3) -> m.Vec3:
         """The angular acceleration of free motion (Euler's equation)."""
         momentum = m.turned_apply(body_sym(B, r, BODY_INERTIA), m.quat_to_matrix(q), w)
         return m.sym_apply(body_sym(B, r, INVERSE_INERTIA), m.cross(momentum, w))
-
-    @m.func
-    def body_open(B: wp.array[real], r: BodyRef):
-        """Computes the inverse inertia in world axes."""
-        inverse = m.sym_rotate(body_sym(B, r, BODY_INVERSE), m.quat_to_matrix(body_turn(B, r, QUAT)))
-        body_put_vec(B, r, INVERSE_INERTIA, m.vec(inverse.xx, inverse.yy, inverse.zz))
-        body_put_vec(B, r, INVERSE_INERTIA + 3, m.vec(inverse.xy, inverse.xz, inverse.yz))
 
     @m.func
     def body_kick(B: wp.array[real], r: BodyRef, h: lane):
@@ -124,7 +205,7 @@ def body_program(m: types.SimpleNamespace) -> dict:
         w = m.fma3(turn, h, body_vec(B, r, SPIN))
         body_put_vec(B, r, VEL, v)
         body_put_vec(B, r, SPIN, w)
-        body_put_vec(B, r, NEXT_POS, m.fma3(v, h, body_vec(B, r, POS)))
+        body_put_vec(B, r, NEXT_SHIFT, m.fma3(v, h, body_vec(B, r, SHIFT)))
         body_put_turn(B, r, NEXT_QUAT, turned_by(body_turn(B, r, QUAT), w, h))
 
     @m.func
@@ -135,11 +216,15 @@ def body_program(m: types.SimpleNamespace) -> dict:
         body_put_vec(B, r, VEL, m.add3(body_vec(B, r, VEL), dv))
         body_put_vec(B, r, SPIN, m.add3(body_vec(B, r, SPIN), dw))
         if ahead != 0:
-            body_put_vec(B, r, NEXT_POS, m.fma3(dv, h, body_vec(B, r, NEXT_POS)))
+            body_put_vec(B, r, NEXT_SHIFT, m.fma3(dv, h, body_vec(B, r, NEXT_SHIFT)))
             q = body_turn(B, r, NEXT_QUAT)
             half = m.scale3(dw, m.mul(m.fill(real(0.5)), h))
             change = m.quat_multiply(m.quat(half.x, half.y, half.z, m.fill(real(1.0))), q)
-            new = m.quat_normalize(change)
+            # one step of Newton's method towards length one
+            square = m.fma(change.x, change.x, m.fma(change.y, change.y, m.mul(change.z, change.z)))
+            unit = m.fnma(m.fill(real(0.5)), m.fma(change.w, change.w, square), m.fill(real(1.5)))
+            unit = m.larger(unit, m.fill(real(0.5)))
+            new = m.quat(m.mul(change.x, unit), m.mul(change.y, unit), m.mul(change.z, unit), m.mul(change.w, unit))
             # bodies that no force moves keep their bits, however many constraints hold them, in whatever order
             zero, mass = m.fill(real(0.0)), body_number(B, r, INVERSE_MASS)
             x, y = m.where_lt(zero, mass, new.x, q.x), m.where_lt(zero, mass, new.y, q.y)
@@ -147,3 +232,18 @@ def body_program(m: types.SimpleNamespace) -> dict:
             body_put_turn(B, r, NEXT_QUAT, m.quat(x, y, z, w))
 
     return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "ints")}
+
+
+@cache
+def forget_poses(real):
+    """Kernel over bodies: forgets the rounding errors of the poses and the angular momenta of chosen worlds. `place`: where the real part
+    of the orientation of a body stands."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def forget(place: wp.array[int], world: wp.array[int], mask: wp.array[bool], numbers: wp.array[real]):
+        b = wp.tid()
+        if mask[wp.max(world[b], 0)]:
+            # a pose that no body has
+            numbers[place[b]] = real(2.0)
+
+    return forget

@@ -57,17 +57,24 @@ def no_law_program(m: types.SimpleNamespace) -> dict:
         return change
 
     @m.func
+    def law_give(K: wp.ref[m.Touching], k: int, mass: lane, give: lane, relax: int) -> lane:
+        return give
+
+    @m.func
     def law_solve(
         K: wp.ref[m.Touching], k: int, valid: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3, normal: lane, h: lane,
         ahead: int, relax: int,
     ):  # fmt: skip
         """There is no law."""
 
-    return dict(law_prepare=law_prepare, law_start=law_start, law_change=law_change, law_solve=law_solve)
+    return dict(
+        law_prepare=law_prepare, law_start=law_start, law_change=law_change, law_give=law_give, law_solve=law_solve
+    )
 
 
 def contact_law_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``law_prepare``, ``law_start``, ``law_change`` and ``law_solve``, which the functions over contacts call."""
+    """For the namespace `m`: ``law_prepare``, ``law_start``, ``law_change``, ``law_give`` and ``law_solve``, which the functions over
+    contacts call."""
     real, lane, Vec3 = m.real, m.lane, m.Vec3
     impedance_curve = impedance_program(m)["impedance_curve"]
 
@@ -154,6 +161,16 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
         return m.where_lt(m.fill(real(0.5)), extra(K, SOFT, k), soft, change)
 
     @m.func
+    def law_give(K: wp.ref[m.Touching], k: int, mass: lane, give: lane, relax: int) -> lane:
+        """How much of a change of the normal velocity the normal impulse takes back; `give` for contacts that are not soft by a law."""
+        zero = m.fill(real(0.0))
+        soft = zero
+        if relax == 0:
+            soft = m.rcp(m.fma(extra(K, COMPLIANCE, k), mass, m.fill(real(1.0))))
+            soft = m.where_lt(m.of_contact(K, GAP, k), zero, soft, zero)
+        return m.where_lt(m.fill(real(0.5)), extra(K, SOFT, k), soft, give)
+
+    @m.func
     def law_solve(
         K: wp.ref[m.Touching], k: int, valid: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3, normal: lane, h: lane,
         ahead: int, relax: int,
@@ -180,7 +197,9 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
         if relax != 0 and K.report != 0:
             m.add_vec_of_contact(K, SUMS + 3, k, valid, whole_turn(K, k, n))
 
-    return dict(law_prepare=law_prepare, law_start=law_start, law_change=law_change, law_solve=law_solve)
+    return dict(
+        law_prepare=law_prepare, law_start=law_start, law_change=law_change, law_give=law_give, law_solve=law_solve
+    )
 
 
 def law_functions(m: types.SimpleNamespace, Listed, laws: bool):

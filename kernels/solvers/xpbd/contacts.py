@@ -14,12 +14,12 @@ the contacts that carry an impulse takes away the velocity that closed a gap or 
 import types
 
 import warp as wp
-from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, INVERSE_MASS, POS, QUAT, SPIN, VEL
+from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, INVERSE_MASS, QUAT, SHIFT, SPIN, VEL
+from newton_like.kernels.solvers.xpbd.order import NEVER
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
-    APPROACH, ARM_A, ARM_B, BELOW, BIAS, GAP, GIVE, IMPACT, IMPULSES, LEAK, MARGINS, MASSES, MU_AT, NORMAL_AT, POINT_A, POINT_B, RADIUS_A,
-    RADIUS_B,
-    REBOUND, SUMS,
+    APART, APPROACH, ARM_A, ARM_B, AT_MOST, BELOW, BIAS, GAP, GIVE, IMPACT, IMPULSES, MARGINS, MASS, MU_AT, NORMAL_AT, POINT_A,
+    POINT_B, RADIUS_A, RADIUS_B, REBOUND, SLIP, SUMS,
 )  # fmt: skip
 
 
@@ -29,25 +29,17 @@ def contact_program(m: types.SimpleNamespace) -> dict:
     of_contact, contact_put, vec_of_contact = m.of_contact, m.contact_put, m.vec_of_contact
 
     @m.func
-    def row_response(n: Vec3, ra: Vec3, rb: Vec3, ia: m.Sym3, ib: m.Sym3, mass: lane) -> lane:
-        """The inverse of the velocity change of a row by a unit impulse; 0 where nothing moves."""
-        ja = m.cross(ra, n)
-        jb = m.cross(rb, n)
-        k = m.dot_plus(ja, m.sym_apply(ia, ja), m.dot_plus(jb, m.sym_apply(ib, jb), mass))
-        tiny = m.fill(real(1.0e-20))
-        return m.where_lt(tiny, k, m.rcp(m.larger(k, tiny)), m.fill(real(0.0)))
-
-    @m.func
     def contact_prepare(
-        K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, push_speed: real
-    ) -> int:
+        K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, push_speed: real,
+        rebound_speed: real,
+    ) -> int:  # fmt: skip
         """Computes arms, gaps and responses of the contacts k to k + valid - 1. Returns 1 if one of them begins with an impact, else 0."""
         A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
         C = m.body_ref(body_at, stride, -1, m.listed(K.body_b, K.first + k, valid, K.dummy))
         n = vec_of_contact(K, NORMAL_AT, k)
         ra = m.apply(m.quat_to_matrix(m.body_turn(B, A, QUAT)), vec_of_contact(K, POINT_A, k))
         rb = m.apply(m.quat_to_matrix(m.body_turn(B, C, QUAT)), vec_of_contact(K, POINT_B, k))
-        apart = m.sub3(m.body_vec(B, C, POS), m.body_vec(B, A, POS))
+        apart = m.add3(vec_of_contact(K, APART, k), m.sub3(m.body_vec(B, C, SHIFT), m.body_vec(B, A, SHIFT)))
         between = m.add3(apart, m.sub3(rb, ra))
         gap = m.sub(m.dot(n, between), of_contact(K, MARGINS, k))
         # a round shape is touched below its axis, however it turns
@@ -63,15 +55,17 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         along = m.scale3(m.fnma3(n, m.dot(n, between), between), side)
         ra = m.add3(m.fma3(between, half, ra), along)
         rb = m.add3(m.fnma3(between, half, rb), along)
-        one = m.cross_plus(m.body_vec(B, C, SPIN), rb, m.body_vec(B, C, VEL))
-        two = m.cross_plus(m.body_vec(B, A, SPIN), ra, m.body_vec(B, A, VEL))
-        approach = m.dot(n, m.sub3(one, two))
+        u = m.cross_plus(m.body_vec(B, C, SPIN), rb, m.body_vec(B, C, VEL))
+        u = m.sub3(u, m.cross_plus(m.body_vec(B, A, SPIN), ra, m.body_vec(B, A, VEL)))
+        approach = m.dot(n, u)
+        if m.any_lt(approach, m.fill(-rebound_speed)):
+            contact_put(K, SLIP, k, valid, m.dot(m.tangent(n), u))
+            contact_put(K, SLIP + 1, k, valid, m.dot(m.second_tangent(n), u))
         contact_put(K, GAP, k, valid, gap)
         contact_put(K, APPROACH, k, valid, approach)
         # fast, and in touch before the next sub-step
         meets = m.where_lt(m.fma(approach, m.fill(h), gap), zero, m.fill(real(1.0)), zero)
         impact = m.where_lt(approach, of_contact(K, BELOW, k), meets, zero)
-        contact_put(K, IMPACT, k, valid, impact)
         contact_put(K, ARM_A, k, valid, ra.x)
         contact_put(K, ARM_A + 1, k, valid, ra.y)
         contact_put(K, ARM_A + 2, k, valid, ra.z)
@@ -81,9 +75,9 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         ia = m.body_sym(B, A, INVERSE_INERTIA)
         ib = m.body_sym(B, C, INVERSE_INERTIA)
         mass = m.add(m.body_number(B, A, INVERSE_MASS), m.body_number(B, C, INVERSE_MASS))
-        contact_put(K, MASSES, k, valid, row_response(n, ra, rb, ia, ib, mass))
-        contact_put(K, MASSES + 1, k, valid, row_response(m.tangent(n), ra, rb, ia, ib, mass))
-        contact_put(K, MASSES + 2, k, valid, row_response(m.second_tangent(n), ra, rb, ia, ib, mass))
+        contact_put(K, IMPACT, k, valid, impact)
+        if m.response_prepare(K, k, valid, n, ra, rb, ia, ib, mass) != 0:
+            K.strong = 1
         m.law_prepare(K, k, valid, B, A, C, h, push_speed)
         if m.any_lt(zero, impact):
             return 1
@@ -112,15 +106,16 @@ def contact_program(m: types.SimpleNamespace) -> dict:
     def contact_solve(
         K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int, relax: int,
         again: int, push_speed: real, rebound_speed: real,
-    ):  # fmt: skip
+    ) -> int:  # fmt: skip
         """Updates the impulses of the contacts k to k + valid - 1. `relax`: the pass after the drift; `again`: a further pass over those
-        that begin with an impact, in which others, and their bodies, keep their bits."""
+        that begin with an impact, in which others, and their bodies, keep their bits. Returns 1 if contacts need further passes, else 0."""
         zero = m.fill(real(0.0))
+        further = int(0)
         solved = m.fill(real(1.0))
         if again != 0:
-            solved = of_contact(K, IMPACT, k)
+            solved = m.sub(of_contact(K, IMPACT, k), m.fill(real(again - 1)))
             if not m.any_lt(zero, solved):
-                return
+                return 0
         A = m.body_ref(body_at, stride, -1, m.listed_where(K.body_a, K.first + k, valid, K.dummy, solved))
         C = m.body_ref(body_at, stride, -1, m.listed_where(K.body_b, K.first + k, valid, K.dummy, solved))
         n = vec_of_contact(K, NORMAL_AT, k)
@@ -128,41 +123,61 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         rb = vec_of_contact(K, ARM_B, k)
         if relax != 0:
             # bodies have moved; one point again: that of the first body, or that next to a round shape
-            rb = m.add3(ra, m.sub3(m.body_vec(B, A, POS), m.body_vec(B, C, POS)))
+            apart = m.add3(vec_of_contact(K, APART, k), m.sub3(m.body_vec(B, C, SHIFT), m.body_vec(B, A, SHIFT)))
+            rb = m.sub3(ra, apart)
             wheel = m.where_lt(zero, of_contact(K, RADIUS_B, k), m.fill(real(1.0)), zero)
             along = m.scale3(m.sub3(vec_of_contact(K, ARM_B, k), rb), wheel)
             ra = m.add3(ra, along)
             rb = m.add3(rb, along)
-        one = m.cross_plus(m.body_vec(B, C, SPIN), rb, m.body_vec(B, C, VEL))
-        two = m.cross_plus(m.body_vec(B, A, SPIN), ra, m.body_vec(B, A, VEL))
-        u = m.sub3(one, two)
+        u = m.cross_plus(m.body_vec(B, C, SPIN), rb, m.body_vec(B, C, VEL))
+        u = m.sub3(u, m.cross_plus(m.body_vec(B, A, SPIN), ra, m.body_vec(B, A, VEL)))
         speed = m.dot(n, u)
         old = of_contact(K, IMPULSES, k)
-        mass = of_contact(K, MASSES, k)
-        change = zero
-        if relax != 0:
-            approach = of_contact(K, APPROACH, k)
-            goal = m.mul(m.neg(of_contact(K, REBOUND, k)), approach)
-            goal = m.where_lt(approach, m.fill(-rebound_speed), goal, zero)
-            change = m.where_lt(zero, old, m.mul(m.sub(goal, speed), mass), zero)
-        else:
-            gap = of_contact(K, GAP, k)
-            push = m.larger(m.mul(of_contact(K, BIAS, k), gap), m.fill(-push_speed))
-            soft = m.mul(of_contact(K, GIVE, k), m.mul(m.add(speed, push), mass))
-            soft = m.neg(m.fma(of_contact(K, LEAK, k), old, soft))
-            rigid = m.mul(m.neg(m.fma(gap, m.fill(real(1.0) / h), speed)), mass)
-            change = m.where_lt(zero, gap, rigid, soft)
-        change = m.law_change(K, k, speed, old, mass, change, relax)
-        normal = m.where_lt(zero, solved, m.larger(zero, m.add(old, change)), old)
-        contact_put(K, IMPULSES, k, valid, normal)
+        mass = of_contact(K, MASS, k)
         t1 = m.tangent(n)
         t2 = m.second_tangent(n)
         old1 = of_contact(K, IMPULSES + 1, k)
         old2 = of_contact(K, IMPULSES + 2, k)
-        mass1 = of_contact(K, MASSES + 1, k)
-        mass2 = of_contact(K, MASSES + 2, k)
-        bound = m.mul(of_contact(K, MU_AT, k), normal)
-        new1, new2 = m.in_cone(old1, old2, m.dot(t1, u), m.dot(t2, u), mass1, mass2, bound)
+        v1 = m.dot(t1, u)
+        v2 = m.dot(t2, u)
+        change = zero
+        one = m.fill(real(1.0))
+        give = one
+        if relax != 0:
+            approach = of_contact(K, APPROACH, k)
+            goal = zero
+            if m.any_lt(approach, m.fill(-rebound_speed)):
+                # friction at the end of a long arm may do work in a rebound (Kane 1984): the contact gives no more than it takes
+                work = m.mul(old1, m.add(v1, of_contact(K, SLIP, k)))
+                work = m.fma(old2, m.add(v2, of_contact(K, SLIP + 1, k)), work)
+                most = m.neg(m.add(approach, m.div(work, m.larger(old, m.fill(real(1.0e-20))))))
+                goal = m.mul(m.neg(of_contact(K, REBOUND, k)), approach)
+                goal = m.larger(zero, m.smaller(goal, most))
+                goal = m.where_lt(approach, m.fill(-rebound_speed), goal, zero)
+                goal = m.where_lt(of_contact(K, AT_MOST, k), m.fill(real(NEVER)), zero, goal)
+            change = m.where_lt(zero, old, m.mul(m.sub(goal, speed), mass), zero)
+            give = m.where_lt(zero, old, one, zero)
+        else:
+            gap = of_contact(K, GAP, k)
+            push = m.larger(m.mul(of_contact(K, BIAS, k), gap), m.fill(-push_speed))
+            give = of_contact(K, GIVE, k)
+            soft = m.mul(give, m.mul(m.add(speed, push), mass))
+            soft = m.neg(m.fma(m.sub(one, give), old, soft))
+            rigid = m.mul(m.neg(m.fma(gap, m.fill(real(1.0) / h), speed)), mass)
+            change = m.where_lt(zero, gap, rigid, soft)
+            give = m.where_lt(zero, gap, one, give)
+            if again == 0 and K.strong != 0:
+                fast = m.sub(m.larger(speed, m.neg(speed)), of_contact(K, AT_MOST, k))
+                if m.any_lt(zero, fast):
+                    further = 1
+                    impact = of_contact(K, IMPACT, k)
+                    contact_put(K, IMPACT, k, valid, m.where_lt(zero, fast, m.fill(real(2.0)), impact))
+        change = m.law_change(K, k, speed, old, mass, change, relax)
+        give = m.law_give(K, k, mass, give, relax)
+        mu = of_contact(K, MU_AT, k)
+        normal, new1, new2 = m.contact_impulses(K, k, v1, v2, old, old1, old2, change, give, mu)
+        normal = m.where_lt(zero, solved, normal, old)
+        contact_put(K, IMPULSES, k, valid, normal)
         new1 = m.where_lt(zero, solved, new1, old1)
         new2 = m.where_lt(zero, solved, new2, old2)
         contact_put(K, IMPULSES + 1, k, valid, new1)
@@ -179,6 +194,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         push_pair(B, A, C, ra, rb, p, m.fill(h), ahead)
         if again == 0:
             m.law_solve(K, k, valid, B, A, C, n, normal, m.fill(h), ahead, relax)
+        return further
 
     kept = ("contact_prepare", "contact_start", "contact_solve")
     return {name: value for name, value in locals().items() if name in kept}

@@ -5,12 +5,12 @@ import types
 import warp as wp
 
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
-    INVERSE_INERTIA, INVERSE_MASS, NEXT_POS, NEXT_QUAT, POS, QUAT, SPIN, VEL,
+    INVERSE_INERTIA, INVERSE_MASS, NEXT_QUAT, NEXT_SHIFT, POS, QUAT, SHIFT, SPIN, VEL,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, LENGTH, DOF_NUMBERS,
     DOFS_AT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LINEAR,
-    LINEAR_FRAME, LINEAR_SIGN, LOSS, LOWER, MOST, MOST_SPEED,
+    LINEAR_FRAME, LINEAR_SIGN, LOSS, LOWER, MOST, MOST_SPEED, OFFSET,
     PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE,
     POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROWS, SPEED, STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
@@ -182,15 +182,15 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         C = m.body_ref(body_at, stride, J.blocks[b, CHILD_RUN], m.listed(J.child, start, width, 0))
         n0 = b * JOINT_NUMBERS
         at = b * JOINT_WORK
-        xa = m.body_vec(B, A, POS)
-        xb = m.body_vec(B, C, POS)
         qa = m.body_turn(B, A, QUAT)
         qb = m.body_turn(B, C, QUAT)
-        pa = m.apply_plus(m.quat_to_matrix(qa), m.get3(J.numbers, n0 + PARENT_AT, 0), xa)
-        pb = m.apply_plus(m.quat_to_matrix(qb), m.get3(J.numbers, n0 + CHILD_AT, 0), xb)
-        gap = m.sub3(pb, pa)
-        m.put3(J.work, at + PARENT_ARM, 0, m.sub3(pb, xa))
-        m.put3(J.work, at + CHILD_ARM, 0, m.sub3(pb, xb))
+        offset = m.sub3(m.body_vec(B, C, POS), m.body_vec(B, A, POS))
+        apart = m.add3(offset, m.sub3(m.body_vec(B, C, SHIFT), m.body_vec(B, A, SHIFT)))
+        arm = m.apply(m.quat_to_matrix(qb), m.get3(J.numbers, n0 + CHILD_AT, 0))
+        along = m.add3(apart, arm)
+        gap = m.sub3(along, m.apply(m.quat_to_matrix(qa), m.get3(J.numbers, n0 + PARENT_AT, 0)))
+        m.put3(J.work, at + PARENT_ARM, 0, along)
+        m.put3(J.work, at + CHILD_ARM, 0, arm)
         va = m.body_vec(B, A, VEL)
         wa = m.body_vec(B, A, SPIN)
         vb = m.body_vec(B, C, VEL)
@@ -212,6 +212,11 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             u = row_speed(J, at, 0, False, va, wa, vb, wb)
             put_acts(J, b, 0, 0, ids, u, length, zero, zero, h, push_speed)
         else:
+            if linear == 0:
+                # a gap that impacts left is closed at a limited speed: its whole closure in one sub-step would be an impact again
+                share = m.shrink(m.fill(push_speed * h), m.dot(gap, gap))
+                offset = m.sub3(offset, m.fnma3(gap, share, gap))
+            m.put3(J.work, at + OFFSET, 0, offset)
             fq = m.quat_multiply(qa, m.get4(J.numbers, n0 + PARENT_FRAME, 0))
             turn = m.quat_to_matrix(fq)
             q = m.quat_multiply(m.quat_conjugate(fq), m.quat_multiply(qb, m.get4(J.numbers, n0 + CHILD_FRAME, 0)))
@@ -395,12 +400,14 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         else:
             qa = m.body_turn(B, A, NEXT_QUAT)
             qb = m.body_turn(B, C, NEXT_QUAT)
-            pa = m.apply_plus(m.quat_to_matrix(qa), m.get3(J.numbers, n0 + PARENT_AT, 0), m.body_vec(B, A, NEXT_POS))
-            pb = m.apply_plus(m.quat_to_matrix(qb), m.get3(J.numbers, n0 + CHILD_AT, 0), m.body_vec(B, C, NEXT_POS))
+            gap = m.apply(m.quat_to_matrix(qb), m.get3(J.numbers, n0 + CHILD_AT, 0))
+            gap = m.sub3(gap, m.apply(m.quat_to_matrix(qa), m.get3(J.numbers, n0 + PARENT_AT, 0)))
+            apart = m.sub3(m.body_vec(B, C, NEXT_SHIFT), m.body_vec(B, A, NEXT_SHIFT))
+            gap = m.add3(gap, m.add3(m.get3(W, at + OFFSET, 0), apart))
             fq = m.quat_multiply(qa, m.get4(J.numbers, n0 + PARENT_FRAME, 0))
             q = m.quat_multiply(m.quat_conjugate(fq), m.quat_multiply(qb, m.get4(J.numbers, n0 + CHILD_FRAME, 0)))
             frame = m.quat_to_matrix(m.quat_multiply(qa, m.get4(J.numbers, n0 + LINEAR_FRAME, 0)))
-            m.locked_gaps(W, at, kind, linear, angular, m.sub3(pb, pa), q, frame)
+            m.locked_gaps(W, at, kind, linear, angular, gap, q, frame)
         for i in range(locked):
             y = m.mul(rate, m.get(W, at + RIGHT + i, 0))
             row = at + FACTOR + i * (i + 1) // 2

@@ -42,7 +42,10 @@ ROWS, PARENT_ARM, CHILD_ARM, FACTOR, IMPULSE, ACTS = 0, 18, 21, 24, 45, 51
 PARENT_TURNS, CHILD_TURNS, RIGHT = 99, 117, 135
 # ... positions of free rows, with angles that count turns; and joint_q of the angles when it was read last
 POSITION, GIVEN = 141, 147
-JOINT_WORK = 150
+# ... and from the place of the parent to that of the child at the start of the step, less the part of the gap between anchors that the
+# sub-step leaves open
+OFFSET = 150
+JOINT_WORK = 153
 # what acts along a free row: push and slope of the drive, its limit, push and slope of the passive part, friction, bounds of the velocity
 DRIVE, DRIVE_SLOPE, MOST, PASSIVE, PASSIVE_SLOPE, STICK, LEAST_SPEED, MOST_SPEED = range(8)
 ACT_NUMBERS = 8

@@ -13,7 +13,7 @@ its error within a sub-step, at no more than the speed at which shapes are separ
 import types
 
 import warp as wp
-from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, INVERSE_MASS, POS, QUAT, SPIN, VEL
+from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, INVERSE_MASS, QUAT, SPIN, VEL
 from newton_like.kernels.tree import STRAIGHT
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
@@ -98,7 +98,7 @@ def line_program(m: types.SimpleNamespace) -> dict:
     def point_on(X: wp.ref[Lines], B: wp.array[real], b: int, x: Vec3, at: int, stride: int) -> Vec3:
         """A point of body b, in world axes."""
         r = line_body(X, b, at, stride)
-        return m.apply_plus(m.quat_to_matrix(m.body_turn(B, r, QUAT)), x, m.body_vec(B, r, POS))
+        return m.apply_plus(m.quat_to_matrix(m.body_turn(B, r, QUAT)), x, m.body_place(B, r))
 
     @m.func
     def add_line(
@@ -108,8 +108,8 @@ def line_program(m: types.SimpleNamespace) -> dict:
         d = m.sub3(y, x)
         length = m.sqrt(m.larger(m.dot(d, d), m.fill(real(1.0e-20))))
         f = m.scale3(d, m.div(scale, length))
-        arm_a = m.sub3(x, m.body_vec(B, line_body(X, a, at, stride), POS))
-        arm_c = m.sub3(y, m.body_vec(B, line_body(X, c, at, stride), POS))
+        arm_a = m.sub3(x, m.body_place(B, line_body(X, a, at, stride)))
+        arm_c = m.sub3(y, m.body_place(B, line_body(X, c, at, stride)))
         add_pull(X, n, c, f, m.cross(arm_c, f))
         add_pull(X, n, a, m.neg3(f), m.neg3(m.cross(arm_a, f)))
         return m.mul(scale, length)

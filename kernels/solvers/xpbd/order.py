@@ -10,7 +10,7 @@ from functools import cache
 import warp as wp
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
-    BELOW, BIAS, GIVE, IMPULSES, LEAK, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
+    BELOW, BIAS, GIVE, IMPULSES, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
 )  # fmt: skip
 
 COLOURS = 64
@@ -208,6 +208,7 @@ def order_kernels(real):
         for i in range(COLOURS + 1):
             N.colour_start[c, i] = 0
             N.impact[c, i] = 0
+        N.impact[c, COLOURS + 1] = 0
         for k in range(start, end):
             i = N.chosen[k]
             a = N.shape_body[N.shape0[i]]
@@ -364,7 +365,6 @@ def order_kernels(real):
                     stiff = wp.min(stiff, real(STIFFEST))
             numbers[j + BIAS * room] = w / reach
             numbers[j + GIVE * room] = stiff / (real(1.0) + stiff)
-            numbers[j + LEAK * room] = real(1.0) / (real(1.0) + stiff)
             numbers[j + IMPULSES * room] = wp.max(real(0.0), wp.dot(force, n)) * h
             numbers[j + (IMPULSES + 1) * room] = wp.dot(force, t1) * h
             numbers[j + (IMPULSES + 2) * room] = wp.dot(force, t2) * h

@@ -7,9 +7,9 @@ touches. The contact of a round shape has the point of its axis next to it inste
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.solvers.xpbd.bodies import QUAT
+from newton_like.kernels.solvers.xpbd.bodies import POS, QUAT
 from newton_like.kernels.solvers.xpbd.order import order_struct
-from newton_like.kernels.solvers.xpbd.touching import MARGINS, POINT_A, POINT_B, RADIUS_A, RADIUS_B
+from newton_like.kernels.solvers.xpbd.touching import APART, MARGINS, POINT_A, POINT_B, RADIUS_A, RADIUS_B
 
 SIDE = 0.02
 """Cosine between normal and axis up to which a cylinder touches with its side."""
@@ -45,12 +45,15 @@ def round_function(real):
         N: wp.ref[Listed], c: int, begin: int, end: int, at: int, room: int, B: wp.array[real], body_at: int, stride: int,
         numbers: wp.array[real], body_a: wp.array[int], body_b: wp.array[int],
     ):  # fmt: skip
-        """Moves the points of round shapes of the contacts of chunk c at places `begin` to `end`. Needs `take_contacts`, and poses of
-        bodies."""
+        """Stores how far bodies are apart, and moves the points of round shapes, of the contacts of chunk c at places
+        `begin` to `end`. Needs `take_contacts`, and poses of bodies."""
         for k in range(begin, end):
             i = N.ordered[k]
             j = at + k - N.start[c]
             n = N.normal[i]
+            for x in range(3):
+                there = B[body_at + body_b[k] + (POS + x) * stride]
+                numbers[j + (APART + x) * room] = there - B[body_at + body_a[k] + (POS + x) * stride]
             round_side(N, N.shape0[i], body_a[k], n, POINT_A, RADIUS_A, j, room, B, body_at, stride, numbers)
             round_side(N, N.shape1[i], body_b[k], -n, POINT_B, RADIUS_B, j, room, B, body_at, stride, numbers)
 

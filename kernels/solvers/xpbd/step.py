@@ -17,7 +17,7 @@ from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.xpbd.access import access_program
 
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
-    INVERSE_MASS, POS, PUSH, QUAT, SPIN, TORQUE, VEL, body_program,
+    INVERSE_MASS, LOW_QUAT, NO_SPIN, POS, PUSH, QUAT, SHIFT, SPIN, SPIN_BEFORE, TORQUE, VEL, body_program,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.contact_laws import (
     EXTRA_NUMBERS,
@@ -26,6 +26,7 @@ from newton_like.kernels.solvers.xpbd.contact_laws import (
     no_law_program,
 )
 from newton_like.kernels.solvers.xpbd.contacts import contact_program
+from newton_like.kernels.solvers.xpbd.friction import friction_program
 from newton_like.kernels.solvers.xpbd.joint_solve import joint_solve_program
 from newton_like.kernels.solvers.xpbd.joints import GIVEN, IMPULSE, joint_program
 from newton_like.kernels.solvers.xpbd.lines import LINE_IMPULSE, WORK_AT, line_program
@@ -38,11 +39,23 @@ from newton_like.kernels.solvers.xpbd.team import SERIAL, share_start, wait_for_
 from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS, touching_program
 from newton_like.kernels.spatial import spatial_algebra
 
-_LAYERS = (spatial_algebra, access_program, body_program, joint_program, joint_solve_program, touching_program)
+_LAYERS = (
+    spatial_algebra,
+    access_program,
+    body_program,
+    joint_program,
+    joint_solve_program,
+    touching_program,
+    friction_program,
+)
 
 FURTHER = 4
 """Further passes over contacts that begin with an impact, before the drift and after it. Points of one face take an impact one after the
 other: each pass leaves about an eighth of the turn."""
+
+STRONG_FURTHER = 8
+"""Passes that follow for contacts with long arms on a small moment of inertia. Kept impulses that are no longer needed would otherwise give
+energy to the bodies: a pass takes back only a part of them."""
 
 PROGRAMS = (*_LAYERS, contact_law_program, no_law_program, contact_program, wrapping_program, line_program)
 """All programs of this folder, in the order in which they extend the namespace; some of them are for some models only."""
@@ -181,20 +194,54 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
             numbers[at + (i + k) * stride] = x[k]
 
     @wp.func
+    def read3(numbers: wp.array[real], at: int, stride: int, i: int) -> vec3:
+        return vec3(numbers[at + i * stride], numbers[at + (i + 1) * stride], numbers[at + (i + 2) * stride])
+
+    @wp.func
+    def pose_of(G: wp.ref[Bodies], k: int, at: int, stride: int) -> transform:
+        """The pose of body k by its numbers."""
+        i = at + QUAT * stride
+        q = quat(G.numbers[i], G.numbers[i + stride], G.numbers[i + 2 * stride], G.numbers[i + 3 * stride])
+        place = read3(G.numbers, at, stride, POS) + read3(G.numbers, at, stride, SHIFT)
+        return transform(place - wp.quat_rotate(q, G.com[k]), q)
+
+    @wp.func
+    def load_pose(G: wp.ref[Bodies], k: int, at: int, stride: int):
+        """Takes the pose of body k. If it is that of the end of the last step, its rounding errors are known."""
+        pose = G.body_q[k]
+        last = pose_of(G, k, at, stride)
+        same = int(1)
+        for i in range(7):
+            if pose[i] != last[i]:
+                same = 0
+        if same != 0:
+            shift = read3(G.numbers, at, stride, SHIFT)
+            place = read3(G.numbers, at, stride, POS)
+            start = place + shift
+            put3(G.numbers, at, stride, POS, start)
+            put3(G.numbers, at, stride, SHIFT, shift - (start - place))
+        else:
+            zero = vec3(real(0.0), real(0.0), real(0.0))
+            never = real(NO_SPIN)
+            q = wp.normalize(wp.transform_get_rotation(pose))
+            put3(G.numbers, at, stride, POS, wp.transform_get_translation(pose) + wp.quat_rotate(q, G.com[k]))
+            put3(G.numbers, at, stride, SHIFT, zero)
+            put3(G.numbers, at, stride, SPIN_BEFORE, vec3(never, never, never))
+            for i in range(4):
+                G.numbers[at + (QUAT + i) * stride] = q[i]
+                G.numbers[at + (LOW_QUAT + i) * stride] = real(0.0)
+
+    @wp.func
     def load_bodies(G: wp.ref[Bodies], at: int, stride: int, first: int, begin: int, end: int):
         zero = vec3(real(0.0), real(0.0), real(0.0))
         for s in range(begin, end):
             k = G.slot_body[first + s]
-            x = zero
-            q = quat(real(0.0), real(0.0), real(0.0), real(1.0))
             v = zero
             w = zero
             push = zero
             turn = zero
             if k >= 0:
-                pose = G.body_q[k]
-                q = wp.normalize(wp.transform_get_rotation(pose))
-                x = wp.transform_get_translation(pose) + wp.quat_rotate(q, G.com[k])
+                load_pose(G, k, at + s, stride)
                 twist = G.body_qd[k]
                 v = vec3(twist[0], twist[1], twist[2])
                 w = vec3(twist[3], twist[4], twist[5])
@@ -204,17 +251,10 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
                     push = vec3(f[0], f[1], f[2])
                     turn = vec3(f[3], f[4], f[5])
                     push = push * mass + G.gravity[G.slot_world[first + s]]
-            put3(G.numbers, at + s, stride, POS, x)
             put3(G.numbers, at + s, stride, VEL, v)
             put3(G.numbers, at + s, stride, SPIN, w)
             put3(G.numbers, at + s, stride, PUSH, push)
             put3(G.numbers, at + s, stride, TORQUE, turn)
-            for i in range(4):
-                G.numbers[at + s + (QUAT + i) * stride] = q[i]
-
-    @wp.func
-    def read3(numbers: wp.array[real], at: int, stride: int, i: int) -> vec3:
-        return vec3(numbers[at + i * stride], numbers[at + (i + 1) * stride], numbers[at + (i + 2) * stride])
 
     @wp.func
     def push_slot(G: wp.ref[Bodies], at: int, stride: int, f: vec3, turn: vec3):
@@ -242,18 +282,11 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
         for s in range(begin, end):
             k = G.slot_body[first + s]
             if k >= 0:
-                q = quat(
-                    G.numbers[at + s + QUAT * stride],
-                    G.numbers[at + s + (QUAT + 1) * stride],
-                    G.numbers[at + s + (QUAT + 2) * stride],
-                    G.numbers[at + s + (QUAT + 3) * stride],
-                )
-                x = read3(G.numbers, at + s, stride, POS) - wp.quat_rotate(q, G.com[k])
                 v = read3(G.numbers, at + s, stride, VEL)
                 w = read3(G.numbers, at + s, stride, SPIN)
                 if G.inverse_mass[k] > real(0.0):
                     w = w * spin_share
-                G.next_q[k] = transform(x, q)
+                G.next_q[k] = pose_of(G, k, at + s, stride)
                 G.next_qd[k] = twist6(v[0], v[1], v[2], w[0], w[1], w[2])
 
     @wp.func
@@ -277,7 +310,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
         while k < end:
             valid = wp.min(most, end - k)
             if stage == 0:
-                if m.contact_prepare(K, k, valid, B, at, stride, h, o.push_speed) != 0:
+                if m.contact_prepare(K, k, valid, B, at, stride, h, o.push_speed, o.rebound_speed) != 0:
                     N.impact[c, colour] = sub + 1
                     N.impact[c, COLOURS] = sub + 1
             if stage == 1:
@@ -287,9 +320,12 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
                 near = ahead
                 if relax != 0:
                     near = 0
-                m.contact_solve(
+                further = m.contact_solve(
                     K, k, valid, B, at, stride, h, near, relax, (stage - 2) // 2, o.push_speed, o.rebound_speed
                 )
+                if further != 0:
+                    N.impact[c, colour] = sub + 1
+                    N.impact[c, COLOURS + 1] = sub + 1
             k += valid
 
     @wp.func
@@ -435,10 +471,8 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
         half = m.fill(real(0.5) * h)
         for i in range(one, end):
             m.body_drift(B, m.body_ref(at, stride, i * width, none), half)
+        wait_for_all(M.sync, c, M.members, M.pause)
         for sub in range(o.substeps):
-            for i in range(one, end):
-                m.body_open(B, m.body_ref(at, stride, i * width, none))
-            wait_for_all(M.sync, c, M.members, M.pause)
             for b in range(own, last):
                 m.joint_prepare(J, b, B, at, stride, h, o.push_speed)
             if J.measured != 0:
@@ -446,6 +480,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
                 wait_for_all(M.sync, c, M.members, M.pause)
             if M.member == 0:
                 sweep_lines(0, X, c, B, at, stride, h, o.push_speed)
+            K.strong = 0
             if o.contacts != 0:
                 sweep_contacts(0, N, c, K, B, at, stride, h, ahead, sub, o, M)
             else:
@@ -464,6 +499,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
             if o.contacts != 0:
                 sweep_contacts(1, N, c, K, B, at, stride, h, ahead, sub, o, M)
             hit = int(0)
+            strong = int(0)
             if o.contacts != 0:
                 if N.impact[c, COLOURS] == sub + 1:
                     hit = 1
@@ -474,8 +510,14 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
                 wait_for_all(M.sync, c, M.members, M.pause)
                 if o.contacts != 0:
                     sweep_contacts(2, N, c, K, B, at, stride, h, ahead, sub, o, M)
+            if o.contacts != 0:
+                if N.impact[c, COLOURS + 1] == sub + 1:
+                    strong = 1
+                    hit = 1
             for _further in range(hit * FURTHER):
                 sweep_contacts(4, N, c, K, B, at, stride, h, ahead, sub, o, M)
+            for _further in range(strong * STRONG_FURTHER):
+                sweep_contacts(6, N, c, K, B, at, stride, h, ahead, sub, o, M)
             for i in range(one, end):
                 r = m.body_ref(at, stride, i * width, none)
                 if sub + 1 < o.substeps:
@@ -487,6 +529,8 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
                 sweep_contacts(3, N, c, K, B, at, stride, h, ahead, sub, o, M)
             for _further in range(hit * FURTHER):
                 sweep_contacts(5, N, c, K, B, at, stride, h, ahead, sub, o, M)
+            for _further in range(strong * STRONG_FURTHER):
+                sweep_contacts(7, N, c, K, B, at, stride, h, ahead, sub, o, M)
         store_bodies(G, at, stride, first_slot, one * width, end * width, o.spin_share)
         if o.contacts != 0:
             keep_contacts(N, c, start, stop, K.at, K.room, h, o.dt, numbers)

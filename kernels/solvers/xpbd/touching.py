@@ -5,15 +5,23 @@ import types
 import warp as wp
 
 # Numbers of a contact, each in a row of its chunk: points about the centres of mass in link axes, normal, sum of margins, material ...
-POINT_A, POINT_B, NORMAL_AT, MARGINS, MU_AT, REBOUND, BIAS, GIVE, LEAK = 0, 3, 6, 9, 10, 11, 12, 13, 14
-# ... impulses along the normal and both tangents; arms, gap and approach of a sub-step, inverse responses; and, if forces are reported,
-# sums over the sub-steps of a step of the impulses on the second body, and of their moments about the centre of mass of the first one
-IMPULSES, ARM_A, ARM_B, GAP, APPROACH, MASSES, SUMS = 15, 18, 21, 24, 25, 26, 29
+POINT_A, POINT_B, NORMAL_AT, MARGINS, MU_AT, REBOUND, BIAS, GIVE = 0, 3, 6, 9, 10, 11, 12, 13
+# ... impulses along the normal and both tangents; arms, gap and approach of a sub-step; and, if forces are reported, sums over the
+# sub-steps of a step of the impulses on the second body, and of their moments about the centre of mass of the first one
+IMPULSES, ARM_A, ARM_B, GAP, APPROACH, SUMS = 14, 17, 20, 23, 24, 25
 # ... and radii of round shapes, whose points are on their axes
-RADIUS_A, RADIUS_B = 35, 36
-# ... and the normal velocity below which a contact begins with an impact; 1 for those that do so in this sub-step, else 0
-BELOW, IMPACT = 37, 38
-CONTACT_NUMBERS = 39
+RADIUS_A, RADIUS_B = 31, 32
+# ... and the normal velocity below which a contact begins with an impact; in this sub-step 1 for those that do so, 2 for those that need
+# more passes still, else 0
+BELOW, IMPACT = 33, 34
+# ... and responses of velocities to impulses: the inverse of the normal one, the inverse of the larger one along the tangents, those of the
+# tangents to the normal, and those along both tangents and between them, divided by the larger one
+MASS, TANGENT_MASS, CROSS, SHARES = 35, 36, 37, 39
+# ... and velocities along the tangents at the start of the sub-step; the speed from which on the contact needs further passes
+SLIP, AT_MOST = 42, 44
+# ... and from the centre of mass of the first body to that of the second one at the start of the step
+APART = 45
+CONTACT_NUMBERS = 48
 
 
 def touching_program(m: types.SimpleNamespace) -> dict:
@@ -24,7 +32,8 @@ def touching_program(m: types.SimpleNamespace) -> dict:
     class Touching:
         """Contacts of a chunk: their numbers, and the slots of their bodies.
 
-        at, room: the first number of the chunk, and the distance of rows; report: whether impulses of sub-steps are added up;
+        at, room: the first number of the chunk, and the distance of rows; report: whether impulses of sub-steps are added up; strong:
+        whether a contact of this sub-step may need further passes;
         extra_at, extra, law, laws: numbers of contacts with laws, see `newton_like.kernels.solvers.xpbd.contact_laws`.
         """
 
@@ -40,6 +49,7 @@ def touching_program(m: types.SimpleNamespace) -> dict:
         extra: wp.array[real]
         law: wp.array[int]
         laws: wp.array[real]
+        strong: int
 
     @m.func
     def of_contact(K: wp.ref[Touching], i: int, k: int) -> lane:

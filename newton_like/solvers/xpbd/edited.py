@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.kernels.solvers.xpbd.bodies import NO_SPIN, SPIN_BEFORE
 from newton_like.kernels.solvers.xpbd.joints import JOINT_NUMBERS
 from newton_like.kernels.solvers.xpbd.order import BODY_AT, SLOTS
 from newton_like.model.editing.edits import BODIES, GAINS, GRAVITY, JOINTS, KINDS, OTHERS, SHAPES, TYPES, edits_of
@@ -110,6 +111,10 @@ def _take_bodies(solver, bodies: np.ndarray) -> None:
     at = (chunk[:, BODY_AT] + slots.slot_of[bodies])[:, None] + np.array(CONSTANT_ROWS) * chunk[:, SLOTS][:, None]
     numbers, mass = solver._bodies["numbers"], solver._bodies["inverse_mass"]
     _put(numbers, numbers.shape, (at,), known)
+    # angular momenta are found again, with the new inertia
+    rows = np.arange(SPIN_BEFORE, SPIN_BEFORE + 3)
+    at = (chunk[:, BODY_AT] + slots.slot_of[bodies])[:, None] + rows * chunk[:, SLOTS][:, None]
+    _put(numbers, numbers.shape, (at,), NO_SPIN)
     _put(mass, mass.shape, (bodies,), known[:, MASS_COLUMN])
 
 

@@ -11,7 +11,7 @@ import warp as wp
 from newton_like.arrays import active_tape, check_recorded, flat
 from newton_like.coercion import as_count, as_flag, as_number
 from newton_like.collision.pipeline import check_contacts, collide
-from newton_like.kernels.solvers.xpbd.bodies import BODY_NUMBERS
+from newton_like.kernels.solvers.xpbd.bodies import BODY_NUMBERS, forget_poses
 from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
 from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK, LENGTH
 from newton_like.kernels.solvers.xpbd.order import COLOURS, NEVER, order_kernels
@@ -42,6 +42,7 @@ from newton_like.solvers.xpbd.tables import (
     body_numbers,
     make_blocks,
     make_slots,
+    pose_places,
     trees_of_bodies,
     turning_coordinates,
     worlds_of_bodies,
@@ -268,7 +269,7 @@ class SolverXPBD(SolverBase):
             # sorting needs twice the room
             chosen=whole((1 + sorts) * room), ordered=whole(room), colour=whole(room),
             colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
-            impact=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
+            impact=wp.zeros((chunks, COLOURS + 2), dtype=int, device=model.device),
             taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(places), kept_takers=whole(places),
             kept_head=whole(len(self._slots.body)),
         )  # fmt: skip
@@ -340,6 +341,8 @@ class SolverXPBD(SolverBase):
         check_recorded(self.device, "SolverXPBD.reset")
         if self._sleepers is not None:
             self._sleepers.wake_worlds(mask.numpy())
+        inputs = [*pose_places(self.model, self._slots, self._array), mask, self._bodies["numbers"]]
+        wp.launch(forget_poses(self.model.dtype), dim=self.model.body_count, inputs=inputs, device=self.device)
         joints, lines = forget_kernels(self.model.dtype)
         if self._joint_world.size:
             shape = (self._joint_world.shape[0], JOINT_WORK, self.width)

@@ -16,7 +16,7 @@ from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ANGULAR_SIGN, ARMATURE, AXES, CHILD_AT, CHILD_FRAME, CLIP, DAMPING, LENGTH, DOF_NUMBERS, DOFS_AT, EFFORT, JOINT_NUMBERS, KD, KE, KV,
     LINEAR_FRAME, LINEAR_SIGN, LOSS, LOWER, PARENT_AT, PARENT_FRAME, REST, REST_TURN, SPEED, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
-from newton_like.kernels.solvers.xpbd.order import CHUNK_COLUMNS
+from newton_like.kernels.solvers.xpbd.order import BODY_AT, CHUNK_COLUMNS, SLOTS
 from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.solvers.xpbd.features import NO_SPEED, check_axes
 from newton_like.solvers.xpbd.moving import moving_bodies
@@ -120,6 +120,13 @@ def body_constants(model, moves: np.ndarray) -> np.ndarray:
     own = np.where(moves[:, None], inertia[at], 0.0)
     inverse_mass = 1.0 / np.where(moves, model.body_mass.numpy().astype(np.float64), np.inf)
     return np.concatenate([own, inverse[at], inverse_mass[:, None], moves[:, None]], axis=1)
+
+
+def pose_places(model, slots: Slots, array) -> tuple:
+    """Where the real part of the orientation of each body stands, and the worlds of bodies; `array` copies to the device."""
+    chunk = slots.chunks[slots.chunk_of]
+    place = chunk[:, BODY_AT] + slots.slot_of + (QUAT + 3) * chunk[:, SLOTS]
+    return array(place), array(worlds_of_bodies(model))
 
 
 def body_numbers(slots: Slots, known: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
 """Islands of bodies at rest that are not computed until something disturbs them.
 
-An island is a set of bodies that touch each other. It falls asleep once all its bodies have been slow for a while. Asleep, its bodies are
-fixed, and contacts between them are not looked for. An island wakes as a whole.
+An island is a set of bodies that touch each other. It falls asleep once all its bodies have been slow for a while, and if one of them
+touches something that no force moves: others would lose their momentum. Asleep, its bodies are fixed, and contacts between them are not
+looked for. An island wakes as a whole.
 """
 
 from __future__ import annotations
@@ -107,16 +108,26 @@ class Sleepers:
         shapes = shapes[((shapes >= 0) & (shapes < self._model.shape_count)).all(axis=1)]
         return self._model.shape_body.numpy()[shapes]
 
-    def before_step(self, body_q, body_qd, body_f, forces, find):
+    def _wake_untouched(self, contacts) -> None:
+        """Wakes islands of which no body is in a list that the user hands over."""
+        if contacts is None or not self.asleep.any():
+            return
+        touched = np.unique(self._pairs(contacts))
+        known = np.unique(self._island[touched[touched >= 0]])
+        self._wake(np.setdiff1d(self._island[self.asleep], known))
+
+    def before_step(self, body_q, body_qd, body_f, forces, find, given=None):
         """Wakes what is disturbed, and finds contacts.
 
         Islands wake if poses or velocities of their bodies were edited, if forces act on them, if they are near a body that is awake or a
-        kinematic body that moves, and if a kinematic body under them moves or was moved.
+        kinematic body that moves, if a kinematic body under them moves or was moved, and if none of their bodies is in a list
+        that is handed over.
 
         Args:
             body_q, body_qd, body_f: poses, velocities and forces of bodies.
             forces: arrays of forces by degrees of freedom.
             find: finds the contacts, and returns their list.
+            given: the list that the user hands over; None: there is none.
 
         Returns:
             The list; None: there are none.
@@ -129,6 +140,7 @@ class Sleepers:
         self._wake(np.unique(self._island[self.asleep & (pushed | shifted)]))
         kinematic = ~self._dynamic & shifted
         self._wake(np.unique(self._supports[kinematic[self._supports[:, 1]], 0]))
+        self._wake_untouched(given)
         while True:
             contacts = find()
             if contacts is None or not self.asleep.any():
@@ -160,7 +172,8 @@ class Sleepers:
         if not ready.any():
             return
         pairs = np.zeros((0, 2), dtype=int) if contacts is None else self._pairs(contacts)
-        pairs = pairs[(pairs >= 0).all(axis=1)]
+        held = np.append(~self._dynamic, True)[pairs]
+        pairs, on_ground = pairs[(pairs >= 0).all(axis=1)], pairs[held.any(axis=1)]
         both = pairs[(self._dynamic & awake)[pairs].all(axis=1)]
         n = len(self.asleep)
         from scipy.sparse import coo_matrix  # an import takes a third of a second, and few scenes sleep
@@ -169,6 +182,9 @@ class Sleepers:
         label = connected_components(coo_matrix((np.ones(len(both)), both.T), shape=(n, n)), directed=False)[1]
         stays = np.zeros(label.max() + 1, dtype=bool)
         stays[label[awake & self._dynamic & ~ready]] = True
+        rests = np.zeros(len(stays), dtype=bool)
+        rests[label[on_ground[on_ground >= 0]]] = True
+        stays |= ~rests
         bodies = np.flatnonzero(ready & ~stays[label])
         if not len(bodies):
             return

@@ -446,7 +446,7 @@ class SolverXPBD(SolverBase):
         else:
             given = contacts
             contacts = self._sleepers.before_step(
-                *before[1:], state_in.body_f, commands[2:4], lambda: self._contacts(state_in, given)
+                *before[1:], state_in.body_f, commands[2:4], lambda: self._contacts(state_in, given), given
             )
         angles = before[0]
         if self.update_joints and model.joint_coord_count:

@@ -119,3 +119,27 @@ def test_edits_and_resets_wake(rng):
 def test_bits_do_not_depend_on_threads():
     poses = [asleep_scene(threads=threads)[1].body_q.numpy() for threads in (1, 2)]
     assert np.array_equal(*poses)
+
+
+def test_slow_bodies_in_free_flight_keep_their_momentum():
+    """One alone, and two that touch each other."""
+    builder = nl.ModelBuilder(gravity=0.0)
+    for x in (0.0, 3.0, 3.2):
+        box = builder.add_body(xform=(x, 0, 0, 0, 0, 0, 1))
+        builder.add_shape_box(box, hx=0.1, hy=0.1, hz=0.1)
+    model = builder.finalize("cpu")
+    solver, state = xpbd(model, sleeping=True), started(model, joint_qd=3 * [0.015, 0, 0, 0, 0, 0])
+    for _ in range(240):
+        solver.step(state, state, dt=DT)
+    np.testing.assert_allclose(state.body_q.numpy()[:, 0], [240 * 0.015 * DT + x for x in (0.0, 3.0, 3.2)], atol=1e-4)
+
+
+def test_an_empty_list_wakes_islands():
+    """It means no contacts, so bodies fall."""
+    model, state, solver = asleep_scene()
+    empty = model.contacts()
+    before = state.body_q.numpy()[:3, 2].copy()
+    for _ in range(24):
+        solver.step(state, state, None, empty, DT)
+    assert not solver._sleepers.asleep.any()
+    assert (state.body_q.numpy()[:3, 2] < before - 0.02).all()

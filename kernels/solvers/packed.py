@@ -29,6 +29,10 @@ from newton_like.kernels.tree import PAIR_TABLE, SHAPE_TABLE
 MOST_DOFS = 128
 """Of a robot with packed contacts: bits tell pairs of them."""
 
+WILD = 16.0
+"""Where the velocities change by more than the square root of this times their first change, in the norm of the kinetic energy,
+impulses are extrapolated no further: with much friction, extrapolated sweeps may diverge where plain ones converge."""
+
 
 def _pack_code(width: int, real) -> str:
     """C++ body of ``pack_contacts``."""
@@ -150,11 +154,16 @@ def _extrapolate_code(width: int, real) -> str:
         simd* const M = (simd*)mem.data; const int rows = T.contact_rows;
         simd back = 0;
         {each(back)}
-        const simd old_pace = back > 0 ? simd(1) : M[L.pace];
+        simd all = 0;
+        for (int i = 0; i < T.dofs; ++i) {{ const simd way = M[L.z + i] - M[L.swept_z + i]; all = all + way * way; }}
+        const simd first = M[L.first_way] > 0 ? M[L.first_way] : all;
+        M[L.first_way] = first;
+        const simd last_pace = all > real_t({WILD}) * first ? simd(0) : M[L.pace];
+        const simd old_pace = back > 0 ? simd(1) : last_pace;
         const simd square = old_pace * old_pace;
         const simd pace = real_t(0.5) * __builtin_elementwise_sqrt(real_t(4) * square + real_t(1)) + real_t(0.5);
-        M[L.pace] = pace;
-        const simd further = (old_pace - real_t(1)) / pace;
+        M[L.pace] = last_pace > 0 ? pace : simd(0);
+        const simd further = last_pace > 0 ? (old_pace - real_t(1)) / pace : simd(0);
         {each(on)}
         for (int i = 0; i < T.dofs; ++i) {{
             const simd z = M[L.z + i];

@@ -14,6 +14,7 @@ Newton alternate with sweeps (`kernels.solvers.polish`).
 import types
 
 import warp as wp
+from newton_like.kernels.solvers.packed import WILD
 from newton_like.kernels.solvers.polish import STILL
 from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES
 from newton_like.kernels.tree import FRICTION, FRICTION_LOSS, VELOCITY, VELOCITY_LIMIT
@@ -169,6 +170,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         m.copy(t, L.swept_z, L.z, T.dofs, mem)
         m.copy(t, L.round_z, L.z, T.dofs, mem)
         m.put(mem, L.pace, t, m.fill(real(1.0)))
+        m.put(mem, L.first_way, t, m.fill(real(0.0)))
 
     @m.func
     def change_back(t, at: int, first: int, n: int, back: m.lane, L, mem) -> m.lane:
@@ -195,9 +197,10 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         t: int, contacts: int, visited: int, packed: int, limits: int, T, L, mem, active: wp.array2d[int]
     ):
         """Moves impulses and z on along their change by the last sweep or pair of sweeps (Nesterov 1983), where that does not turn back
-        against the change before (O'Donoghue and Candes 2015)."""
+        against the change before (O'Donoghue and Candes 2015), and is not `WILD`."""
+        zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        back = m.fill(real(0.0))
+        back = zero
         rows = T.contact_rows
         of_limits = rows * contacts
         of_couplings = of_limits + DOF_IMPULSES * limits
@@ -207,10 +210,18 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             at = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + k, t] // 2)
             back = change_back(t, at, of_limits + DOF_IMPULSES * k, DOF_IMPULSES, back, L, mem)
         back = change_back(t, L.coupling_impulse, of_couplings, T.bonds, back, L, mem)
-        old = m.where_lt(m.fill(real(0.0)), back, one, m.get(mem, L.pace, t))
+        way = zero
+        for i in range(T.dofs):
+            d = m.sub(m.get(mem, L.z + i, t), m.get(mem, L.swept_z + i, t))
+            way = m.fma(d, d, way)
+        first = m.get(mem, L.first_way, t)
+        first = m.where_lt(zero, first, first, way)
+        m.put(mem, L.first_way, t, first)
+        pace = m.where_lt(m.mul(m.fill(real(WILD)), first), way, zero, m.get(mem, L.pace, t))
+        old = m.where_lt(zero, back, one, pace)
         new = m.fma(m.fill(real(0.5)), m.sqrt(m.fma(m.fill(real(4.0)), m.mul(old, old), one)), m.fill(real(0.5)))
-        m.put(mem, L.pace, t, new)
-        further = m.div(m.sub(old, one), new)
+        m.put(mem, L.pace, t, m.where_lt(zero, pace, new, zero))
+        further = m.where_lt(zero, pace, m.div(m.sub(old, one), new), zero)
         for a in range(contacts):
             go_on(t, L.impulse + rows * active[a, t], rows * a, rows, further, L, mem)
         for k in range(limits):

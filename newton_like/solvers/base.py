@@ -204,7 +204,7 @@ class SolverBase:
                 an anchor or an axis of a joint, a rest position, a coefficient of a mimic, or a distance of a DISTANCE joint is NaN, or
                 infinite without being a limit; a quaternion or an axis does not have length 1; a target mode does not exist; limits
                 exclude all positions; a joint moves nothing; a body that hangs on another one is kinematic; or see :meth:`reset`.
-                Distances, mimic coefficients, rest positions and lengths of axes of joints that do not use them are not looked at.
+                Distances, mimic coefficients and lengths of axes of joints that do not use them are not looked at.
         """
         self.model.notify_changed(flags, world_mask)
         edits = edits_of(self.model)

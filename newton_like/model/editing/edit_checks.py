@@ -144,9 +144,10 @@ def check_mesh_scales(model) -> None:
 
 
 def _check_rest(model) -> None:
-    """Rest orientations of joints that turn as a whole have length 1."""
-    turning = np.flatnonzero(look_up(model.joint_type.numpy(), "turns_only"))
-    first = model.joint_q_start.numpy()[turning]
+    """Rest orientations of joints with a quaternion have length 1."""
+    types = model.joint_type.numpy()
+    turning = np.flatnonzero(look_up(types, "has_quaternion"))
+    first = model.joint_q_start.numpy()[turning] + look_up(types, "rotation_at")[turning]
     rest = model.joint_rest_q.numpy()
     wrong = np.zeros(len(rest), bool)
     wrong[first] = _off(rest[first[:, None] + np.arange(4)], UNIT_TOLERANCE)
@@ -174,12 +175,6 @@ def _positions(model) -> np.ndarray:
     return _dofs(model, look_up(model.joint_type.numpy(), "axis_by_axis"))
 
 
-def _rests(model) -> np.ndarray:
-    """Coordinates with a rest position."""
-    springs = ~look_up(model.joint_type.numpy(), "floats")
-    return np.repeat(springs, np.diff(model.joint_q_start.numpy()))
-
-
 def _distances(model) -> np.ndarray:
     return look_up(model.joint_type.numpy(), "limits_distance")
 
@@ -189,7 +184,6 @@ def _balls(model) -> np.ndarray:
 
 
 _USED: dict[str, Callable] = {
-    "joint_rest_q": _rests,
     "joint_min_distance": _distances,
     "joint_max_distance": _distances,
     "joint_max_angle": _balls,

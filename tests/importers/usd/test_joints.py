@@ -363,6 +363,7 @@ def test_two_hinges_of_a_door_close_a_loop():
 
 @pytest.mark.filterwarnings("ignore::newton_like.importers.usd.UsdWarning")
 @pytest.mark.parametrize("rooted", ["", "/b", "/a /b"])
+@pytest.mark.slow
 def test_a_linkage_with_two_hinges_on_the_world_is_one_articulation(rng, rooted):
     """Its two trees are connected by the loop joint, so that the solver closes the loop; two ArticulationRootAPIs keep them apart."""
     writer = StageWriter()

@@ -153,6 +153,7 @@ def two_arms(rng_key: int, merged: bool) -> ModelBuilder:
     return builder
 
 
+@pytest.mark.slow
 def test_a_loop_joint_between_two_articulations_is_solved_after_the_merge(rng):
     """With the same bits as in one articulation from the start."""
     key, found = int(rng.integers(2**31)), []

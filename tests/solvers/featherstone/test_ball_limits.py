@@ -10,6 +10,8 @@ from newton_like.geometry.transforms import quat_from_axis_angle, quat_inverse, 
 from newton_like.importers.mjcf import MjcfWarning
 from newton_like.solvers import SolverFeatherstone, SolverXPBD
 
+pytestmark = pytest.mark.slow
+
 X = np.array([1.0, 0.0, 0.0])
 
 
@@ -141,7 +143,6 @@ def test_rotations_stay_within_their_limits(rng, limits):
     assert most[2] > 0.39 and (most[0] > angle - 0.01 or most[1] > swing - 0.01), "limits are met"
 
 
-@pytest.mark.slow
 def test_evaluators_agree_bit_by_bit(rng):
     scene = ModelBuilder()
     scene.replicate(robot(rng, max_angle=0.9, max_swing=0.4), 5)

@@ -24,7 +24,7 @@ PRECISIONS = {"float": (None, wp.float32), "double": (8, wp.float64)}
 # Each specialised program compiles for half a minute: one robot a precision. That they have the bits of the general code is
 # tested in test_evaluators.py.
 CASES = [
-    ("mechanism", "general", "float"),
+    pytest.param(("mechanism", "general", "float"), marks=pytest.mark.slow),
     pytest.param(("mechanism", "specialised", "float"), marks=pytest.mark.slow),
     ("quadruped", "general", "double"),
     pytest.param(("quadruped", "specialised", "double"), marks=pytest.mark.slow),

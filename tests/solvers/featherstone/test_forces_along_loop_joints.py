@@ -151,6 +151,7 @@ def test_worlds_have_their_own_entries_in_order(rng):
     np.testing.assert_array_equal(found[:, 1], 0.0)
 
 
+@pytest.mark.slow
 def test_the_list_follows_edits(rng):
     builder, _ = arm(rng, stiffness=50.0)
     model = builder.finalize("cpu")

@@ -106,6 +106,7 @@ def test_a_tie_out_of_reach_leads_to_the_nearest_pose(rng):
         assert abs(sim.q[0, 0] - best) < 0.05
 
 
+@pytest.mark.slow
 def test_a_distance_out_of_reach_stays_bounded():
     """A bar that hangs on a rod of constant length, which is too long."""
     builder = ModelBuilder()

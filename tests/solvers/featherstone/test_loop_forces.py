@@ -89,6 +89,7 @@ def test_a_body_on_a_loop_joint_moves_as_on_a_joint_of_a_tree(rng, kind, name):
 
 @pytest.mark.parametrize("dtype", [wp.float64, wp.float32])
 @pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.slow
 def test_forces_of_loop_joints_that_will_vary_have_rows_where_they_are_zero(rng, name, dtype):
     """Before the edit, the body moves as without these rows; after it, as if it had the force from the start. No table is made again."""
     key, start_v = int(rng.integers(2**31)), rng.uniform(-1.0, 1.0, 6)

@@ -194,6 +194,7 @@ ARM = """<mujoco><option timestep=".002"/><worldbody><body pos="0 0 1"><joint ax
 
 
 @pytest.mark.parametrize("place", [(0.35, 1.0), (0.3, 1.05), (0.42, 1.0), (3.0, 1.0), (0.6, 1.2)])
+@pytest.mark.slow
 def test_an_open_loop_closes_slowly_and_one_that_cannot_close_stays_finite(place):
     """An arm of 0.4 m starts 2 to 6 cm from the place that its end is connected to, or cannot reach it. The end moves at
     `max_depenetration_speed` at most, so that the arm turns at about v / 0.06 m."""

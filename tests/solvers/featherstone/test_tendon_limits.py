@@ -33,6 +33,7 @@ def both(limits: str, seconds: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("limits", ['range=".51 1"', 'range="0 .05"'], ids=["long", "short"])
+@pytest.mark.slow
 def test_limits_out_of_reach_pull_no_harder_than_in_mujoco(limits):
     want, got = both(limits, 3.0)
     assert abs(np.abs(got).max() / np.abs(want).max() - 1.0) < 0.02

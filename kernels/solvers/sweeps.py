@@ -217,7 +217,10 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         first = m.get(mem, L.first_way, t)
         first = m.where_lt(zero, first, first, way)
         m.put(mem, L.first_way, t, first)
-        pace = m.where_lt(m.mul(m.fill(real(WILD)), first), way, zero, m.get(mem, L.pace, t))
+        pace = m.get(mem, L.pace, t)
+        if packed == 0:
+            # steps of Newton between packed sweeps change the velocities, too
+            pace = m.where_lt(m.mul(m.fill(real(WILD)), first), way, zero, pace)
         old = m.where_lt(zero, back, one, pace)
         new = m.fma(m.fill(real(0.5)), m.sqrt(m.fma(m.fill(real(4.0)), m.mul(old, old), one)), m.fill(real(0.5)))
         m.put(mem, L.pace, t, m.where_lt(zero, pace, new, zero))

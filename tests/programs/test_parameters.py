@@ -52,7 +52,9 @@ def new_values(model, name: str, rng) -> np.ndarray:
         return np.where(old == 1, 3, np.where(old == 3, 1, old))
     if name == "joint_rest_q":
         new = old + rng.uniform(0.01, 0.1, old.shape)
-        for start in model.joint_q_start.numpy()[:-1][look_up(model.joint_type.numpy(), "turns_only")]:
+        types = model.joint_type.numpy()
+        starts = model.joint_q_start.numpy()[:-1] + look_up(types, "rotation_at")
+        for start in starts[look_up(types, "has_quaternion")]:
             new[start : start + 4] /= np.linalg.norm(new[start : start + 4])
         return new
     if name in ADDED:

@@ -79,6 +79,11 @@ def spatial_algebra(m: types.SimpleNamespace) -> dict:
         return fma(a.x, b.x, fma(a.y, b.y, mul(a.z, b.z)))
 
     @m.func
+    def where3_lt(a: lane, b: lane, x: Vec3, y: Vec3) -> Vec3:
+        """x where a < b, else y"""
+        return vec(m.where_lt(a, b, x.x, y.x), m.where_lt(a, b, x.y, y.y), m.where_lt(a, b, x.z, y.z))
+
+    @m.func
     def add3(a: Vec3, b: Vec3) -> Vec3:
         return vec(add(a.x, b.x), add(a.y, b.y), add(a.z, b.z))
 

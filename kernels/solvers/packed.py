@@ -154,13 +154,15 @@ def _extrapolate_code(width: int, real) -> str:
         simd* const M = (simd*)mem.data; const int rows = T.contact_rows;
         simd back = 0;
         {each(back)}
-        simd all = 0;
-        for (int i = 0; i < T.dofs; ++i) {{ const simd way = M[L.z + i] - M[L.swept_z + i]; all = all + way * way; }}
-        const simd first = M[L.first_way] > 0 ? M[L.first_way] : all;
-        M[L.first_way] = first;
-        const simd tamed_pace = all > real_t({WILD}) * first ? simd(0) : M[L.pace];
+        simd last_pace = M[L.pace];
         // steps of Newton between packed sweeps change the velocities, too
-        const simd last_pace = packed ? M[L.pace] : tamed_pace;
+        if (!packed) {{
+            simd all = 0;
+            for (int i = 0; i < T.dofs; ++i) {{ const simd way = M[L.z + i] - M[L.swept_z + i]; all = all + way * way; }}
+            const simd first = M[L.first_way] > 0 ? M[L.first_way] : all;
+            M[L.first_way] = first;
+            last_pace = all > real_t({WILD}) * first ? simd(0) : last_pace;
+        }}
         const simd old_pace = back > 0 ? simd(1) : last_pace;
         const simd square = old_pace * old_pace;
         const simd pace = real_t(0.5) * __builtin_elementwise_sqrt(real_t(4) * square + real_t(1)) + real_t(0.5);

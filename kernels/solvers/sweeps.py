@@ -210,16 +210,16 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             at = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + k, t] // 2)
             back = change_back(t, at, of_limits + DOF_IMPULSES * k, DOF_IMPULSES, back, L, mem)
         back = change_back(t, L.coupling_impulse, of_couplings, T.bonds, back, L, mem)
-        way = zero
-        for i in range(T.dofs):
-            d = m.sub(m.get(mem, L.z + i, t), m.get(mem, L.swept_z + i, t))
-            way = m.fma(d, d, way)
-        first = m.get(mem, L.first_way, t)
-        first = m.where_lt(zero, first, first, way)
-        m.put(mem, L.first_way, t, first)
         pace = m.get(mem, L.pace, t)
+        # steps of Newton between packed sweeps change the velocities, too
         if packed == 0:
-            # steps of Newton between packed sweeps change the velocities, too
+            way = zero
+            for i in range(T.dofs):
+                d = m.sub(m.get(mem, L.z + i, t), m.get(mem, L.swept_z + i, t))
+                way = m.fma(d, d, way)
+            first = m.get(mem, L.first_way, t)
+            first = m.where_lt(zero, first, first, way)
+            m.put(mem, L.first_way, t, first)
             pace = m.where_lt(m.mul(m.fill(real(WILD)), first), way, zero, pace)
         old = m.where_lt(zero, back, one, pace)
         new = m.fma(m.fill(real(0.5)), m.sqrt(m.fma(m.fill(real(4.0)), m.mul(old, old), one)), m.fill(real(0.5)))

@@ -54,11 +54,6 @@ def pair_shape_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, L.manifold + POINT * i + DISTANCE, t, far)
 
     @m.func
-    def where3_lt(a: m.lane, b: m.lane, x: m.Vec3, y: m.Vec3) -> m.Vec3:
-        """x where a < b, else y"""
-        return m.vec(m.where_lt(a, b, x.x, y.x), m.where_lt(a, b, x.y, y.y), m.where_lt(a, b, x.z, y.z))
-
-    @m.func
     def magnitude(a: m.lane) -> m.lane:
         return m.larger(a, m.neg(a))
 
@@ -80,6 +75,6 @@ def pair_shape_program(m: types.SimpleNamespace) -> dict:
     def unit_or(d: m.Vec3, length: m.lane, smallest: m.lane, other: m.Vec3) -> m.Vec3:
         """d / length, or `other` where length < smallest. `smallest` is positive."""
         s = m.rcp(m.larger(length, smallest))
-        return where3_lt(length, smallest, other, m.scale3(d, s))
+        return m.where3_lt(length, smallest, other, m.scale3(d, s))
 
     return locals()

@@ -112,11 +112,6 @@ def body_program(m: types.SimpleNamespace) -> dict:
         return m.add3(body_vec(B, r, POS), body_vec(B, r, SHIFT))
 
     @m.func
-    def choose3(a: lane, b: lane, x: m.Vec3, y: m.Vec3) -> m.Vec3:
-        """x where a < b, else y"""
-        return m.vec(m.where_lt(a, b, x.x, y.x), m.where_lt(a, b, x.y, y.y), m.where_lt(a, b, x.z, y.z))
-
-    @m.func
     def middle_spin(q: m.Quat, w: m.Vec3, momentum: m.Vec3, inverse: m.Sym3, h: lane) -> m.Vec3:
         """The angular velocity at the middle of a drift that turns bodies by h w."""
         two = m.fill(real(2.0))
@@ -169,7 +164,7 @@ def body_program(m: types.SimpleNamespace) -> dict:
         moved = m.dot(change, change)
         momentum = body_vec(B, r, MOMENTUM)
         if m.any_lt(zero, moved):
-            momentum = choose3(zero, moved, m.turned_apply(inertia, m.quat_to_matrix(q), w), momentum)
+            momentum = m.where3_lt(zero, moved, m.turned_apply(inertia, m.quat_to_matrix(q), w), momentum)
         close = m.fill(real(CLOSE))
         middle = m.fma3(m.sub3(middle_spin(q, w, momentum, inverse, h), w), dynamic, w)
         off = m.scale3(m.sub3(middle, w), h)
@@ -178,7 +173,7 @@ def body_program(m: types.SimpleNamespace) -> dict:
             if m.any_lt(close, error):
                 new = m.fma3(m.sub3(middle_spin(q, middle, momentum, inverse, h), w), dynamic, w)
                 off = m.scale3(m.sub3(new, middle), h)
-                middle = choose3(close, error, new, middle)
+                middle = m.where3_lt(close, error, new, middle)
                 error = m.where_lt(close, error, m.dot(off, off), error)
         turn = m.quat_to_matrix(body_turn_on(B, r, q, middle, h))
         new_inverse = m.sym_rotate(inverse, turn)

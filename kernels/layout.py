@@ -22,8 +22,9 @@ class Row:
         size: a function from the namespace of counts (see :func:`sizes`) to the number of lanes; None: each program gives the size.
         read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"pairs"``,
             ``"polish"`` (steps of Newton), ``"couplings"``, ``"loops"``, ``"tendons"``, ``"massive"`` (spatial tendons with inertia),
-            ``"carriers"`` (kinematic bodies), ``"actuators"``, ``"adhesion"`` (actuators on contacts), ``"accelerations"`` (states with
-            ``joint_qdd``) and ``"laws"`` (soft contacts of pairs). Specialised steps call such code, too. Traces contain all other readers.
+            ``"carriers"`` (kinematic bodies), ``"actuators"``, ``"adhesion"`` (actuators on contacts), ``"ranges"`` (of sums of forces),
+            ``"accelerations"`` (states with ``joint_qdd``) and ``"laws"`` (soft contacts of pairs). Specialised steps call such
+            code, too. Traces contain all other readers.
         kept: a function from the namespace of counts to the number of lanes, from the first one on, that persist between steps; None: no
             lane persists.
         shared: whether programs of the dynamics library also use a row of a step.
@@ -79,8 +80,10 @@ KINEMATICS = (
         lambda n: 3 * (n.bodies + n.trees),
         "hulls couplings pairs tendons",
     ),
-    Row("com", "places of centres of mass about the origin", lambda n: 3 * (n.bodies + n.trees), "couplings laws"),
-    Row("subspace", "motion subspaces: six numbers a dof", lambda n: 6 * n.dofs, "couplings pairs tendons"),
+    Row(
+        "com", "places of centres of mass about the origin", lambda n: 3 * (n.bodies + n.trees), "couplings laws ranges"
+    ),
+    Row("subspace", "motion subspaces: six numbers a dof", lambda n: 6 * n.dofs, "couplings pairs ranges tendons"),
     Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + n.trees), "hulls pairs loops massive"),
     Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + n.trees), "loops massive"),
     Row("load", "wrenches on bodies and what they carry", lambda n: 6 * n.bodies),
@@ -104,7 +107,7 @@ STEP = (
     Row("carried", "masses on moving joints behind bodies", lambda n: n.bodies, shared=True),
     Row("light", "one for bodies of hardly any mass beside that", lambda n: n.bodies, shared=True),
     Row("drag", "armature and implicit passive terms of the diagonal", _dofs),
-    Row("push", "forces of drives at no velocity", _dofs),
+    Row("push", "forces of drives at no velocity", _dofs, "ranges"),
     Row("saturated", "-1, 0 or 1: which limit a drive gives", _dofs),
     Row("excess", "change of `saturated` that brings the drive within its limit", _dofs),
     Row("over", "positive where a limit was broken that no row enforced", _one, "kernel"),

@@ -71,6 +71,7 @@ from newton_like.kernels.solvers.actuators import actuator_program
 from newton_like.kernels.solvers.balance import balance_program
 from newton_like.kernels.solvers.drives import drive_program
 from newton_like.kernels.solvers.finish import finish_program
+from newton_like.kernels.solvers.force_ranges import range_program
 from newton_like.kernels.solvers.impulses import impulse_program
 from newton_like.kernels.solvers.integrate import integrate_program
 from newton_like.kernels.solvers.packed import packed_program
@@ -166,6 +167,7 @@ LAYERS = (
     coupling_program,
     tendon_row_program,
     actuator_program,
+    range_program,
     adhesion_program,
     carrier_program,
     impulse_program,

@@ -233,9 +233,16 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
         angle = m.fma(actuator_number(b, prm + PERIODS, T), length, actuator_number(b, prm + PHASE, T))
         return m.mul(actuator_number(b, prm + COGGING, T), m.sin(angle))
 
+    @m.struct
+    class Pull:
+        """The force of an actuator before gears, and dt times how it falls with its speed."""
+
+        force: m.lane
+        drag: m.lane
+
     @m.func
-    def actuator_force(b, t, n: int, dt: m.lane, T, L, mem):
-        """The force of an actuator with a row, which adds to the forces of that row."""
+    def actuator_pull(b, t, n: int, dt: m.lane, T, L, mem) -> Pull:
+        """The force of an actuator with a row."""
         at = ACTUATOR * n
         table = ACTUATOR_TABLE * n
         line = T.actuator_table[table + LINE]
@@ -284,10 +291,25 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
         slope = m.where_lt(zero, m.mul(off, off), zero, slope)
         if bias_of == OF_MOTOR:
             force = m.add(force, cogging(b, n, length, T))
-        force = m.mul(gear, force)
-        drag = m.fma(m.mul(gear, gear), m.mul(dt, slope), m.get(mem, row + DRAG, t))
-        m.put(mem, row + DRAG, t, drag)
-        m.put(mem, row + NEED, t, m.larger(drag, m.get(mem, row + NEED, t)))
+        return Pull(force, m.mul(dt, slope))
+
+    @m.func
+    def add_actuator_drag(b, t, n: int, drag: m.lane, T, L, mem):
+        """The damper of the row of an actuator <- + its own."""
+        row = L.tendon_row + TENDON_ROW * T.actuator_table[ACTUATOR_TABLE * n + LINE]
+        gear = actuator_number(b, ACTUATOR * n + GEAR, T)
+        total = m.fma(m.mul(gear, gear), drag, m.get(mem, row + DRAG, t))
+        m.put(mem, row + DRAG, t, total)
+        m.put(mem, row + NEED, t, m.larger(total, m.get(mem, row + NEED, t)))
+
+    @m.func
+    def actuator_force(b, t, n: int, dt: m.lane, T, L, mem):
+        """The force of an actuator with a row, which adds to the forces of that row."""
+        line = T.actuator_table[ACTUATOR_TABLE * n + LINE]
+        row = L.tendon_row + TENDON_ROW * line
+        pull = actuator_pull(b, t, n, dt, T, L, mem)
+        force = m.mul(actuator_number(b, ACTUATOR * n + GEAR, T), pull.force)
+        add_actuator_drag(b, t, n, pull.drag, T, L, mem)
         m.put(mem, row + FORCE, t, m.add(force, m.get(mem, row + FORCE, t)))
         j = L.tendon_j + T.dofs * line
         for i in range(T.tendon_span[line], T.tendon_span[line + 1]):

@@ -41,6 +41,7 @@ class Features(NamedTuple):
         actuated: there are actuators, or bodies that are relieved of weight.
         bonded: sweeps go on because of couplings, loop joints or tendons.
         slotted: contacts are in slots, see `kernels.collision.pairs.gathered`.
+        summed: sums of forces of actuators have ranges, see `kernels.solvers.force_ranges`.
     """
 
     given: bool = False
@@ -51,6 +52,7 @@ class Features(NamedTuple):
     actuated: bool = False
     bonded: bool = False
     slotted: bool = False
+    summed: bool = False
 
 
 def step_kernel(
@@ -69,13 +71,15 @@ def step_kernel(
         flags: of the compiler for CPUs.
         level: of optimisation, or None for Warp's choice.
     """
-    given, paired, surfaces, closed, tensed, actuated, bonded, slotted = features
+    given, paired, surfaces, closed, tensed, actuated, bonded, slotted, summed = features
     if not closed:
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_loops(m))})
     of_tendons = tendon_loops(m, stages) if tensed else stages_without_tendons(m)
     stages = types.SimpleNamespace(**{**vars(stages), **vars(of_tendons)})
     if not actuated:
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_actuators(m))})
+    if summed:
+        stages = types.SimpleNamespace(**{**vars(stages), "actuator_forces": m.actuator_forces_in_ranges})
     if surfaces:
         stages = types.SimpleNamespace(**{**vars(stages), "find_pairs": m.find_pairs_and_surfaces})
     if not paired:

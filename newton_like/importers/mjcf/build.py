@@ -23,6 +23,7 @@ from newton_like.importers.mjcf.actuation.actuators import (
     site_ties,
 )
 from newton_like.importers.mjcf.actuation.drives import drives_of
+from newton_like.importers.mjcf.actuation.ranges import effort_limit, find_sums
 from newton_like.importers.mjcf.assets import Assets
 from newton_like.importers.mjcf.constraints import (
     Names,
@@ -110,7 +111,10 @@ class SceneBuilder:
         reflect_rotors(self.actuators, joints)
         self._set_springs()
         find_drives(self.actuators, joints, self._moved)
-        efforts = {"joint": {name: joint.effort for name, joint in joints.items()}}
+        self.sums = find_sums(model, self.actuators, self.tendons, names.tables)
+        efforts = {
+            "joint": {name: None if name in self.sums.joints else joint.effort for name, joint in joints.items()}
+        }
         efforts["tendon"] = {record.name: record.values["effort"] for record in self.tendons}
         drives = drives_of(self.actuators, efforts, model, self._key and self._key.ctrl)
         self._drives, self._tendon_drives = drives["joint"], drives["tendon"]
@@ -469,9 +473,7 @@ class SceneBuilder:
             settings["rest_q"] = unit * joint.springref
         drive = self._drives.get(joint.name)
         if drive is None:
-            if joint.effort is not None:
-                settings["effort_limit"] = max(map(abs, joint.effort))
-            return default.copy(**settings)
+            return default.copy(**settings, **effort_limit(joint, self.sums, None))
         settings |= {
             "actuator_mode": JointTargetMode[drive.mode],
             "target_ke": drive.ke,
@@ -479,9 +481,7 @@ class SceneBuilder:
             "target_q": unit * drive.target_q,
             "target_qd": unit * drive.target_qd,
         }
-        if drive.effort is not None:
-            settings["effort_limit"] = min(drive.effort, MAXVAL)
-        return default.copy(**settings)
+        return default.copy(**settings, **effort_limit(joint, self.sums, drive))
 
     def _with_rest(self, tendon: Tendon) -> Tendon:
         """A spatial tendon with the length at which the joints are at ``springref``, or unchanged where this is the initial pose."""

@@ -142,6 +142,9 @@ def add_mjcf(
     * Tendons are added to ``builder.tendons``, and linear actuators on them become their drives.
     * Planes are infinite, as in MuJoCo. Mocap bodies are kinematic bodies with free joints, see ``mocaps`` of the report.
     * ``gravcomp`` of bodies becomes the custom attribute ``mujoco:gravcomp``.
+    * ``actuatorfrcrange`` of joints becomes an effort limit. Where other forces of actuators than those of the drive act on the joint, or
+      compensated weight, it holds for their sum, by the custom attributes ``mujoco:effort_rules``, ``effort_middle`` and
+      ``jnt_actgravcomp``; drives of such joints with a ``forcerange``, and of tendons that move them, are in ``builder.actuators``.
     * Settings that the file does not have are those of ``builder.default_joint_cfg`` and ``builder.default_shape_cfg``;
       ``margin`` and ``gap`` keep their meaning.
     * If some geom of the file states ``solref`` or ``solimp``, contacts of its geoms are soft as in MuJoCo; geoms that state none have

@@ -16,6 +16,7 @@ from newton_like.model.mujoco.contact_settings import (
     declare_contact_settings,
     is_solref,
 )
+from newton_like.model.mujoco.effort_settings import declare_effort_settings
 from newton_like.types import ShapeFlags
 
 _LIMITS = ("mjc:solreflimit", "mjc:solimplimit", "mjc:margin")
@@ -37,6 +38,8 @@ def declare_stated(builder, scene) -> None:
         scene: the records, whose counts of attributes that are not read have their names.
     """
     counts = scene.leftovers.not_understood
+    if f"newton:{NAMESPACE}:effort_rules" in counts:
+        declare_effort_settings(builder)
     if "mjc:gravcomp" in counts:
         declare_body_settings(builder)
     limits = any(name in counts for name in _LIMITS)

@@ -25,6 +25,7 @@ from newton_like.kernels.tree import CRANK, TURNING, WRENCH
 from newton_like.model.actuators import BIASES, DRIVES, DYNAMIC_NUMBERS, DYNAMICS, GAINS, TIME_CONSTANTS
 from newton_like.model.editing.edits import BODIES, OTHERS, edits_of
 from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.solvers.featherstone.force_ranges import ForceRanges, range_numbers
 from newton_like.solvers.featherstone.muscle_ranges import length_ranges
 
 _WORLD = -1
@@ -221,6 +222,7 @@ class ActuatorWatch:
     Attributes:
         table: the :class:`ActuatorTable`; None: the model has none.
         relieved: whether a body is relieved of weight.
+        ranges: of sums of forces, see :class:`newton_like.solvers.featherstone.force_ranges.ForceRanges`.
     """
 
     def __init__(self, model):
@@ -230,6 +232,7 @@ class ActuatorWatch:
         """Records the actuators as the known ones."""
         self.table = table_of(model) if model.actuators else None
         self.relieved = is_relieved(model)
+        self.ranges = ForceRanges(model)
         self._known, self._since = list(model.actuators), edits_of(model).version
         counts = [TIME_CONSTANTS.get(actuator.dynamics, 0) for actuator in self._known]
         self._are_times = np.array(counts, dtype=int)[:, None] > np.arange(DYNAMIC_NUMBERS)
@@ -259,7 +262,7 @@ class ActuatorWatch:
         if max(edits.last[OTHERS], edits.last[BODIES]) <= self._since:
             return False
         # the comparison of lists begins with the identity of objects
-        if self.relieved != is_relieved(model) or list(model.actuators) != self._known:
+        if self.relieved != is_relieved(model) or list(model.actuators) != self._known or self.ranges.changed(model):
             return True
         self._check_times(model)
         self._since = edits.version
@@ -267,8 +270,9 @@ class ActuatorWatch:
 
     def kinds(self, articulations: int) -> list[bytes]:
         """What the actuators of each articulation have in common with those of others that can share a batch with it."""
+        ranges = self.ranges.kinds(articulations)
         if self.table is None:
-            return [b""] * articulations
+            return ranges
         t = self.table
         parts = zip(
             t.integers,
@@ -277,7 +281,7 @@ class ActuatorWatch:
             ([y is None for y in x] for x in t.lines),
             strict=True,
         )
-        return [repr(x).encode() for x in parts]
+        return [repr(x).encode() + y for x, y in zip(parts, ranges, strict=True)]
 
 
 def _local(tendons: list[int]) -> list[int]:
@@ -309,6 +313,7 @@ class ActuatorRows:
 
     Attributes:
         numbers, arrays: fields of the kernels' ``Tree``.
+        summed: whether sums of forces have ranges.
         index: the actuators of each cluster in the model, ``[count, actuators]``.
     """
 
@@ -317,7 +322,20 @@ class ActuatorRows:
         self._ranges: dict[int, list[float]] = {}
         self.index = np.zeros((batch.count, 0), dtype=int)
         self.numbers, self.arrays = {"actuators": 0, "adhesive": 0, "relieved": int(watch.relieved)}, {}
-        table, template = watch.table, batch.template
+        self._pulled, self._lines = [[] for _ in batch.articulations], 0
+        self._bind(watch, tendons)
+        flags = watch.ranges.flags(batch, self._pulled[0], self._lines)
+        self.summed = len(flags) > 0
+        if self.summed:
+            rows = self.arrays.get("actuator_table", np.zeros(0, dtype=int))
+            self.arrays["actuator_table"] = np.concatenate([rows, flags])
+
+    def _bind(self, watch: ActuatorWatch, tendons: Tendons | None) -> None:
+        table, batch, template = watch.table, self.batch, self.batch.template
+        if tendons is not None:
+            trees = range(template.trees)
+            self._pulled = [[n for i in trees for n in tendons.index[int(a) + i]] for a in batch.articulations]
+            self._lines = len(self._pulled[0])
         if table is None:
             return
         own = [[n for i in range(template.trees) for n in table.index[a + i]] for a in batch.articulations]
@@ -326,7 +344,7 @@ class ActuatorRows:
         if not self.index.size:
             return
         start = int(batch.articulations[0])
-        pulled = [n for i in range(template.trees) for n in tendons.index[start + i]]
+        pulled = self._pulled[0]
         rows, line = [], len(pulled)
         for i in range(template.trees):
             a, first = start + i, int(template.tree_at[i])
@@ -342,13 +360,14 @@ class ActuatorRows:
                 elif table.lines[a][k] is not None:
                     row, line = line, line + 1
                 rows.append((*integers, row, entry, place))
+        self._lines = line
         self.arrays = {"actuator_table": np.array(rows, dtype=int).reshape(-1)}
         self.numbers["adhesive"] = int(any(row[ENTRY] == ON_CONTACTS for row in rows))
 
     @property
     def acts(self) -> bool:
         """Whether there is anything to do in a step."""
-        return self.numbers["actuators"] > 0 or self.numbers["relieved"] > 0
+        return self.numbers["actuators"] > 0 or self.numbers["relieved"] > 0 or self.summed
 
     def vectors(self, model) -> np.ndarray:
         """The numbers of the actuators of each cluster and then of its bodies, ``[count, ...]``."""
@@ -364,12 +383,14 @@ class ActuatorRows:
                 records[:, k, 0] = 1.0
         self._fill_acc0(model, records)
         self._fill_ranges(model, records)
-        found = records.reshape(len(records), -1)
-        if not self.numbers["relieved"]:
-            return found
-        slots = np.asarray(self.batch.template.body_slot, dtype=int)
-        bodies = np.asarray(self.batch.body_start, dtype=int)[:, None] + slots
-        return np.concatenate([found, weights(model)[bodies]], axis=1)
+        found = [records.reshape(len(records), -1)]
+        if self.numbers["relieved"]:
+            slots = np.asarray(self.batch.template.body_slot, dtype=int)
+            bodies = np.asarray(self.batch.body_start, dtype=int)[:, None] + slots
+            found.append(weights(model)[bodies])
+        if self.summed:
+            found.append(range_numbers(model, self.batch, self._pulled, self._lines))
+        return np.concatenate(found, axis=1)
 
     def _fill_acc0(self, model, records: np.ndarray) -> None:
         """The accelerations by a unit force, of muscles that need them and do not state them."""

@@ -19,6 +19,7 @@ from newton_like.model.editing.edits import checked_names
 from newton_like.model.editing.graphs import Graphs, add_capture
 from newton_like.model.model import EVALUATORS
 from newton_like.model.mujoco.contact_settings import declare_body_settings, declare_contact_settings
+from newton_like.model.mujoco.effort_settings import declare_effort_settings
 from newton_like.model.mujoco.equality_settings import declare_equality_settings
 from newton_like.model.state import ON_REQUEST
 from newton_like.options import ANY, check_option
@@ -254,8 +255,10 @@ class SolverFeatherstone(SolverBase):
         are not used), ``pair_solref``, ``pair_solimp``, ``pair_margin`` [m], ``pair_gap`` [m] (not used). Of degrees of freedom:
         ``limit_rules`` (1: their position limits are soft as in MuJoCo), ``solreflimit``, ``solimplimit`` (the width in [m] or [rad]),
         ``limit_margin`` (how far before the limit it acts, [m] or [rad]); those of the first one of a ball joint are for ``max_angle`` and
-        ``max_swing``. Of equality constraints, the custom frequency
-        ``mujoco:equality_constraint``: ``equality_constraint_target``, the loop joint or the mimic joint that is the constraint; or
+        ``max_swing``; ``effort_rules`` (1: the effort limit is the half width of a range of the sum of the forces of the drive and all
+        actuators), ``effort_middle`` (the middle of this range), ``jnt_actgravcomp`` (1: compensated weight counts, too). Of equality
+        constraints, the custom frequency ``mujoco:equality_constraint``: ``equality_constraint_target``, the loop joint or the mimic
+        joint that is the constraint; or
         ``equality_constraint_joint1``, ``equality_constraint_joint2`` (-1: none) and ``equality_constraint_polycoef``, five coefficients of
         the polynomial that gives the coordinate of the first joint; ``eq_rules`` (1: soft), ``eq_solref``, ``eq_solimp`` (the width in
         [m] or [rad]), ``equality_constraint_enabled`` (0: the constraint is off, also a target). Of bodies: ``gravcomp``, the share of
@@ -271,6 +274,7 @@ class SolverFeatherstone(SolverBase):
         declare_contact_settings(builder)
         declare_equality_settings(builder)
         declare_body_settings(builder)
+        declare_effort_settings(builder)
 
     def _settings_changed(self) -> None:
         # the next step passes the options to its recording again
@@ -289,12 +293,8 @@ class SolverFeatherstone(SolverBase):
     @compiling
     def _make_steppers(self, given: bool = False) -> list[Stepper]:
         clusters, count = find_clusters(self.model), self.model.articulation_count
-        parts = (
-            shape_kinds(self.model),
-            self._loops.kinds(count),
-            self._tendons.kinds(count),
-            self._actuators.kinds(count),
-        )
+        watches = (self._loops, self._tendons, self._actuators)
+        parts = shape_kinds(self.model), *(watch.kinds(count) for watch in watches)
         kinds = [b"".join(found) for found in zip(*parts, strict=True)]
         kinds = cluster_kinds(kinds, clusters)
         return [Stepper(self, batch, given) for batch in find_batches(self.model, kinds, clusters)]
@@ -303,9 +303,8 @@ class SolverFeatherstone(SolverBase):
         if self._broken or self._bonds_changed() or self._watch.changed(self.model):
             if self.unsupported_contacts == "error":
                 self._refuse_contacts()
-            self._loops.accept(self.model)
-            self._tendons.accept(self.model)
-            self._actuators.accept(self.model)
+            for watch in (self._loops, self._tendons, self._actuators):
+                watch.accept(self.model)
             self._steppers, self._given = self._make_steppers(), None
             self._outdate(moved=True)
             self._watch.accept(self.model)

@@ -16,6 +16,7 @@ import warp as wp
 from newton_like.compiler.trace import Index, Trace
 from newton_like.kernels.dynamics.tendons import ITEM, ITEM_NUMBERS, TENDON
 from newton_like.kernels.layout import KINEMATICS, STEP
+from newton_like.kernels.solvers.actuators import ACTUATOR_TABLE
 from newton_like.kernels.solvers.stages import general_stages
 from newton_like.kernels.solvers.tendons import PARTS
 from newton_like.kernels.tree import FRICTION, MASSIVE, POSITION, PRESCRIBED, VELOCITY
@@ -212,6 +213,9 @@ class Specialiser:
         readers |= {"massive"} if self.shared_tendons and MASSIVE in list(T.tendon_item)[::ITEM] else set()
         readers |= {"actuators"} if T.actuators else set()
         readers |= {"adhesion"} if T.adhesive else set()
+        # integers of ranges follow those of actuators
+        summed = len(getattr(T, "actuator_table", ())) > ACTUATOR_TABLE * T.actuators
+        readers |= {"ranges"} if summed else set()
         readers |= {"pairs"} if T.pairs or self.shared_build else set()
         readers |= {"polish"} if T.polished else set()
         readers |= {"laws"} if T.laws and (T.pairs or self.shared_build) else set()

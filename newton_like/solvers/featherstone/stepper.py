@@ -212,6 +212,7 @@ class Stepper:
         features = Features(
             given=self.given, paired=numbers["pairs"] > 0, surfaces=numbers["surface_pairs"] > 0, closed=numbers["loop_rows"] > 0,
             tensed=numbers["tendons"] > 0, actuated=self.actuators.acts, bonded=numbers["bonds"] > 0, slotted=self.slotted,
+            summed=self.actuators.summed,
         )  # fmt: skip
         general = general_step(solver.width, solver.model.dtype, features)
         if self.given or solver.evaluator == "general" or not self.batch.template.dofs:

@@ -14,6 +14,7 @@ from newton_like.importers.usd import UsdWarning
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.model.custom import COUNTED, CustomAttribute, CustomFrequency, holder
 from newton_like.model.mujoco.contact_settings import SETTINGS, declare_body_settings, declare_contact_settings
+from newton_like.model.mujoco.effort_settings import EFFORT_SETTINGS, declare_effort_settings
 from newton_like.solvers import SolverFeatherstone
 from newton_like.usd import write
 from tests.support.random_trees import random_tree
@@ -159,6 +160,7 @@ def random_settings(rng, builder: ModelBuilder) -> None:
 
     declare_contact_settings(builder)
     declare_body_settings(builder)
+    declare_effort_settings(builder)
     values = {key.removeprefix("mujoco:"): a.values for key, a in builder.custom_attributes.items()}
     for i in range(builder.body_count):
         # a model without any compensation does not need the attribute
@@ -172,6 +174,11 @@ def random_settings(rng, builder: ModelBuilder) -> None:
         values["geom_turning_friction"][i] = rng.uniform(0.0, 1.0, 2).tolist()
     for i in range(builder.joint_dof_count):
         values["limit_rules"][i] = int(rng.integers(2))
+        values["effort_rules"][i], values["jnt_actgravcomp"][i] = (
+            1 if i == 0 else int(rng.integers(2)),
+            int(rng.integers(2)),
+        )
+        values["effort_middle"][i] = float(rng.choice([0.0, rng.normal()]))
         values["solreflimit"][i], values["solimplimit"][i] = law()
         values["limit_margin"][i] = float(rng.choice([0.0, rng.uniform(0.0, 0.1)]))
     for a, b in [(0, 2), (3, 1), (4, 1)]:
@@ -206,7 +213,7 @@ def test_settings_of_mujoco_come_back_without_a_declaration(rng, tmp_path):
         assert write(model, tmp_path / "a.usda", instance_worlds=bool(rng.integers(2))).copies == 2
         other = read(tmp_path / "a.usda")
         assert differences(model, other, ignore=("body_q", "body_qd")) == {}
-        for name in (*SETTINGS, "gravcomp"):
+        for name in (*SETTINGS, *EFFORT_SETTINGS, "gravcomp"):
             mine, theirs = (getattr(m.mujoco, name).numpy() for m in (model, other))
             if name in ("pair_geom1", "pair_geom2"):
                 # the two shapes of a pair are not told apart

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from newton_like.importers.mjcf.actuation.actuators import DATA_ONLY, Actuator
 from newton_like.importers.mjcf.actuation.motors import motor_law
-from newton_like.importers.mjcf.actuation.ranges import relieved, unbounded
+from newton_like.importers.mjcf.actuation.ranges import give_ranges
 from newton_like.importers.mjcf.records import Joint
 from newton_like.model import actuators as modelled
 
-_UNBOUNDED = "actuatorfrcrange limits the drive of the joint and each actuator on it, and not the sum of all forces"
-_RELIEVED = "actuatorgravcomp: weight is compensated in full, also beyond the actuatorfrcrange of the joint"
 _NOT_SIMULATED = "actuators of kinds that are not simulated are kept only as data, and do nothing"
 
 
@@ -101,7 +99,6 @@ class Binder:
 
     def __init__(self, scene, key, names: dict[str, dict]):
         self.scene, self.builder, self.scale = scene, scene.builder, scene.options.scale
-        self._names: dict[str, dict] = names
         self._joints: dict[str, Joint] = names["joint"]
         self._spatial = {record.name for record in scene.tendons if record.path}
         self._limits = {record.name: record.values["effort"] for record in scene.tendons}
@@ -113,11 +110,7 @@ class Binder:
             act = next(self._activations, 0.0) if actuator.activated else 0.0
             if not self._drives(actuator):
                 self._add(actuator, self._controls[number] if number < len(self._controls) else 0.0, act)
-        scene = self.scene
-        for name in unbounded(scene.model, scene.actuators, scene.tendons, self._names):
-            scene.model.findings.remark(_UNBOUNDED, name)
-        for name in relieved(scene.model):
-            scene.model.findings.remark(_RELIEVED, name)
+        give_ranges(self.builder, self.scene.sums, self._joints, self.scene.dofs)
 
     def _drives(self, actuator: Actuator) -> bool:
         """Gives an actuator its entry of a drive. Returns whether it is one alone."""
@@ -152,7 +145,8 @@ class Binder:
         target = self._target_of(actuator)
         made = "targets that are not imported"
         if target is not None:
-            effort = efforts.get(actuator.target)
+            summed = self.scene.sums.tendons if actuator.transmission == "tendon" else self.scene.sums.joints
+            effort = None if actuator.target in summed else efforts.get(actuator.target)
             made = make(actuator, joint, self.scale if along else 1.0, effort, ctrl, act, **target)
         if isinstance(made, str):
             actuator.drive = None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from newton_like.importers.mjcf.actuation.actuators import Actuator
+from newton_like.importers.mjcf.actuation.ranges import release
 from newton_like.importers.mjcf.records import Mjcf
 
 _LARGER = "force limits are not symmetric; the larger one is used in both directions"
@@ -57,10 +58,10 @@ def drives_of(
         if len(group) > 1 and most is None:
             group = _unlimited(group)
         elif len(group) == 1 and _is_lopsided(group[0], most):
-            _release(group[0])
+            release(group[0])
             group = []
         elif kind == "tendon" and most is not None:
-            most = _geared(name, group, most, model)
+            most = tuple(sorted(group[0].gear[0] * force for force in most))
         if group:
             drives[kind][name] = _joined(name, group, most, model, given, f"{kind}s")
     return drives
@@ -70,13 +71,8 @@ def _unlimited(group: list[Actuator]) -> list[Actuator]:
     """Those without a range of forces. A drive has one range for all; the others become actuators of the builder."""
     for actuator in group:
         if actuator.forcerange is not None:
-            _release(actuator)
+            release(actuator)
     return [actuator for actuator in group if actuator.drive is not None]
-
-
-def _release(actuator: Actuator) -> None:
-    """Takes the drive from an actuator, which becomes one of the builder."""
-    actuator.drive, actuator.factor, actuator.offset = None, 0.0, 0.0
 
 
 def _is_lopsided(actuator: Actuator, most: tuple[float, float] | None) -> bool:
@@ -96,17 +92,6 @@ def _is_lopsided(actuator: Actuator, most: tuple[float, float] | None) -> bool:
         if low != -high and not inside:
             return True
     return False
-
-
-def _geared(name: str, group: list[Actuator], most: tuple[float, float], model: Mjcf) -> tuple[float, float]:
-    """The range of the force on a tendon. MuJoCo's range is that of the sum of the forces of actuators, before gears."""
-    gears = [actuator.gear[0] for actuator in group]
-    if len({abs(gear) for gear in gears}) > 1:
-        model.findings.remark(
-            "tendons with actuatorfrcrange have actuators of several gears; the largest gear counts", name
-        )
-    gear = max(gears, key=abs)
-    return tuple(sorted(gear * force for force in most))
 
 
 def _joined(name: str, group: list[Actuator], most, model: Mjcf, controls: dict[int, float], what: str) -> Drive:
@@ -137,10 +122,7 @@ def _joined(name: str, group: list[Actuator], most, model: Mjcf, controls: dict[
     if None not in efforts:
         drive.effort = sum(efforts)
     if most is not None:
-        low, high = most
-        if low != -high and len(group) > 1:
-            model.findings.remark(_LARGER, name)
-        most = max(abs(low), abs(high))
+        most = max(map(abs, most))
         drive.effort = most if drive.effort is None else min(drive.effort, most)
     return drive
 

@@ -1,8 +1,8 @@
 """Adhesion in a step: actuators that press a body onto what it touches, as in MuJoCo.
 
 The force f of an actuator acts at all n contacts of the body that are closed, in the direction against the normal: f / n each. Contacts are
-closed where they penetrate, or come closer than the margin of their law. The force is external: contacts push against it, and it gives
-friction its bound. Without contacts there is no force.
+closed where they touch or penetrate, or come closer than the margin of their law. The force is external: contacts push against it, and it
+gives friction its bound. Without contacts there is no force.
 """
 
 import types
@@ -17,8 +17,10 @@ from newton_like.kernels.solvers.actuators import (
     ON_CONTACTS,
     PLACE,
 )
-from newton_like.kernels.solvers.rows.contact_rows import CONTACT, ON
 from newton_like.kernels.tree import PRESCRIBED
+
+ROUNDING = 1.0e-6
+"""Gaps of surfaces that touch, in single precision [m]."""
 
 
 def adhesion_program(m: types.SimpleNamespace) -> dict:
@@ -37,8 +39,8 @@ def adhesion_program(m: types.SimpleNamespace) -> dict:
         return found
 
     @m.func
-    def closed(b, t, a: int, c: int, T, P, L, mem) -> m.lane:
-        """One where active contact a, candidate c, is closed."""
+    def closed(b, t, c: int, T, P, L, mem) -> m.lane:
+        """One where candidate c is closed."""
         zero = m.fill(real(0.0))
         gap = m.get(mem, L.gap + c, t)
         if T.laws > 0:
@@ -46,7 +48,9 @@ def adhesion_program(m: types.SimpleNamespace) -> dict:
             if c >= T.first_paired:
                 law = T.colliders + law
             gap = m.law_gap(b, law, gap, P)
-        return m.where_lt(gap, zero, m.get(mem, L.contact + CONTACT * a + ON, t), zero)
+        # a soft contact at a gap of zero has no force of its own yet
+        touches = m.where_lt(gap, m.fill(real(ROUNDING)), m.fill(real(1.0)), zero)
+        return m.where_lt(m.get(mem, L.near + c, t), zero, touches, zero)
 
     @m.func
     def press(b, t, a: int, c: int, p: m.lane, T, L, mem):
@@ -87,7 +91,7 @@ def adhesion_program(m: types.SimpleNamespace) -> dict:
                 count = m.fill(real(0.0))
                 for a in range(contacts):
                     if is_of_body(active[a, t], k, T):
-                        count = m.add(count, closed(b, t, a, active[a, t], T, P, L, mem))
+                        count = m.add(count, closed(b, t, active[a, t], T, P, L, mem))
                 gain = m.actuator_number(b, ACTUATOR * n + GAIN_PRM, T)
                 force = m.in_range(
                     m.mul(gain, m.get(mem, L.actuator_strength + n, t)), b, ACTUATOR * n + FORCE_RANGE, T
@@ -97,7 +101,7 @@ def adhesion_program(m: types.SimpleNamespace) -> dict:
                     for a in range(contacts):
                         c = active[a, t]
                         if is_of_body(c, k, T):
-                            press(b, t, a, c, m.mul(p, closed(b, t, a, c, T, P, L, mem)), T, L, mem)
+                            press(b, t, a, c, m.mul(p, closed(b, t, c, T, P, L, mem)), T, L, mem)
         if T.adhesive != 0:
             free_too(b, t, T, P, L, mem)
 

@@ -59,6 +59,26 @@ def test_a_box_falls_where_the_force_is_below_its_weight(rng):
     assert abs(ours - theirs) < 0.02
 
 
+def test_adhesion_acts_where_shapes_touch_without_penetration(rng):
+    """A box on a wall at a gap of zero, up to rounding: only the force of the actuator could press it onto the wall."""
+    xml = UNDER.format(gain=60.0, ceiling=CEILING["plane"]).replace('timestep="0.002"', 'gravity="9.81 0 0"')
+    moved = []
+    for gap in (0.0, 1e-8, 1e-4):
+        builder = ModelBuilder()
+        builder.add_mjcf(xml.replace("-.0995", f"{-0.1 - gap:.9f}"))
+        model = builder.finalize("cpu", dtype=wp.float64)
+        state, control = model.state(), model.control()
+        control.actuator_ctrl = [float(rng.uniform(0.6, 1.0)), 0.0]
+        solver = SolverFeatherstone(model, evaluator="general", width=1)
+        for _ in range(100):
+            solver.step(state, state, control, dt=0.002)
+        moved.append(float(state.joint_q.numpy()[0]))
+    # fall of 0.2 s: 0.196 m
+    assert abs(moved[0]) < 1e-3
+    assert abs(moved[1]) < 1e-3
+    assert moved[2] > 0.19
+
+
 def test_adhesion_gives_friction_its_bound(rng):
     """A box on a wall without other forces slides or sticks by mu times the force of the actuator."""
     force, mu = float(rng.uniform(10.0, 40.0)), 0.6

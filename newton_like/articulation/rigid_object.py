@@ -135,6 +135,11 @@ class RigidObjectCollectionData(Assigned):
             outputs=[_in_rows(target)], device=part.device,
         )  # fmt: skip
 
+    def __dir__(self):
+        names = [name for name in dir(BodyData) if not name.startswith("_")]
+        objects = [f"object_{name.split('_', 1)[1]}" for name in names if name.startswith(("root_", "body_"))]
+        return sorted({*super().__dir__(), "projected_gravity_b", "heading_w", *objects})
+
     def __getattr__(self, name: str):
         if name.startswith("_"):
             raise AttributeError(name)
@@ -191,6 +196,20 @@ def _in_rows(array: wp.array) -> wp.array:
     return rows
 
 
+def _by_pattern(patterns) -> dict:
+    """Patterns by their text.
+
+    Raises:
+        ValueError: a pattern twice.
+    """
+    named = {}
+    for pattern in patterns:
+        if str(pattern) in named:
+            raise ValueError(f"patterns contains {pattern!r} twice; give each object its own pattern")
+        named[str(pattern)] = pattern
+    return named
+
+
 class RigidObjectCollection:
     """Several rigid objects of each world that are read and written together, with the interface of Isaac Lab's ``RigidObjectCollection``.
 
@@ -215,7 +234,7 @@ class RigidObjectCollection:
             raise TypeError(
                 f"patterns must be a dictionary or a list of patterns, not {patterns!r}; use [{patterns!r}], or a RigidObject"
             )
-        named = dict(patterns) if isinstance(patterns, dict) else {str(p): p for p in patterns}
+        named = dict(patterns) if isinstance(patterns, dict) else _by_pattern(patterns)
         if not named:
             raise ValueError("a RigidObjectCollection needs at least one object")
         self.objects = {name: RigidObject(model, pattern) for name, pattern in named.items()}

@@ -128,7 +128,7 @@ class InteractiveScene:
 
         Raises:
             TypeError: not an asset.
-            ValueError: the name exists, or the asset acts on another context.
+            ValueError: the name exists, the asset is there under another name, or it acts on another context.
         """
         kinds = (
             (RigidObjectCollection, self.rigid_object_collections),
@@ -144,6 +144,9 @@ class InteractiveScene:
             raise ValueError(f"the scene already has an asset {name!r}")
         if asset.sim is not self.sim:
             raise ValueError(f"asset {name!r} acts on another SimulationContext; make it with scene.sim")
+        for first in self.keys():
+            if self[first] is asset:
+                raise ValueError(f"assets {first!r} and {name!r} are one and the same; add it once")
         home[name] = asset
         return asset
 

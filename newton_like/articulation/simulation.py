@@ -237,12 +237,15 @@ class SimulationContext:
 
         Raises:
             TypeError: not a scene or an asset.
-            ValueError: a number of steps below 1.
+            ValueError: a number of steps below 1, or a scene or an asset of another context.
         """
         if not (hasattr(scene, "write_data_to_sim") and hasattr(scene, "update")):
             raise TypeError(
                 f"advance() needs a scene or an asset, with write_data_to_sim() and update(dt), not {scene!r}"
             )
+        other = getattr(scene, "sim", None)
+        if isinstance(other, SimulationContext) and other is not self:
+            raise ValueError(f"{scene!r} acts on another SimulationContext; call advance() of its sim")
         count = self.decimation if steps is None else as_count(steps, "steps")
         for _ in range(count):
             scene.write_data_to_sim()

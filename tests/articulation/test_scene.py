@@ -245,6 +245,8 @@ def test_data_of_a_collection_are_those_of_its_objects_in_every_step(scene):
             if name.startswith(start) and name != "body_names":
                 own.setdefault(name.replace(start, "object_", 1), name)
     assert len(own) > 40
+    assert set(own) <= set(dir(others.data))
+    assert all(hasattr(others.data, name) for name in dir(others.data) if not name.endswith("wrench_b"))
     for _ in range(3):
         scene.sim.advance(scene)
         for name, source in own.items():
@@ -316,6 +318,15 @@ def test_bad_scenes_are_named(scene):
         scene["robo"]
     with pytest.raises(ValueError, match=r"asset.*'cube'"):
         scene.add("cube", scene["cube"])
+    for name in ("robot", "cube", "others"):
+        with pytest.raises(ValueError, match=f"assets '{name}' and 'again' are one and the same"):
+            scene.add("again", scene[name])
+    other = SimulationContext(scene.sim.model)
+    with pytest.raises(ValueError, match=r"RigidObject.*'cube'.*another SimulationContext"):
+        other.advance(scene["cube"])
+    assert other.steps == 0
+    with pytest.raises(ValueError, match="patterns contains 'ball' twice"):
+        RigidObjectCollection(scene.sim, ["ball", "cube", "ball"])
     with pytest.raises(TypeError, match=r"'x'.*Articulation"):
         scene.add("x", 3)
     with pytest.raises(ValueError, match=r"'walker'.*\b5\b"):

@@ -47,6 +47,7 @@ class Asset(Drawing):
     def __init__(self, model, pattern):
         self.sim = SimulationContext.of(model)
         self.model, self.device = self.sim.model, self.sim.device
+        check_recorded(self.device, f"{type(self).__name__}(model)")
         self._layout = Layout(self.model, pattern)
         self._every = Chosen(None, self._layout.count, self.device)
         self._every_body = Chosen(None, self._layout.bodies.shape[1], self.device)
@@ -156,6 +157,7 @@ class Asset(Drawing):
         self._write_bodies(flat, inertia, body_ids, env_ids, "inertia")
 
     def _write_bodies(self, target: wp.array, values, body_ids, env_ids, name: str) -> None:
+        check_recorded(self.device, f"{name} of bodies")
         rows, before = self._rows(env_ids), target.numpy().copy()
         write(target, rows, choose(body_ids, self.num_bodies, self.device, "body_ids"), values, name)
         try:

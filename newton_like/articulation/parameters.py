@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import check_recorded
 from newton_like.articulation.chosen import Chosen, write
 from newton_like.articulation.launching import Repeated
 from newton_like.articulation.layout import regular_place
@@ -28,6 +29,7 @@ class JointParameters:
 
     def _write(self, target: wp.array, values, joint_ids, env_ids, name: str, then=None) -> None:
         """Writes a parameter of joints, and tells actuators and solver."""
+        check_recorded(self.device, f"{name} of joints")
         rows, columns = self._rows(env_ids), self._columns(joint_ids)
         _check(values, name, 0.0)
         write(target, rows, columns, values, name)
@@ -77,6 +79,7 @@ class JointParameters:
         Raises:
             ValueError: a lower limit is above the upper one.
         """
+        check_recorded(self.device, "limits of joints")
         rows, columns = self._rows(env_ids), self._columns(joint_ids)
         numbers = _host(limits)
         if numbers.shape[-1:] != (2,):
@@ -141,6 +144,7 @@ class JointParameters:
         Raises:
             ValueError: a number is negative; friction in motion is above that at rest.
         """
+        check_recorded(self.device, "friction of joints")
         rows, columns, data = self._rows(env_ids), self._columns(joint_ids), self.data
         rest = _rows_of(joint_friction_coeff, rows, columns, "joint_friction_coeff")
         where = np.ix_(rows.indices, columns.indices)

@@ -192,6 +192,16 @@ def test_multirotors(rng):
         pair[0].sim.advance(pair[0])
         graph.launch()
         assert_same(*pair, ("root_state_w", "applied_thrust", "body_acc_w"))
+    drone = pair[1]
+    with pytest.raises(RuntimeError, match="efficiency of thrusters: not while a graph"), drone.sim.capture():
+        drone.set_thruster_parameter("efficiency", 0.5)
+    assert drone.thruster_parameter("efficiency").max() == 1.0
+    with pytest.raises(RuntimeError, match="allocation_matrix: not while a graph"), drone.sim.capture():
+        _ = drone.allocation_matrix
+
+
+def ones(count: int) -> wp.array:
+    return wp.full((WORLDS, count), 1.0, dtype=wp.float32, device="cpu")
 
 
 def test_what_graphs_cannot_repeat_is_refused(rng):
@@ -203,6 +213,12 @@ def test_what_graphs_cannot_repeat_is_refused(rng):
         "reset of 'walker'": robot.reset,
         "body_incoming_joint_wrench_b": lambda: robot.data.body_incoming_joint_wrench_b,
         "forces from the host": lambda: robot.set_external_force_and_torque([0.0, 0.0, 1.0], None),
+        "Articulation(model)": lambda: Articulation(robot.sim, "walker"),
+        # arrays that are filled in the capture have no numbers yet
+        "armature of joints": lambda: robot.write_joint_armature_to_sim(ones(4)),
+        "limits of joints": lambda: robot.write_joint_effort_limit_to_sim(ones(4)),
+        "friction of joints": lambda: robot.write_joint_friction_to_sim(ones(4)),
+        "mass of bodies": lambda: robot.write_body_mass_to_sim(ones(5)),
     }
     state = robot.data.root_state_w.numpy().copy()
     for text, call in refused.items():

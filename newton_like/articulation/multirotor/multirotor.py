@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import is_captured
+from newton_like.arrays import check_recorded, is_captured
 from newton_like.articulation.articulation import Articulation
 from newton_like.articulation.chosen import Chosen, write
 from newton_like.articulation.drawing import THRUST
@@ -126,6 +126,7 @@ class Multirotor(Articulation):
     def allocation_matrix(self) -> wp.array:
         """Force [N] and torque [N m] about the centre of mass of the vehicle for each newton of thrust, in axes of the root: ``[6, n]``;
         ``[num_instances, 6, n]`` where worlds differ. It follows edits of masses."""
+        check_recorded(self.device, "allocation_matrix")
         return wp.array(self.rotors.allocation_matrix, dtype=self.model.dtype, device=self.device)
 
     def set_thrust_target(self, target, thruster_ids=None, env_ids=None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import check_recorded
 from newton_like.articulation.chosen import Chosen, choose, write
 from newton_like.articulation.multirotor.allocation import (
     bounded_system,
@@ -286,6 +287,7 @@ class Rotors:
             IndexError, TypeError, ValueError: see :func:`newton_like.articulation.chosen.choose`; values out of range.
         """
         self._known_parameter(name)
+        check_recorded(self.model.device, f"{name} of thrusters")
         rows, items = self._choose(env_ids, thruster_ids)
         values = np.asarray(values.numpy() if isinstance(values, wp.array) else values, dtype=float)
         if np.isnan(values).any():

@@ -6,6 +6,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.articulation.actuators.groups import Actuator, make
+from newton_like.articulation.actuators.servos import Servos
 from newton_like.articulation.chosen import Chosen, write
 from newton_like.articulation.launching import Repeated
 from newton_like.articulation.layout import regular_place
@@ -61,6 +62,7 @@ class ActuatorTable:
         self.groups: dict[str, Actuator] = {}
         if not isinstance(actuators, dict):
             raise TypeError(f"actuators must be a dictionary of configurations by names of groups, not {actuators!r}")
+        self._servos = Servos(sim, layout)
         self._make(dict(actuators))
         self.edited = self._follow_velocities() or bool(self.groups)
         every = [Chosen(None, count, sim.device) for count in self.shape]
@@ -87,6 +89,8 @@ class ActuatorTable:
                     )
                 owner[j] = name
             self.groups[name] = make(name, cfg, joints, self)
+        self._servos.replace(owner)
+        self._servos.warn(owner, self.joint_names)
 
     def _finish(self) -> None:
         device, data, layout = self._sim.device, self._data, self._layout
@@ -125,8 +129,9 @@ class ActuatorTable:
     # ----------------------------------------------------------------------------------------- columns of groups
 
     def of_model(self, name: str, columns: list[int]) -> np.ndarray:
-        """A parameter ``joint_<name>`` of the model for joints, ``[num_instances, joints]``."""
-        return getattr(self._data, f"_{name}").numpy()[:, columns].astype(float)
+        """A parameter ``joint_<name>`` of the model and of its servos for joints, ``[num_instances, joints]``."""
+        numbers = getattr(self._data, f"_{name}").numpy()[:, columns].astype(float)
+        return self._servos.added_to(name, numbers, columns)
 
     def in_model(self, columns: list[int], **numbers) -> None:
         """Writes parameters ``joint_<name>`` of the model, as :meth:`put`."""

@@ -121,7 +121,7 @@ def control_allocation_program(m: types.SimpleNamespace) -> dict:
             high = m.number(V, b, at + MOST)
             f = m.get(mem, F.target + i, t)
             m.put(mem, F.work + n * n + 3 * n + i, t, m.where_lt(f, low, zero, m.where_lt(high, f, zero, one)))
-            m.put(mem, F.target + i, t, m.smaller(m.larger(f, low), high))
+            m.put(mem, F.target + i, t, m.limited(f, low, high))
 
     @m.func
     def allocate_bounded(b: int, t: int, F: m.Flight, V: m.Vehicle, mem: m.memory):
@@ -155,7 +155,7 @@ def control_allocation_program(m: types.SimpleNamespace) -> dict:
                     high = m.number(V, b, at + MOST)
                     p = m.get(mem, way + i, t)
                     r = room(b, t, i, F, V, mem)
-                    f = m.smaller(m.larger(m.fma(share, p, m.get(mem, F.target + i, t)), low), high)
+                    f = m.limited(m.fma(share, p, m.get(mem, F.target + i, t)), low, high)
                     # those that block are at their limits
                     stop = m.mul(m.mul(blocked, m.sub(one, done)), m.where_lt(share, r, zero, one))
                     f = m.where_lt(half, stop, m.where_lt(p, zero, low, high), f)

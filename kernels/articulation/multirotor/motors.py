@@ -20,7 +20,8 @@ def motor_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def limited(x: lane, low: lane, high: lane) -> lane:
-        return m.smaller(m.larger(x, low), high)
+        """x between bounds; NaN where x is NaN, because ``smaller`` and ``larger`` give their second argument then."""
+        return m.smaller(high, m.larger(low, x))
 
     @m.func
     def unsigned(x: lane) -> lane:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import warp as wp
 
 from newton_like.articulation.multirotor import ThrusterCfg
 from newton_like.articulation.multirotor.config import shares
@@ -219,3 +220,32 @@ def test_a_world_does_not_change_the_bits_of_the_others(rng):
         assert np.array_equal(a, b)
     a, b = (drone.sim.state.body_q.numpy()[rest] for drone in drones)
     assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("state", ["speed", "thrust"])
+def test_targets_that_are_no_numbers_show_in_thrust_and_state(rng, state):
+    """Warp arrays of commands are not looked at: NaN must not become the least thrust. Other worlds keep their bits."""
+    calm, torn = (craft(np.random.default_rng(3), thrusters=6, state=state, max_thrust_rate=40.0) for _ in range(2))
+    wrench = np.array([0.0, 0.0, 8.0, 0.1, -0.1, 0.05])
+    sent = np.tile(wrench, (3, 1))
+    sent[1, 4] = np.nan
+    for way in ("target", "pseudo_inverse", "bounded"):
+        for drone, numbers in ((calm, np.tile(wrench, (3, 1))), (torn, sent)):
+            given = wp.array(numbers, dtype=wp.float32, device="cpu")
+            if way == "target":
+                drone.set_thrust_target(given)
+            else:
+                drone.set_wrench_target(given, allocation=way)
+            drone.write_data_to_sim()
+        for name in ("computed_thrust", "applied_thrust"):
+            a, b = (getattr(drone.data, name).numpy() for drone in (calm, torn))
+            wrong = np.isnan(b[1])
+            assert wrong[4] if way == "target" else wrong.any(), f"{way} {name}"
+            assert np.array_equal(a[[0, 2]], b[[0, 2]]) and np.isfinite(a).all(), f"{way} {name}"
+        assert (
+            np.isnan(torn.sim.state.body_f.numpy()[1]).any()
+            and np.isfinite(torn.sim.state.body_f.numpy()[[0, 2]]).all()
+        )
+        for drone in (calm, torn):
+            drone.reset([1])
+        assert np.array_equal(*(drone.data.applied_thrust.numpy() for drone in (calm, torn)))

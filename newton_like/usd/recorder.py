@@ -8,10 +8,14 @@ import numpy as np
 from pxr import Gf, Sdf
 
 from newton_like.coercion import as_flag, as_number
+from newton_like.collision.marks import Marks, markers_of, marks_of
 from newton_like.exporters.usd.author import Author, Names, as_target, save
 from newton_like.exporters.usd.host import Host
 from newton_like.exporters.usd.shapes import MeshLibrary, write_geometry, write_look
 from newton_like.exporters.usd.stage import set_stage_metadata
+from newton_like.geometry.markers import Markers
+from newton_like.geometry.shapes import INFINITE_RADIUS, bounding_radius
+from newton_like.geometry.transforms import transform_multiply
 from newton_like.model.arguments import finite_poses
 from newton_like.model.model import Model
 from newton_like.model.overlays import overlays_of
@@ -39,7 +43,8 @@ class Recorder:
 
     Recording copies the poses; :meth:`save` writes the stage, in time proportional to bodies times frames. Bodies that an asset hid
     (``set_visibility``) are invisible at these times. Markers of assets with debug drawing (``set_debug_vis``), and those that are given,
-    are one ``PointInstancer`` with time samples, ``/recording/markers``.
+    are one ``PointInstancer`` with time samples, ``/recording/markers``. Contacts that are given are balls there, with arrows along their
+    forces on the second shape; the longest arrow is the largest force of the recording.
 
     Attributes:
         body_paths: path of the prim of each body.
@@ -79,6 +84,7 @@ class Recorder:
         self._layer = Sdf.Layer.CreateAnonymous(".usda")
         self._poses: list[np.ndarray] = []
         self._markers: list = []
+        self._marks: list[Marks | None] = []
         self._hidden: list = []
         self.times: list[float] = []
         self.body_paths = [""] * model.body_count
@@ -96,22 +102,27 @@ class Recorder:
         if kind is None:
             self.save()
 
-    def record(self, state, time: float, markers=None) -> None:
+    def record(self, state, time: float, markers=None, contacts=None) -> None:
         """Records the poses of a state.
 
         Args:
             state: a state of the model; its ``body_q`` is copied.
             time: time [s]. A later call with the same time replaces the earlier one.
             markers: further :class:`newton_like.viewer.Markers` of this time.
+            contacts: contacts of this time, from :meth:`newton_like.solvers.SolverFeatherstone.update_contacts` or ``model.collide``.
 
         Raises:
-            TypeError, ValueError: ``markers`` are not markers, ``time`` is not a finite number, ``state`` is not a state or has another
-                number of bodies, or a pose is not finite.
+            TypeError, ValueError: ``markers`` are not markers, ``contacts`` are not a list of contacts or belong to another model, ``time``
+                is not a finite number, ``state`` is not a state or has another number of bodies, or a pose is not finite.
         """
         time = as_number(time, "time")
         poses = finite_poses(self.model, state, time)
         overlays = overlays_of(self.model)
-        self._markers.append(overlays.markers(poses, None, markers))
+        shown = overlays.markers(poses, None, markers)
+        none = np.zeros((self.model.world_count + 1, 3))
+        marks = None if contacts is None else marks_of(self.model, poses.astype(np.float64), contacts, None, none)
+        self._markers.append(shown)
+        self._marks.append(marks)
         self._hidden.append(overlays.hidden)
         self.times.append(time)
         self._poses.append(poses)
@@ -135,8 +146,36 @@ class Recorder:
                 for path, track in zip(self.body_paths, poses, strict=True):
                     write_track(self._layer, path, codes, track)
                 write_visibility(self._layer, self.body_paths, codes, [self._hidden[frame] for frame in frames])
-                write_markers(self._layer, self._markers_path, codes, [self._markers[frame] for frame in frames])
+                write_markers(self._layer, self._markers_path, codes, self._with_contacts(frames))
         save(self._layer, self.path)
+
+    def _with_contacts(self, frames) -> list:
+        """The markers of frames, and those of their contacts."""
+        marks = [self._marks[frame] for frame in frames]
+        if all(each is None for each in marks):
+            return [self._markers[frame] for frame in frames]
+        size, largest = self._size(), max(each.largest for each in marks if each is not None)
+        found = []
+        for frame, each in zip(frames, marks, strict=True):
+            drawn = Markers() if self._markers[frame] is None else Markers().add(self._markers[frame])
+            found.append(drawn if each is None else drawn.add(markers_of(each, size, largest)))
+        return [each if len(each) else None for each in found]
+
+    def _size(self) -> float:
+        """The diagonal of the box around the shapes on bodies of a world at first, the largest of all worlds [m]."""
+        model = self.model
+        body, world, place = (getattr(model, f"shape_{name}").numpy() for name in ("body", "world", "transform"))
+        shapes = [s for s in range(model.shape_count) if body[s] >= 0]
+        kind, scale = model.shape_type.numpy(), model.shape_scale.numpy()
+        radius = np.array([bounding_radius(kind[s], scale[s], model.shape_source[s]) for s in shapes])
+        middle = transform_multiply(self._poses[0][body[shapes]], place[shapes])[:, :3]
+        finite, sizes = radius < INFINITE_RADIUS, [0.0]
+        for each in np.unique(world[shapes]):
+            own = finite & (world[shapes] == each)
+            if own.any():
+                low, high = middle[own] - radius[own, None], middle[own] + radius[own, None]
+                sizes.append(float(np.linalg.norm(high.max(axis=0) - low.min(axis=0))))
+        return max(sizes) or 1.0
 
     def _write_scene(self, host: Host) -> None:
         author, names = Author(self._layer), Names()

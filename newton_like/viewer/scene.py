@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from newton_like.coercion import as_index
+from newton_like.collision.marks import Marks, marks_of
 from newton_like.geometry.markers import Markers
 from newton_like.geometry.outline import corner_normals, triangles
 from newton_like.geometry.transforms import IDENTITY, quat_rotate, quat_to_matrix, transform_multiply
@@ -15,7 +16,7 @@ from newton_like.model.arguments import check_model, check_sizes
 from newton_like.model.builder.worlds import grid_offsets
 from newton_like.model.overlays import overlays_of
 from newton_like.types import GeoType, ShapeFlags
-from newton_like.viewer.marks import Marks, arrows, marks_of
+from newton_like.viewer.marks import arrows
 from newton_like.viewer.shading import Floor
 from newton_like.viewer.skeleton import skeleton
 

@@ -250,3 +250,44 @@ def test_the_benchmark_runs_and_checks_itself(monkeypatch):
     monkeypatch.setattr(bench_usd, "SPREAD", -1.0)
     with pytest.raises(RuntimeError, match=r"boxes_2/box_\d"):
         bench_usd.table([8], 2)
+
+
+def test_a_recording_shows_contacts_and_their_forces(tmp_path):
+    """A ball at each contact, and an arrow along each force; the largest force of the recording has the longest one."""
+    ball, builder = ModelBuilder(), ModelBuilder()
+    ball.add_shape_sphere(ball.add_body(xform=(0.3, 0.2, 0.1, 0.0, 0.0, 0.0, 1.0)), radius=0.1)
+    builder.add_ground_plane()
+    builder.replicate(ball, 2, spacing=(1.0, 0.0, 0.0))
+    model = builder.finalize("cpu")
+    model.request_contact_attributes("force")
+    contacts, state = model.contacts(), model.state()
+    for name, values in (
+        ("shape0", [0, 0]), ("shape1", [1, 2]), ("point0", [(0.3, 0.2, 0.0), (1.3, 0.2, 0.0)]), ("point1", [(0.0, 0.0, -0.1)] * 2),
+    ):  # fmt: skip
+        array = getattr(contacts, f"rigid_contact_{name}")
+        array[:2].assign(np.array(values))
+    contacts.rigid_contact_count.assign([2])
+    with Recorder(model, tmp_path / "bare.usda") as bare:
+        bare.record(state, 0.0)
+    with Recorder(model, tmp_path / "contacts.usda", fps=10.0) as recorder:
+        for frame, size in enumerate((2.0, 4.0)):
+            force = contacts.force.numpy()
+            force[0, 2] = -size
+            contacts.force.assign(force)
+            recorder.record(state, frame / 10.0, contacts=contacts)
+        recorder.record(state, 0.2)
+        with pytest.raises(TypeError, match="contacts must be Contacts"):
+            recorder.record(state, 0.3, contacts="all")
+    assert not Usd.Stage.Open(str(tmp_path / "bare.usda")).GetPrimAtPath("/recording/markers")
+    stage = Usd.Stage.Open(str(tmp_path / "contacts.usda"))
+    drawn = UsdGeom.PointInstancer(stage.GetPrimAtPath("/recording/markers"))
+    places = [np.array(drawn.GetPositionsAttr().Get(code)) for code in range(3)]
+    assert [len(each) for each in places] == [4, 4, 0]
+    balls = sorted(places[0][:2].tolist())
+    np.testing.assert_allclose(np.array(balls)[:, 1:], [[0.2, 0.0]] * 2, atol=1.0e-6)
+    np.testing.assert_allclose(np.diff(np.array(balls)[:, 0]), 1.0, atol=1.0e-6)
+    # rod and head lie behind each other: together they are the arrow
+    length = [np.array(drawn.GetScalesAttr().Get(code))[2:, 2].sum() for code in range(2)]
+    assert length[1] == pytest.approx(2.0 * length[0], rel=1.0e-5)
+    size = np.linalg.norm([0.2, 0.2, 0.2])
+    assert length[1] == pytest.approx(0.25 * size, rel=1.0e-5)

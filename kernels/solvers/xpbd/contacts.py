@@ -15,11 +15,11 @@ import types
 
 import warp as wp
 from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, INVERSE_MASS, QUAT, SHIFT, SPIN, VEL
-from newton_like.kernels.solvers.xpbd.order import NEVER
+from newton_like.kernels.solvers.xpbd.order import FASTER, NEVER, STOPS
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
-    APART, APPROACH, ARM_A, ARM_B, AT_MOST, BELOW, BIAS, GAP, GIVE, IMPACT, IMPULSES, MARGINS, MASS, MU_AT, NORMAL_AT, POINT_A,
-    POINT_B, RADIUS_A, RADIUS_B, REBOUND, SLIP, SUMS,
+    APART, APPROACH, ARM_A, ARM_B, AT_MOST, BEGUN, BELOW, BIAS, GAP, GIVE, HEAVIER, IMPACT, IMPULSES, MARGINS, MASS, MU_AT, NORMAL_AT,
+    POINT_A, POINT_B, RADIUS_A, RADIUS_B, REBOUND, SLIP, SUMS,
 )  # fmt: skip
 
 
@@ -74,7 +74,10 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         contact_put(K, ARM_B + 2, k, valid, rb.z)
         ia = m.body_sym(B, A, INVERSE_INERTIA)
         ib = m.body_sym(B, C, INVERSE_INERTIA)
-        mass = m.add(m.body_number(B, A, INVERSE_MASS), m.body_number(B, C, INVERSE_MASS))
+        mass_a = m.body_number(B, A, INVERSE_MASS)
+        mass_b = m.body_number(B, C, INVERSE_MASS)
+        mass = m.add(mass_a, mass_b)
+        contact_put(K, HEAVIER, k, valid, m.smaller(mass_a, mass_b))
         contact_put(K, IMPACT, k, valid, impact)
         if m.response_prepare(K, k, valid, n, ra, rb, ia, ib, mass) != 0:
             K.strong = 1
@@ -92,11 +95,26 @@ def contact_program(m: types.SimpleNamespace) -> dict:
     def contact_start(
         K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int
     ):
-        """Applies the impulses of the sub-step before."""
+        """Applies the impulses of the sub-step before. Those of an impact between two bodies are reduced as soon as they go down: see
+        `FASTER`."""
         A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
         C = m.body_ref(body_at, stride, -1, m.listed(K.body_b, K.first + k, valid, K.dummy))
         n = vec_of_contact(K, NORMAL_AT, k)
-        p = m.scale3(n, of_contact(K, IMPULSES, k))
+        normal = of_contact(K, IMPULSES, k)
+        begun = of_contact(K, BEGUN, k)
+        response = of_contact(K, HEAVIER, k)
+        zero = m.fill(real(0.0))
+        fall = m.fma(m.sub(begun, normal), response, m.fill(real(-STOPS)))
+        if m.any_lt(zero, fall):
+            # the impact ends: kept as they are, its impulses would push the bodies apart
+            share = m.div(m.mul(fall, m.fill(real(FASTER))), m.larger(m.mul(begun, response), m.fill(real(1.0e-20))))
+            share = m.sub(m.fill(real(1.0)), m.smaller(m.larger(share, zero), m.fill(real(1.0))))
+            normal = m.mul(normal, share)
+            contact_put(K, IMPULSES, k, valid, normal)
+            contact_put(K, IMPULSES + 1, k, valid, m.mul(share, of_contact(K, IMPULSES + 1, k)))
+            contact_put(K, IMPULSES + 2, k, valid, m.mul(share, of_contact(K, IMPULSES + 2, k)))
+        contact_put(K, BEGUN, k, valid, normal)
+        p = m.scale3(n, normal)
         p = m.fma3(m.tangent(n), of_contact(K, IMPULSES + 1, k), p)
         p = m.fma3(m.second_tangent(n), of_contact(K, IMPULSES + 2, k), p)
         push_pair(B, A, C, vec_of_contact(K, ARM_A, k), vec_of_contact(K, ARM_B, k), p, m.fill(h), ahead)

@@ -10,7 +10,7 @@ from functools import cache
 import warp as wp
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
-    BELOW, BIAS, GIVE, IMPULSES, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
+    BEGUN, BELOW, BIAS, GIVE, HEAVIER, IMPULSES, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
 )  # fmt: skip
 
 COLOURS = 64
@@ -25,6 +25,14 @@ NEVER = 1.0e30
 
 IMPACT_SPEED = 0.2
 """Speed from which on an impact is solved in further passes [m/s]."""
+
+STOPS = 0.01
+"""If the normal impulse of two bodies is less than that of the sub-step before, by at least as much as changes the velocity of the heavier
+one by this [m/s], it is the impulse of an impact that ends."""
+
+FASTER = 60.0
+"""How many times faster than by itself the kept impulse of such a contact goes down. In passes over a light body
+between a heavy one and the ground, it goes down so slowly that the heavy one would be thrown up."""
 
 # columns of the table of chunks
 (BODY_AT, SLOTS, FIRST_SLOT, DUMMY, FIRST_BLOCK, LAST_BLOCK, FIRST_WORLD, LAST_WORLD) = range(8)
@@ -373,6 +381,7 @@ def order_kernels(real):
             if same_pair(N, i - 1, a, b) or same_pair(N, i + 1, a, b):
                 below = real(-IMPACT_SPEED)
             numbers[j + BELOW * room] = below
+            numbers[j + BEGUN * room] = real(0.0)
             if N.report != 0:
                 for x in range(6):
                     numbers[j + (SUMS + x) * room] = real(0.0)
@@ -392,6 +401,11 @@ def order_kernels(real):
             t2 = wp.cross(n, t1)
             f = n * numbers[j + IMPULSES * room] + t1 * numbers[j + (IMPULSES + 1) * room]
             f = f + t2 * numbers[j + (IMPULSES + 2) * room]
+            # as in contact_start
+            response = numbers[j + HEAVIER * room]
+            fall = (numbers[j + BEGUN * room] - numbers[j + IMPULSES * room]) * response - real(STOPS)
+            if fall > real(0.0):
+                f = f * wp.max(real(0.0), real(1.0) - real(FASTER) * fall / (numbers[j + BEGUN * room] * response))
             N.now_force[k] = f / h
             if N.report != 0:
                 w = wrench6(real(0.0))

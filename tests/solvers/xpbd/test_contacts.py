@@ -98,6 +98,18 @@ def test_a_light_box_carries_one_of_a_hundred_times_its_mass(rng):
     assert abs(state.body_qd.numpy()).max() < 2e-3
 
 
+@pytest.mark.parametrize("mass", [10.0, 40.0])
+def test_a_heavy_box_that_falls_on_a_light_one_does_not_rebound(mass, rng):
+    """Kept impulses would throw it up, at 1.1 and 1.4 m/s."""
+    model = boxes([(0.0, 0.0, 0.1), (0.0, 0.0, 0.7)], masses=(1.0, mass)).finalize("cpu")
+    solver, state, speeds = xpbd(model), started(model), []
+    for _ in range(120):
+        speeds.append(after(solver, state, 1 / 240, 1 / 240).body_qd.numpy()[1, 2])
+    assert min(speeds) < -2.5
+    assert max(speeds) < 0.6
+    assert after(solver, state, 0.5, 1 / 240).body_q.numpy()[1, 2] == pytest.approx(0.3, abs=3e-3)
+
+
 def test_lists_of_the_user_act_like_those_that_the_solver_finds(rng):
     model = boxes([(0, 0, 0.11), (0.05, 0, 0.32)]).finalize("cpu")
     one, two, contacts = started(model), started(model), model.contacts()

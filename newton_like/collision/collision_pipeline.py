@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from newton_like.coercion import as_flag, as_index, as_number
+from newton_like.coercion import as_flag, as_number
 from newton_like.collision.pipeline import collide
 from newton_like.model.arguments import check_choice, check_model
 from newton_like.model.contacts import Contacts
-from newton_like.model.model import contact_room
+from newton_like.model.model import checked_room, contact_room
 from newton_like.options import ANY, OneOf, Settings, check_option
 
 _SOFT = "there are no deformable bodies here"
@@ -87,9 +87,9 @@ class CollisionPipeline(Settings):
         self.model = check_model(model)
         self.unsupported_contacts = unsupported_contacts
         self.requires_grad = model.requires_grad if requires_grad is None else as_flag(requires_grad, "requires_grad")
-        if rigid_contact_max is None:
-            rigid_contact_max = contact_room(model)
-        self.rigid_contact_max = as_index(rigid_contact_max, "rigid_contact_max", 2**31)
+        self.rigid_contact_max = (
+            contact_room(model) if rigid_contact_max is None else checked_room(model, rigid_contact_max)
+        )
 
     @property
     def device(self):

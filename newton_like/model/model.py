@@ -164,7 +164,7 @@ class Model(Fields):
 
     @rigid_contact_max.setter
     def rigid_contact_max(self, value: int | None) -> None:
-        self._contact_room = None if value is None else as_count(value, "rigid_contact_max", 0)
+        self._contact_room = None if value is None else checked_room(self, value)
 
     @property
     def evaluator(self) -> str:
@@ -314,7 +314,7 @@ class Model(Fields):
 
         Raises:
             TypeError: an argument is of another kind.
-            ValueError: a negative number; the pipeline of another model, or both arguments.
+            ValueError: a negative number, or 0 where shapes on bodies collide; the pipeline of another model, or both arguments.
         """
         if others:
             refuse_options(Model.contacts, others)
@@ -322,7 +322,7 @@ class Model(Fields):
             if rigid_contact_max is not None:
                 raise ValueError("rigid_contact_max: give it to the CollisionPipeline, or omit collision_pipeline")
             return self._own(collision_pipeline).contacts()
-        rigid_contact_max = contact_room(self) if rigid_contact_max is None else rigid_contact_max
+        rigid_contact_max = contact_room(self) if rigid_contact_max is None else checked_room(self, rigid_contact_max)
         with unrecorded(self.device, "Model.contacts", _EARLIER):
             contacts = Contacts(
                 rigid_contact_max,
@@ -525,8 +525,31 @@ def contact_room(model) -> int:
     """Default capacity for contacts: ``rigid_contact_max`` of the model, or `CONTACTS_PER_SHAPE` for every colliding shape on a body."""
     if model.rigid_contact_max is not None:
         return model.rigid_contact_max
+    return CONTACTS_PER_SHAPE * len(_colliding(model))
+
+
+def checked_room(model, value) -> int:
+    """A capacity for contacts.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: it is negative, or 0 where a shape on a body collides, whose contacts would all be lost.
+    """
+    room = as_count(value, "rigid_contact_max", 0)
+    colliding = [] if room else _colliding(model)
+    if len(colliding):
+        shape = int(colliding[0])
+        raise ValueError(
+            f"rigid_contact_max 0 leaves no room for the contacts of shape {model.shape_label[shape]!r} (index {shape}); give at least 1,"
+            " or None for the default"
+        )
+    return room
+
+
+def _colliding(model) -> np.ndarray:
+    """Indices of the shapes on bodies that collide with shapes."""
     flags, body = model.shape_flags.numpy(), model.shape_body.numpy()
-    return CONTACTS_PER_SHAPE * int(np.count_nonzero((flags & int(ShapeFlags.COLLIDE_SHAPES) != 0) & (body >= 0)))
+    return np.flatnonzero((flags & int(ShapeFlags.COLLIDE_SHAPES) != 0) & (body >= 0))
 
 
 def inverse_masses(mass: np.ndarray) -> np.ndarray:

@@ -94,7 +94,7 @@ def test_options_of_newton_are_refused_by_name():
                     nl.CollisionPipeline(model, **{name: other})
     with pytest.raises(TypeError, match=r"'rigid_contact_may'.*rigid_contact_max"):
         nl.CollisionPipeline(model, rigid_contact_may=1)
-    for wrong, error in ((-1, (ValueError, IndexError)), ("many", TypeError)):
+    for wrong, error in ((-1, ValueError), (0, ValueError), ("many", TypeError)):
         with pytest.raises(error, match="rigid_contact_max"):
             nl.CollisionPipeline(model, rigid_contact_max=wrong)
     with pytest.raises(ValueError, match="unsupported_contacts"):
@@ -165,11 +165,18 @@ def test_a_model_states_the_capacity_of_its_lists(rng):
     model = on_ground(["sb"]).finalize("cpu")
     default = model.contacts().rigid_contact_max
     assert model.rigid_contact_max is None and default == nl.CollisionPipeline(model).rigid_contact_max > 0
-    model.rigid_contact_max = capacity = int(rng.integers(100))
+    model.rigid_contact_max = capacity = int(rng.integers(1, 100))
     assert model.contacts().rigid_contact_max == nl.CollisionPipeline(model).rigid_contact_max == capacity
     assert model.contacts(7).rigid_contact_max == 7
     with pytest.raises((TypeError, ValueError), match="rigid_contact_max"):
         model.rigid_contact_max = -1
+    # without room all contacts would be lost, in SolverXPBD too
+    shape = next(model.shape_label[s] for s in range(model.shape_count) if model.shape_body.numpy()[s] >= 0)
+    with pytest.raises(ValueError, match=f"rigid_contact_max 0 .*'{shape}'"):
+        model.rigid_contact_max = 0
+    with pytest.raises(ValueError, match=f"rigid_contact_max 0 .*'{shape}'"):
+        model.contacts(0)
+    assert nl.ModelBuilder().finalize("cpu").contacts(0).rigid_contact_max == 0
     model.rigid_contact_max = None
     assert model.contacts().rigid_contact_max == default
 

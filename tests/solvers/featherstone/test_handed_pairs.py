@@ -105,7 +105,7 @@ def test_nothing_is_left_of_the_list_before(rng, monkeypatch, worthwhile):
     assert n > 8
     straight = np.zeros(n, dtype=bool)
     lists = [contacts, rearranged(model, contacts, rng.permutation(n)[: n // 3], straight[: n // 3])]
-    lists += [model.contacts(n), model.contacts(0), rearranged(model, contacts, rng.permutation(n), straight)]
+    lists += [model.contacts(n), Contacts(0, device="cpu"), rearranged(model, contacts, rng.permutation(n), straight)]
     lists += [lists[1], lists[0]]
 
     def stepped(solver, given) -> bytes:

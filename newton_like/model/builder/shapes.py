@@ -201,10 +201,11 @@ class ShapeMethods:
             width, length: extent along x and y [m] for viewers and bounding spheres; 0: infinite.
         """
         if xform is None:
-            a, b, c, d = as_vector(plane, 4, "plane")
+            named = "" if shape.get("label") is None else f"shape {shape['label']!r}: "
+            a, b, c, d = as_vector(plane, 4, f"{named}plane")
             size = math.hypot(a, b, c)
             if size < 1.0e-12:
-                raise ValueError(f"plane {plane}: the normal (a, b, c) is zero; give a direction")
+                raise ValueError(f"{named}plane {plane}: the normal (a, b, c) is zero; give a direction")
             normal = np.array([a, b, c]) / size
             xform = transform(-d / size * normal, quat_between((0.0, 0.0, 1.0), normal))
         scale = (as_number(width, "width"), as_number(length, "length"), 0.0)

@@ -372,6 +372,8 @@ def test_bad_arguments_are_refused_at_once_and_leave_the_builder_as_it_was():
         (lambda b: b.add_shape_mesh(0), TypeError, "MESH.*Mesh.*None"),
         (lambda b: b.add_shape_heightfield(), TypeError, "HFIELD.*Heightfield.*None"),
         (lambda b: b.add_shape_plane((0, 0, 0, 1)), ValueError, "normal"),
+        (lambda b: b.add_shape_plane((0, 0, 0, 1), label="floor"), ValueError, "shape 'floor'.*normal"),
+        (lambda b: b.add_shape_plane((float("nan"), 0, 1, 0), label="floor"), ValueError, "shape 'floor'.*plane"),
         (lambda b: b.add_shape(body=0, type=99), ValueError, "99"),
         (lambda b: b.add_articulation([]), ValueError, "articulation 'articulation_1'"),
         (lambda b: b.add_articulation([1]), ValueError, r"joint 'elbow'.*'robot'"),

@@ -179,6 +179,11 @@ class ShapeBuilder:
         named = {
             tuple(sorted((at[p["geom1"]], at[p["geom2"]]))) for p in pairs if p["geom1"] in at and p["geom2"] in at
         }
+        if not self.options.enable_self_collisions:
+            for a, b in sorted(named):
+                if tree[a] == tree[b] and weld[a] and weld[b] and weld[a] != weld[b]:
+                    statement = "contact pairs within one tree are ignored; enable_self_collisions=True keeps them"
+                    model.findings.remark(statement, f"{made[a][0].name} and {made[b][0].name}")
         named = np.array([a * len(made) + b for a, b in named], dtype=np.int64)
         parents = model.option.get("flag filterparent") is not False
         columns = np.arange(len(made))

@@ -468,3 +468,17 @@ def test_sites_of_tendons_are_kept_without_sites():
     report = builder.add_mjcf(text, parse_sites=False)
     assert set(report.sites) == {"w", "side", "s"}
     assert len(builder.tendons) == 1
+
+
+def test_contact_pairs_within_a_tree_are_remarked_if_they_are_ignored():
+    xml = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/>
+      <body name="a"><freejoint/><geom name="upper" size="0.1"/><body name="b"><joint/><geom name="lower" size="0.1"/></body></body>
+    </worldbody><contact><pair geom1="upper" geom2="lower"/><pair geom1="floor" geom2="upper"/></contact></mujoco>"""
+    with pytest.warns(UserWarning, match="enable_self_collisions=True keeps them"):
+        report = ModelBuilder().add_mjcf(xml)
+    assert [statement for statement in report.remarks if "contact pairs" in statement]
+    assert not [
+        statement
+        for statement in ModelBuilder().add_mjcf(xml, enable_self_collisions=True).remarks
+        if "contact pairs" in statement
+    ]

@@ -59,7 +59,8 @@ class Actuator:
         ctrlrange, forcerange, actrange: limits, or ``None``.
         actearly: whether the force uses the activation at the end of the step.
         lengthrange: smallest and largest length of the transmission, which a muscle needs. Along a tendon it may be ``None``: the solver
-            finds the extreme lengths within the limits of joints and tendon from the initial coordinates of the model on.
+            finds the extreme lengths within the limits of joints and tendon from the initial coordinates of the model on, and writes them
+            to ``Model.actuator_lengthrange``.
         acc0: of a muscle whose force is negative: norm of the joint accelerations by a unit force, at the initial coordinates.
             0: the solver computes it at the initial coordinates of the model.
         drive: ``None``, or which entry of the drive of a joint it sets, of :data:`DRIVES`. The entry grows by ``factor a + offset``, and

@@ -428,7 +428,7 @@ class ActuatorRows:
                 known[c, k] = np.linalg.norm(found)
 
     def _fill_ranges(self, model, records: np.ndarray) -> None:
-        """The ranges of lengths of muscles along tendons that do not state them; each is searched once."""
+        """The ranges of lengths of muscles along tendons that do not state them; each is searched once, and the model gets it."""
         muscles = [k for k, actuator in enumerate(self._first(model)) if actuator.is_muscle]
         ranges = records[..., LENGTH_RANGE : LENGTH_RANGE + 2]
         open_ones = [(c, k) for k in muscles for c in np.flatnonzero(ranges[:, k, 0] == ranges[:, k, 1])]
@@ -445,7 +445,11 @@ class ActuatorRows:
             wanted[n] = actuator.target
         if wanted:
             found = length_ranges(model, wanted)
-            self._ranges.update({n: sorted(gears[n] * x for x in pair) for n, pair in found.items()})
+            known = model.actuator_lengthrange.numpy()
+            for n, pair in found.items():
+                known[n] = sorted(gears[n] * x for x in pair)
+                self._ranges[n] = known[n].tolist()
+            model.actuator_lengthrange.assign(known)
         for c, k in open_ones:
             ranges[c, k] = self._ranges[int(self.index[c, k])]
 

@@ -51,6 +51,28 @@ def test_ranges_are_those_of_mujoco(rng):
 
 
 @pytest.mark.slow
+def test_the_model_gets_the_range_that_the_solver_finds():
+    xml = ARM.format(
+        height=".05",
+        tendons=TENDONS,
+        muscles='<muscle tendon="t3" force="10" gear="-2"/><muscle tendon="t0" force="9" lengthrange=".1 .3"/>',
+    )
+    builder = ModelBuilder()
+    builder.add_mjcf(xml)
+    model = builder.finalize("cpu")
+    np.testing.assert_array_equal(model.actuator_lengthrange.numpy()[0], [0.0, 0.0])
+    SolverFeatherstone(model, evaluator="general")
+    found = model.actuator_lengthrange.numpy()
+    # the length is a - 0.7 b
+    np.testing.assert_allclose(found[0], [-2.0 * (0.8 + 0.35), -2.0 * (-1.0 - 1.4)], atol=1e-3)
+    np.testing.assert_allclose(found[1], [0.1, 0.3])
+    # a second solver has the same, and searches no more
+    model.joint_limit_upper.assign([0.1, 0.1])
+    SolverFeatherstone(model, evaluator="general")
+    np.testing.assert_array_equal(model.actuator_lengthrange.numpy(), found)
+
+
+@pytest.mark.slow
 def test_a_muscle_that_nothing_bounds_is_refused_by_name():
     xml = ARM.format(height=".05", tendons=TENDONS, muscles='<muscle name="m" tendon="t3" force="10"/>')
     builder = ModelBuilder()

@@ -15,10 +15,10 @@ import types
 
 import warp as wp
 from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, INVERSE_MASS, QUAT, SHIFT, SPIN, VEL
-from newton_like.kernels.solvers.xpbd.order import FASTER, NEVER, STOPS
+from newton_like.kernels.solvers.xpbd.order import FALLS, FASTER, NEVER, STOPS
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
-    APART, APPROACH, ARM_A, ARM_B, AT_MOST, BEGUN, BELOW, BIAS, GAP, GIVE, HEAVIER, IMPACT, IMPULSES, MARGINS, MASS, MU_AT, NORMAL_AT,
+    APART, APPROACH, ARM_A, ARM_B, AT_MOST, BEGUN, BELOW, BIAS, GAP, GIVE, IMPACT, IMPULSES, MARGINS, MASS, MU_AT, NORMAL_AT,
     POINT_A, POINT_B, RADIUS_A, RADIUS_B, REBOUND, SLIP, SUMS,
 )  # fmt: skip
 
@@ -74,10 +74,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         contact_put(K, ARM_B + 2, k, valid, rb.z)
         ia = m.body_sym(B, A, INVERSE_INERTIA)
         ib = m.body_sym(B, C, INVERSE_INERTIA)
-        mass_a = m.body_number(B, A, INVERSE_MASS)
-        mass_b = m.body_number(B, C, INVERSE_MASS)
-        mass = m.add(mass_a, mass_b)
-        contact_put(K, HEAVIER, k, valid, m.smaller(mass_a, mass_b))
+        mass = m.add(m.body_number(B, A, INVERSE_MASS), m.body_number(B, C, INVERSE_MASS))
         contact_put(K, IMPACT, k, valid, impact)
         if m.response_prepare(K, k, valid, n, ra, rb, ia, ib, mass) != 0:
             K.strong = 1
@@ -102,13 +99,15 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         n = vec_of_contact(K, NORMAL_AT, k)
         normal = of_contact(K, IMPULSES, k)
         begun = of_contact(K, BEGUN, k)
-        response = of_contact(K, HEAVIER, k)
-        zero = m.fill(real(0.0))
-        fall = m.fma(m.sub(begun, normal), response, m.fill(real(-STOPS)))
-        if m.any_lt(zero, fall):
-            # the impact ends: kept as they are, its impulses would push the bodies apart
+        most = m.mul(begun, m.fill(real(FALLS)))
+        if m.any_lt(normal, most):
+            # if an impact ends, its impulses as they are would push the bodies apart
+            zero = m.fill(real(0.0))
+            response = m.smaller(m.body_number(B, A, INVERSE_MASS), m.body_number(B, C, INVERSE_MASS))
+            fall = m.fma(m.sub(begun, normal), response, m.fill(real(-STOPS)))
             share = m.div(m.mul(fall, m.fill(real(FASTER))), m.larger(m.mul(begun, response), m.fill(real(1.0e-20))))
-            share = m.sub(m.fill(real(1.0)), m.smaller(m.larger(share, zero), m.fill(real(1.0))))
+            share = m.where_lt(normal, most, m.smaller(m.larger(share, zero), m.fill(real(1.0))), zero)
+            share = m.sub(m.fill(real(1.0)), share)
             normal = m.mul(normal, share)
             contact_put(K, IMPULSES, k, valid, normal)
             contact_put(K, IMPULSES + 1, k, valid, m.mul(share, of_contact(K, IMPULSES + 1, k)))

@@ -8,9 +8,10 @@ The last colour holds those contacts for which none was free, and these are upda
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.solvers.xpbd.bodies import INVERSE_MASS
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
-    BEGUN, BELOW, BIAS, GIVE, HEAVIER, IMPULSES, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
+    BEGUN, BELOW, BIAS, GIVE, IMPULSES, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
 )  # fmt: skip
 
 COLOURS = 64
@@ -26,13 +27,16 @@ NEVER = 1.0e30
 IMPACT_SPEED = 0.2
 """Speed from which on an impact is solved in further passes [m/s]."""
 
+FALLS = 0.98
+"""Least share of the normal impulse of the sub-step before that a contact keeps as it is."""
+
 STOPS = 0.01
 """If the normal impulse of two bodies is less than that of the sub-step before, by at least as much as changes the velocity of the heavier
 one by this [m/s], it is the impulse of an impact that ends."""
 
 FASTER = 60.0
-"""How many times faster than by itself the kept impulse of such a contact goes down. In passes over a light body
-between a heavy one and the ground, it goes down so slowly that the heavy one would be thrown up."""
+"""How many times faster than by itself the kept impulse of such a contact goes down. By itself, it does so slowly in passes over a light
+body between a heavy one and the ground, and would throw up the heavy one."""
 
 # columns of the table of chunks
 (BODY_AT, SLOTS, FIRST_SLOT, DUMMY, FIRST_BLOCK, LAST_BLOCK, FIRST_WORLD, LAST_WORLD) = range(8)
@@ -388,8 +392,9 @@ def order_kernels(real):
 
     @wp.func
     def keep_contacts(
-        N: wp.ref[Listed], c: int, begin: int, end: int, at: int, room: int, h: real, dt: real, numbers: wp.array[real]
-    ):
+        N: wp.ref[Listed], c: int, begin: int, end: int, at: int, room: int, B: wp.array[real], body_at: int, stride: int, h: real,
+        dt: real, numbers: wp.array[real], body_a: wp.array[int], body_b: wp.array[int],
+    ):  # fmt: skip
         """Stores the forces on shape 1 of the contacts of chunk c at places `begin` to `end`, in world axes, for the next step; and, if
         asked for, the mean wrenches on shape 0 over a step of length dt."""
         for k in range(begin, end):
@@ -402,10 +407,14 @@ def order_kernels(real):
             f = n * numbers[j + IMPULSES * room] + t1 * numbers[j + (IMPULSES + 1) * room]
             f = f + t2 * numbers[j + (IMPULSES + 2) * room]
             # as in contact_start
-            response = numbers[j + HEAVIER * room]
-            fall = (numbers[j + BEGUN * room] - numbers[j + IMPULSES * room]) * response - real(STOPS)
-            if fall > real(0.0):
-                f = f * wp.max(real(0.0), real(1.0) - real(FASTER) * fall / (numbers[j + BEGUN * room] * response))
+            begun = numbers[j + BEGUN * room]
+            normal = numbers[j + IMPULSES * room]
+            if normal < real(FALLS) * begun:
+                mass_at = body_at + INVERSE_MASS * stride
+                response = wp.min(B[mass_at + body_a[k]], B[mass_at + body_b[k]])
+                fall = (begun - normal) * response - real(STOPS)
+                if fall > real(0.0):
+                    f = f * wp.max(real(0.0), real(1.0) - real(FASTER) * fall / (begun * response))
             N.now_force[k] = f / h
             if N.report != 0:
                 w = wrench6(real(0.0))

@@ -533,7 +533,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
                 sweep_contacts(7, N, c, K, B, at, stride, h, ahead, sub, o, M)
         store_bodies(G, at, stride, first_slot, one * width, end * width, o.spin_share)
         if o.contacts != 0:
-            keep_contacts(N, c, start, stop, K.at, K.room, h, o.dt, numbers)
+            keep_contacts(N, c, start, stop, K.at, K.room, B, at, stride, h, o.dt, numbers, body_a, body_b)
             keep_laws(N, R, K, c, start, stop, h)
 
     return step, Bodies, Joints, Listed, Settings, Lines, Laws, Team

@@ -21,9 +21,9 @@ MASS, TANGENT_MASS, CROSS, SHARES = 35, 36, 37, 39
 SLIP, AT_MOST = 42, 44
 # ... and from the centre of mass of the first body to that of the second one at the start of the step
 APART = 45
-# ... and the normal impulse that this sub-step, or the one before, began with; the inverse mass of the heavier body, 0 if one is fixed
-BEGUN, HEAVIER = 48, 49
-CONTACT_NUMBERS = 50
+# ... and the normal impulse that this sub-step, or the one before, began with
+BEGUN = 48
+CONTACT_NUMBERS = 49
 
 
 def touching_program(m: types.SimpleNamespace) -> dict:

@@ -187,6 +187,14 @@ class Mesh(Primitives):
         return not np.any(np.bincount(edge.reshape(-1), weights=one_way))
 
     @functools.cached_property
+    def has_area(self) -> bool:
+        """Whether some triangle has an area, beyond rounding errors of its corners."""
+        corners = self.vertices[self.indices.reshape(-1, 3)]
+        sides = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+        size = np.max(np.ptp(self.vertices, axis=0), initial=0.0)
+        return bool(np.any(np.linalg.norm(np.cross(*sides), axis=-1) > 1.0e-12 * size**2))
+
+    @functools.cached_property
     def _volume_properties(self) -> tuple[float, np.ndarray, np.ndarray]:
         if not self.is_solid:
             return self._surface_properties()

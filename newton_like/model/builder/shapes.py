@@ -152,6 +152,11 @@ class ShapeMethods:
         is_static = as_flag(is_static, f"{what}: is_static")
         try:
             bounding_radius(type, scale, src)  # raises for invalid sizes
+            if type == GeoType.MESH and cfg.has_shape_collision and not src.has_area:
+                raise ValueError(
+                    f"all triangles of {src} are points or lines, which nothing can touch; repair the mesh, or use it without collisions"
+                    " (has_shape_collision=False)"
+                )
             part = None
             if body >= 0 and cfg.density > 0.0 and not is_static and type not in MASSLESS:
                 part = mass_properties(type, scale, cfg.density, src, cfg.is_solid, cfg.margin)

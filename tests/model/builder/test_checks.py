@@ -8,6 +8,7 @@ import pytest
 import warp as wp
 
 from newton_like.coercion import as_axis, as_index, as_number, as_vector
+from newton_like.geometry.mesh import Mesh
 from newton_like.model import JointDofConfig, ModelBuilder, ShapeConfig
 from newton_like.types import MAXVAL, Axis, BodyFlags, GeoType, JointTargetMode, JointType, warp_types
 from tests.support.random_trees import random_tree, random_unit
@@ -496,3 +497,18 @@ def test_distances_are_told_as_limits_of_the_first_dof():
     builder.joint_limit_upper[0] = 0.7
     with pytest.raises(ValueError, match="joint_0"):
         builder.finalize("cpu")
+
+
+def test_colliding_meshes_without_area_are_refused(rng):
+    """Triangles on a line or a point are refused by the label of the shape; those in a plane are not, nor are meshes for viewers."""
+    corners, faces = rng.normal(size=(6, 3)), np.array([[0, 1, 2], [3, 4, 5]])
+    line = Mesh(rng.normal(size=3) + np.outer(rng.normal(size=6), random_unit(rng)), faces, compute_inertia=False)
+    point = Mesh(np.tile(rng.normal(size=3), (6, 1)), faces, compute_inertia=False)
+    flat = Mesh(corners * (1.0, 1.0, 0.0), faces, compute_inertia=False)
+    builder = ModelBuilder()
+    for mesh in (line, point):
+        with pytest.raises(ValueError, match=r"'rail'.* points or lines"):
+            builder.add_shape_mesh(-1, mesh=mesh, label="rail")
+        builder.add_shape_mesh(-1, mesh=mesh, cfg=ShapeConfig(has_shape_collision=False))
+    builder.add_shape_mesh(-1, mesh=flat, label="sheet")
+    assert builder.finalize("cpu").shape_count == 3

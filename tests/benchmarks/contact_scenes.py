@@ -143,6 +143,15 @@ def tower():
     return builder
 
 
+def press():
+    """A box of 1 kg below one of 100 kg."""
+    builder = nl.ModelBuilder()
+    for i, mass in enumerate((1.0, 100.0)):
+        body = builder.add_body(xform=(0.0, 0.0, 0.1 + 0.2005 * i, 0.0, 0.0, 0.0, 1.0))
+        builder.add_shape_box(body, hx=0.1, hy=0.1, hz=0.1, cfg=nl.ShapeConfig(density=mass / 0.2**3))
+    return builder
+
+
 def wall():
     """Ten courses of five bricks; each second course is a quarter of a brick ahead."""
     builder = nl.ModelBuilder()
@@ -281,6 +290,7 @@ HUMANOID_DT, DT = 0.004, 1.0 / 240.0
 
 SCENES = [
     Scene("tower", "tower of ten boxes", tower, DT, 2.0, _shift_boxes),
+    Scene("press", "100 kg on a box of 1 kg", press, DT, 2.0, _shift_boxes),
     Scene("wall", "wall of 50 bricks", wall, DT, 2.0, _shift_bricks, worlds=16),
     Scene(
         "lying", "humanoid.xml, self-collision, limp, lying", lambda: humanoid(0.05), HUMANOID_DT, 4.0, _tumble, same=0.02

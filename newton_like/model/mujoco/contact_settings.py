@@ -67,30 +67,34 @@ def is_solref(solref) -> bool:
     return min(solref) > 0.0 or max(solref) < 0.0
 
 
+def declare_attributes(builder, rows, frequency: AttributeFrequency) -> None:
+    """Declares custom attributes of shapes or degrees of freedom, which importers of MJCF read with checks of their own.
+
+    Args:
+        builder: the builder.
+        rows: of each attribute the name, the type, the default and the name in USD.
+        frequency: what has the attributes.
+    """
+    for name, dtype, default, usd in rows:
+        builder.add_custom_attribute(
+            CustomAttribute(
+                name, dtype, frequency, namespace=NAMESPACE, default=default, usd_attribute_name=usd,
+                mjcf_attribute_name=f"mujoco:{name}",
+            )
+        )  # fmt: skip
+
+
 def declare_contact_settings(builder) -> None:
     """Declares the settings of contacts and limits of MuJoCo as custom attributes of a builder; see
     :meth:`newton_like.solvers.SolverFeatherstone.register_custom_attributes`."""
     if PAIR not in builder.custom_frequencies:
         builder.add_custom_frequency(CustomFrequency("pair", namespace=NAMESPACE))
-    for name, dtype, default, usd in _OF_SHAPES:
-        builder.add_custom_attribute(
-            CustomAttribute(
-                name, dtype, AttributeFrequency.SHAPE, namespace=NAMESPACE, default=default, usd_attribute_name=usd,
-                # the importer reads these with its own checks
-                mjcf_attribute_name=f"mujoco:{name}",
-            )
-        )  # fmt: skip
+    declare_attributes(builder, _OF_SHAPES, AttributeFrequency.SHAPE)
     for name, dtype, default, refers in _OF_PAIRS:
         builder.add_custom_attribute(
             CustomAttribute(name, dtype, PAIR, namespace=NAMESPACE, default=default, references=refers)
         )
-    for name, dtype, default, usd in _OF_DOFS:
-        builder.add_custom_attribute(
-            CustomAttribute(
-                name, dtype, AttributeFrequency.JOINT_DOF, namespace=NAMESPACE, default=default, usd_attribute_name=usd,
-                mjcf_attribute_name=f"mujoco:{name}",
-            )
-        )  # fmt: skip
+    declare_attributes(builder, _OF_DOFS, AttributeFrequency.JOINT_DOF)
 
 
 def declare_body_settings(builder) -> None:

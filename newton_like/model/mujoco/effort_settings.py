@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.model.custom import AttributeFrequency, CustomAttribute
-from newton_like.model.mujoco.contact_settings import NAMESPACE
+from newton_like.model.custom import AttributeFrequency
+from newton_like.model.mujoco.contact_settings import NAMESPACE, declare_attributes
 
 EFFORT_SETTINGS = ("effort_rules", "effort_middle", "jnt_actgravcomp")
 
@@ -22,14 +22,7 @@ _ATTRIBUTES = (
 
 def declare_effort_settings(builder) -> None:
     """Declares these settings as custom attributes of a builder."""
-    for name, dtype, default, usd in _ATTRIBUTES:
-        builder.add_custom_attribute(
-            CustomAttribute(
-                name, dtype, AttributeFrequency.JOINT_DOF, namespace=NAMESPACE, default=default, usd_attribute_name=usd,
-                # the importer reads these with its own checks
-                mjcf_attribute_name=f"mujoco:{name}",
-            )
-        )  # fmt: skip
+    declare_attributes(builder, _ATTRIBUTES, AttributeFrequency.JOINT_DOF)
 
 
 def effort_settings(model) -> dict[str, np.ndarray] | None:

@@ -189,10 +189,8 @@ class Mesh(Primitives):
     @functools.cached_property
     def has_area(self) -> bool:
         """Whether some triangle has an area, beyond rounding errors of its corners."""
-        corners = self.vertices[self.indices.reshape(-1, 3)]
-        sides = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
-        size = np.max(np.ptp(self.vertices, axis=0), initial=0.0)
-        return bool(np.any(np.linalg.norm(np.cross(*sides), axis=-1) > 1.0e-12 * size**2))
+        size = np.max(np.ptp(self.vertices, axis=0))
+        return bool(np.any(_areas(self.vertices[self.indices.reshape(-1, 3)]) > 1.0e-12 * size**2))
 
     @functools.cached_property
     def _volume_properties(self) -> tuple[float, np.ndarray, np.ndarray]:
@@ -220,7 +218,7 @@ class Mesh(Primitives):
     def _surface_properties(self) -> tuple[float, np.ndarray, np.ndarray]:
         """Area, centre and inertia of the surface, with one kilogram per square metre."""
         corners = self.vertices[self.indices.reshape(-1, 3)]
-        area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=-1)
+        area = _areas(corners)
         total = float(area.sum())
         if total == 0.0:
             warnings.warn(f"{self} has no area; its mass is zero", stacklevel=5)
@@ -464,6 +462,11 @@ def _hull_points(points: np.ndarray) -> np.ndarray:
     else:
         chosen = ConvexHull(points if span.shape[1] == 3 else span).vertices
     return points[np.sort(chosen)]
+
+
+def _areas(corners: np.ndarray) -> np.ndarray:
+    """Areas of triangles from their corners, ``[m, 3, 3]``."""
+    return 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=-1)
 
 
 def _hull_triangles(points: np.ndarray) -> np.ndarray | None:

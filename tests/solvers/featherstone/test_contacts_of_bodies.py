@@ -324,4 +324,5 @@ def test_steps_leave_no_impulses_and_features_in_the_memory_of_workers(rng):
             ("feature", numbers["candidates"] - numbers["first_paired"]),
         ):
             assert not memory[places[name] : places[name] + size].any()
+    # the memory was used: the worlds of drawn seeds have 8 contacts and more
     assert found > 3

@@ -403,6 +403,10 @@ class Asset(Drawing):
         """Applies external wrenches. Call it before every physics step."""
         self._apply_wrenches()
 
+    def parts(self) -> list:
+        """The assets that are written and updated with this one: itself."""
+        return [self]
+
     def update(self, dt: float) -> None:
         """Lets data be computed again at their next use, after steps that other code took.
 

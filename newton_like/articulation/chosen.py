@@ -177,7 +177,9 @@ def _as_array(target: wp.array, values, shape: tuple[int, ...], rows: Chosen, na
     if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
         raise ValueError(f"{name} holds numbers that are not finite")
     numbers = numbers.astype(wp.dtype_to_numpy(target.dtype), copy=False)
-    if numbers.shape == whole and shape != whole and rows.masked:
+    if numbers.shape == shape:
+        return numbers, False
+    if numbers.shape == whole and rows.masked:
         return numbers[rows.indices], False
     try:
         return np.broadcast_to(numbers, shape), False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warp as wp
 
 from newton_like.arrays import cpu_is_captured, is_captured, keep_for_graph, unrecorded
-from newton_like.threads import compiling, run_shared, shared_out
+from newton_like.threads import Command, compiling, run_shared, shared_out
 
 
 class Repeated:
@@ -18,18 +18,47 @@ class Repeated:
         device: device of the launch.
         pieces: number of small pieces of work, which says whether threads share them.
         in_graph: the arguments in a graph; None: the same.
+        of_worlds: threads, and worlds that they handle, if threads handle all worlds of the model in their order; None: they do not.
     """
 
     def __init__(
-        self, kernel, size: int, arguments: list, device, pieces: int | None = None, in_graph: list | None = None
+        self,
+        kernel,
+        size: int,
+        arguments: list,
+        device,
+        pieces: int | None = None,
+        in_graph: list | None = None,
+        of_worlds: tuple[int, int] | None = None,
     ):
         self._kernel, self._size, self._device, self._on_cpu = kernel, size, device, device.is_cpu
+        self._of_worlds = of_worlds
         self._arguments, self._in_graph = arguments, arguments if in_graph is None else in_graph
 
-        def record(first: int, count: int):
-            return wp.launch(kernel, dim=count, inputs=[first, *arguments], device=device, record_cmd=True)
+        self._shares = _recorded(self._record, size, size if pieces is None else pieces, device) if size else None
 
-        self._shares = _recorded(record, size, size if pieces is None else pieces, device) if size else None
+    def _record(self, first: int, count: int):
+        return wp.launch(
+            self._kernel, dim=count, inputs=[first, *self._arguments], device=self._device, record_cmd=True
+        )
+
+    def share(self, first: int, count: int) -> Command | None:
+        """A recorded launch for some worlds, on a CPU.
+
+        Args:
+            first: the first world.
+            count: number of worlds.
+
+        Returns:
+            None: threads do not handle worlds in their order, or one handles both the world before and the first one.
+        """
+        if self._of_worlds is None or not self._size:
+            return None
+        threads, worlds = self._of_worlds
+        if first * threads % worlds:
+            return None
+        begin, end = first * threads // worlds, -(-(first + count) * threads // worlds)
+        return Command(self._record(begin, end - begin))
 
     def launch(self) -> None:
         """Runs the kernel, or records the launch in the graph that is being captured, which keeps the arguments alive."""

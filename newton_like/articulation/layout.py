@@ -21,6 +21,7 @@ class Layout:
         joint_names: names of the dofs of joints, without those of a floating root.
         body_names: names of links, the root first.
         worlds: world of each instance, ``[count]``.
+        is_every_world: whether these are all worlds in their order.
         bodies: bodies of each instance, ``[count, links]``.
         dofs, coords: dofs and coordinates of joints, ``[count, joints]``.
         articulations: articulation of each instance, ``[count]``.
@@ -49,6 +50,7 @@ class Layout:
         self.model, self.count = model, view.world_count
         self.articulations = view.articulation_ids.numpy()[:, 0].copy()
         self.worlds = np.maximum(view.world_ids.numpy(), 0)
+        self.is_every_world = np.array_equal(self.worlds, np.arange(model.world_count))
         self.label = model.articulation_label[self.articulations[0]]
         first = model.articulation_start.numpy()[self.articulations]
         self.root_joints = first

@@ -362,6 +362,10 @@ class RigidObjectCollection:
         for each in self.objects.values():
             each.write_data_to_sim()
 
+    def parts(self) -> list:
+        """The objects."""
+        return list(self.objects.values())
+
     def update(self, dt: float) -> None:
         """See :meth:`newton_like.articulation.Articulation.update`."""
         for each in self.objects.values():

@@ -178,6 +178,10 @@ class InteractiveScene:
         for asset in self._assets():
             asset.write_data_to_sim()
 
+    def parts(self) -> list:
+        """All articulations and rigid objects, also those of collections."""
+        return [part for asset in self._assets() for part in asset.parts()]
+
     def update(self, dt: float) -> None:
         """Tells all assets that the simulation went on.
 

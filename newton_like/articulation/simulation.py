@@ -13,6 +13,7 @@ import warp as wp
 from newton_like.arrays import is_captured
 from newton_like.articulation.chosen import Chosen
 from newton_like.articulation.graphs import StepGraph
+from newton_like.articulation.launching import Repeated
 from newton_like.articulation.wrenches import Pressing
 from newton_like.coercion import as_count, as_number
 from newton_like.dynamics.kinematics import accelerations_after
@@ -23,9 +24,11 @@ from newton_like.model.arguments import check_model
 from newton_like.model.contacts import FORCE
 from newton_like.options import did_you_mean, named_arguments, unknown_option
 from newton_like.solvers.featherstone import SolverFeatherstone
-from newton_like.solvers.featherstone.solver import refuse_unknown
+from newton_like.solvers.featherstone.beside import step_beside
+from newton_like.solvers.featherstone.newton_options import refuse_unknown
 from newton_like.types import ModelFlags
 
+_PACKAGE = f"{__package__}."
 _contexts: WeakValueDictionary = WeakValueDictionary()
 
 
@@ -36,7 +39,19 @@ def _refuse_misspelt(make: type, solver_options: dict) -> None:
         if name not in of_solver and did_you_mean(name, own):
             raise unknown_option("SimulationContext", name, own, of_solver)
     if make is SolverFeatherstone:
-        refuse_unknown({name: value for name, value in solver_options.items() if name not in of_solver})
+        refuse_unknown(
+            SolverFeatherstone, {name: value for name, value in solver_options.items() if name not in of_solver}
+        )
+
+
+WORTHWHILE = 1024
+"""Number of worlds from which on threads of the solver take over launches of assets; to find out which ones takes as long as some launches
+of few worlds."""
+
+
+def is_own(thing, *methods: str) -> bool:
+    """Whether the class of an object is one of this package, with these methods as they are."""
+    return type(thing).__module__.startswith(_PACKAGE) and vars(thing).keys().isdisjoint(methods)
 
 
 def _refuse_another_model(solver, model) -> None:
@@ -97,6 +112,8 @@ class SimulationContext:
             _refuse_another_model(make, self.model)
         model.request_state_attributes("joint_qdd")
         self._state, self.control = model.state(), model.control()
+        # launches that write the control of the next step; None: commands are launched at once
+        self._gathered: list[Repeated] | None = None
         self.time, self.stamp, self.steps = 0.0, 0, 0
         self._solver, self._make, self._solver_options = solver if is_made else None, make, solver_options
         device = model.device
@@ -158,6 +175,10 @@ class SimulationContext:
 
     def step(self) -> None:
         """Takes one physics step of :attr:`dt`."""
+        self._step((), ())
+
+    def _step(self, before: tuple, after: tuple) -> None:
+        """Takes one physics step, with launches that come before and after that of the solver."""
         self.forward()
         solver, state = self.solver, self.state
         gives = "joint_qdd" in solver.results
@@ -170,7 +191,10 @@ class SimulationContext:
         for asset in sliding:
             asset.slip()
         try:
-            solver.step(state, state, self.control, dt=self.dt)
+            if before or after:
+                step_beside(solver, before, after, state, self.control, self.dt)
+            else:
+                solver.step(state, state, self.control, dt=self.dt)
         finally:
             for asset in reversed(sliding):
                 asset.slipped()
@@ -247,10 +271,56 @@ class SimulationContext:
         if isinstance(other, SimulationContext) and other is not self:
             raise ValueError(f"{scene!r} acts on another SimulationContext; call advance() of its sim")
         count = self.decimation if steps is None else as_count(steps, "steps")
-        for _ in range(count):
-            scene.write_data_to_sim()
-            self.step()
+        assets = self._assets_of(scene)
+        if assets is None:
+            for _ in range(count):
+                scene.write_data_to_sim()
+                self.step()
+            scene.update(self.dt * count)
+            return
+        for _ in range(count - 1):
+            self._write_and_step(scene, ())
+        ahead = [(asset.data, asset.data.launches_ahead()) for asset in assets]
+        self._write_and_step(scene, tuple(launch for _, found in ahead for launch in found.values()))
         scene.update(self.dt * count)
+        for data, found in ahead:
+            data.computed(found)
+
+    def _assets_of(self, scene) -> list | None:
+        """The assets of a scene whose launches threads of the solver can take over. None: code of the user may come between commands, step
+        and data; a graph is captured; or the solver takes over nothing."""
+        if self.model.world_count < WORTHWHILE:
+            return None
+        if self.graph is not None or not isinstance(self.solver, SolverFeatherstone) or is_captured(self.device):
+            return None
+        if not (is_own(scene, "write_data_to_sim", "update") and is_own(self, "step")):
+            return None
+        assets = scene.parts()
+        return assets if all(is_own(each, "write_data_to_sim", "update") for each in assets) else None
+
+    def _write_and_step(self, scene, after: tuple) -> None:
+        """Takes a physics step with the commands of a scene, whose launches go with that of the solver."""
+        self._gathered = []
+        try:
+            scene.write_data_to_sim()
+            before = tuple(self._gathered)
+        finally:
+            self._gathered = None
+        self._step(before, after)
+
+    def gather(self, launch: Repeated) -> bool:
+        """Takes over a launch that writes the control of the next step; returns whether the step launches it."""
+        if self._gathered is None:
+            return False
+        self._gathered.append(launch)
+        return True
+
+    def launch_gathered(self) -> None:
+        """Launches what :meth:`gather` has taken over, before code reads what it writes."""
+        for launch in self._gathered or ():
+            launch.launch()
+        if self._gathered:
+            self._gathered.clear()
 
     def __repr__(self) -> str:
         return (

@@ -9,6 +9,7 @@ import numpy as np
 
 from newton_like.arrays import keep_for_graph
 from newton_like.model.editing.graphs import Graphs
+from newton_like.programs.beside import Beside
 from newton_like.programs.device import interleaved
 from newton_like.threads import compiling, run_shared
 
@@ -21,6 +22,10 @@ def addresses(arrays) -> list[int]:
 def _places(targets, i: int) -> list[tuple[np.ndarray, int]]:
     """Where the address of array `i` stands: arrays of addresses, one a batch, and indices in them."""
     return [(first, i) if i < len(first) else (second, i - len(first)) for first, second in targets]
+
+
+MOST_BESIDE = 8
+"""How many sets of launches beside its own a recording keeps."""
 
 
 class Recording:
@@ -44,6 +49,7 @@ class Recording:
         # None and empty arrays stay as they are
         self._places = [_places(targets or (), i) if address else [] for i, address in enumerate(self.addresses)]
         self.idle: set = set()
+        self._around: dict[Beside, list | None] = {}
         self._alone, self._in_graph = all(len(workers) == 1 for workers in launches), False
 
     def belong_to_graph(self, arrays) -> None:
@@ -63,6 +69,24 @@ class Recording:
         else:
             for workers in self.launches:
                 run_shared(workers)
+
+    def run_beside(self, beside: Beside, shares: Callable) -> None:
+        """Launches those of the only batch, and others beside them.
+
+        Args:
+            beside: the others.
+            shares: ``shares()``: first world and number of worlds of each share of a launch; None: worlds are in another order.
+        """
+        if beside not in self._around:
+            if len(self._around) >= MOST_BESIDE:
+                self._around.clear()
+            cuts = shares()
+            self._around[beside] = None if cuts is None else beside.around(self.launches[0], cuts)
+        around = self._around[beside]
+        if around is None:
+            beside.run(self.run)
+        else:
+            run_shared(around)
 
     def run_on(self, arrays) -> None:
         """Launches on arrays of the same sizes. Kernels read the structs of pieces, so that launches stay as they are."""

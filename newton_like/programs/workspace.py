@@ -175,6 +175,15 @@ class Workspace:
 
         return [[command(first, n, i) for first, n in cut(self.blocks, threads)] for i in range(threads)]
 
+    def shares_of_worlds(self) -> list[tuple[int, int]] | None:
+        """First world and number of worlds of each share of a launch on a CPU; None: lanes do not hold the worlds in their order."""
+        batch, width = self.batch, self.m.width
+        if self.device.is_cuda or not np.array_equal(batch.world, np.arange(batch.count)):
+            return None
+        return [
+            (first * width, min(n * width, batch.count - first * width)) for first, n in cut(self.blocks, self.workers)
+        ]
+
 
 def tree_fields(m, template, parameters) -> dict:
     """The fields of a ``Tree``, zero and empty where a template does not say them."""

@@ -94,9 +94,7 @@ class Environment:
         """A step of the environment."""
         robot, data = self.robot, self.robot.data
         robot.set_joint_position_target(self.actions)
-        robot.write_data_to_sim()
-        self.sim.step()
-        robot.update(DT)
+        self.sim.advance(robot)
         for name in self.read:
             getattr(data, name)
 

@@ -124,7 +124,8 @@ class ActuatorTable:
         alike = all((x == x[:1]).all() for x in (getattr(self, name).numpy() for name in _NUMBERS))
         every = [*self._head, j, *self._tail]
         now = [*self._head, 0, *self._tail] if alike else every
-        return Repeated(self._kernel, n, now, self._sim.device, n * j // 6, every)
+        of_worlds = (1, 1) if self._layout.is_every_world else None
+        return Repeated(self._kernel, n, now, self._sim.device, n * j // 6, every, of_worlds)
 
     # ----------------------------------------------------------------------------------------- columns of groups
 
@@ -255,11 +256,13 @@ class ActuatorTable:
 
     def compute(self) -> None:
         """Turns commands into drives and efforts of the control."""
+        if self._own:
+            self._sim.launch_gathered()
         for group in self._own:
             group.compute()
         if self._launch is None and self.law.size:
             self._launch = self._record()
-        if self._launch is not None:
+        if self._launch is not None and not self._sim.gather(self._launch):
             self._launch.launch()
 
 

@@ -93,9 +93,14 @@ class BodyData(Fresh):
         return self._com
 
     def _compute_root(self, numbers):
-        self._frames()
         if numbers is None:
             numbers = self.buffer(self._layout.count, ROOT_SIZE)
+        self._launch_root(numbers).launch()
+        return numbers
+
+    def _launch_root(self, numbers) -> Repeated:
+        """The launch that computes the data of the root."""
+        self._frames()
         if self._root_launch is None:
             n, state, model = self._layout.count, self._sim.state, self._sim.model
             arguments = [
@@ -103,22 +108,29 @@ class BodyData(Fresh):
                 numbers.flatten(),
             ]  # fmt: skip
             blocks, in_graph = -(-n // self._block), [*arguments[:2], 1, *arguments[3:]]
-            self._root_launch = Repeated(self._kernels.root, blocks, arguments, model.device, n, in_graph)
-        self._root_launch.launch()
-        return numbers
+            of_worlds = (1, self._block) if self._layout.is_every_world else None
+            self._root_launch = Repeated(self._kernels.root, blocks, arguments, model.device, n, in_graph, of_worlds)
+        return self._root_launch
 
     def _compute_bodies(self, numbers):
+        if numbers is None:
+            numbers = self.buffer(*self._layout.bodies.shape, BODY_SIZE)
+        self._launch_bodies(numbers).launch()
+        return numbers
+
+    def _launch_bodies(self, numbers) -> Repeated:
+        """The launch that computes the data of all bodies."""
         self._frames()
         n, count = self._layout.bodies.shape
-        if numbers is None:
-            numbers = self.buffer(n, count, BODY_SIZE)
         if self._bodies_launch is None:
             state, model = self._sim.state, self._sim.model
             arguments = [count, self._body_of, self._own, self._com, state.body_q, state.body_qd, numbers.flatten()]
             in_graph = [*arguments[:2], 1, *arguments[3:]]
-            self._bodies_launch = Repeated(self._kernels.bodies, n * count, arguments, model.device, None, in_graph)
-        self._bodies_launch.launch()
-        return numbers
+            of_worlds = (count, 1) if self._layout.is_every_world else None
+            self._bodies_launch = Repeated(
+                self._kernels.bodies, n * count, arguments, model.device, None, in_graph, of_worlds
+            )
+        return self._bodies_launch
 
     def _compute_accelerations(self, numbers):
         whole = self._sim.link_accelerations()

@@ -7,6 +7,7 @@ import warp as wp
 
 from newton_like.articulation.data.assigning import Assigned, no_attribute
 from newton_like.articulation.data.foreign import NumpyViews, TorchViews
+from newton_like.articulation.launching import Repeated
 from newton_like.kernels.articulation.root import state_kernels
 
 
@@ -31,11 +32,12 @@ class Part:
     def __get__(self, data, owner=None):
         if data is None:
             return self
-        numbers = data._fresh(self.group)
+        # a call less where the group is fresh: environments read dozens of properties
+        if data._stamps.get(self.group) != data._sim.stamp:
+            data._fresh(self.group)
         view = data._views.get(self.name)
         if view is None:
-            view = inner_part(numbers, self.first, self.last)
-            data._views[self.name] = view
+            view = data._views[self.name] = inner_part(data._groups[self.group], self.first, self.last)
         return view
 
 
@@ -88,6 +90,9 @@ class Fresh(Assigned):
         self._stamps: dict[str, int] = {}
         self._groups: dict[str, wp.array] = {}
         self._turned: dict[str, tuple[int, wp.array]] = {}
+        # groups that were read since the last step of the environment, and the stamps of those that the step has computed
+        self._read: set[str] = set()
+        self._ahead: dict[str, int] = {}
 
     @property
     def numpy(self) -> NumpyViews:
@@ -103,6 +108,10 @@ class Fresh(Assigned):
         """The numbers of a group, computed unless they are those of now."""
         if self._stamps.get(group) != self._sim.stamp:
             self._sim.forward()
+            self._read.add(group)
+            if self._ahead.get(group) == self._sim.stamp:
+                self._stamps[group] = self._sim.stamp
+                return self._groups[group]
             numbers = getattr(self, f"_compute_{group}")(self._groups.get(group))
             if numbers is not self._groups.get(group):
                 self._groups[group] = numbers
@@ -110,6 +119,16 @@ class Fresh(Assigned):
                     del self._views[name]
             self._stamps[group] = self._sim.stamp
         return self._groups[group]
+
+    def launches_ahead(self) -> dict[str, Repeated]:
+        """The launches of groups that were read since the last call, which a step can take over. :meth:`computed` follows the step."""
+        groups, self._read = self._read, set()
+        makers = {group: getattr(type(self), f"_launch_{group}", None) for group in sorted(groups)}
+        return {group: make(self, self._groups[group]) for group, make in makers.items() if make is not None}
+
+    def computed(self, groups) -> None:
+        """Tells that the numbers of groups are those of now."""
+        self._ahead = dict.fromkeys(groups, self._sim.stamp)
 
     def __getattr__(self, name: str):
         base = name.removesuffix("_wxyz")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Iterable
 
@@ -22,7 +21,6 @@ from newton_like.model.mujoco.contact_settings import declare_body_settings, dec
 from newton_like.model.mujoco.effort_settings import declare_effort_settings
 from newton_like.model.mujoco.equality_settings import declare_equality_settings
 from newton_like.model.state import ON_REQUEST
-from newton_like.options import ANY, check_option
 from newton_like.programs.changes import Changes
 from newton_like.programs.device import lane_width
 from newton_like.programs.recording import Recording, Recordings
@@ -35,6 +33,7 @@ from newton_like.solvers.featherstone.arrays import PLAIN, WITH_ACTUATORS, WITH_
 from newton_like.solvers.featherstone.closures import LoopWatch
 from newton_like.solvers.featherstone.contradictions import check_constraints
 from newton_like.solvers.featherstone.couplings import Coupling, CouplingForces
+from newton_like.solvers.featherstone.newton_options import refuse_unknown
 from newton_like.solvers.featherstone.report import ContactReport
 from newton_like.solvers.featherstone.requested import DERIVED, Requested
 from newton_like.solvers.featherstone.stepper import Stepper
@@ -47,32 +46,12 @@ _RECORDED = 16
 DRIVE_PASSES = 4
 """Passes of the search for saturated drives; most steps need none."""
 
-_NEWTON = {
-    "update_mass_matrix_interval": (1, "the mass matrix is computed and factored in every step"),
-    "friction_smoothing": (ANY, ""),
-    "use_tile_gemm": (ANY, ""),
-    "fuse_cholesky": (ANY, ""),
-    "deterministic": (ANY, ""),
-}
-"""Options of Newton 1.8 that do not exist here: values without effect, and advice instead of other values."""
-
 
 def _tolerance(value, name: str) -> float:
     share = as_number(value, name)
     if not 0.0 <= share < 1.0:
         raise ValueError(f"{name} {share:g} must be at least 0 and below 1")
     return share
-
-
-def refuse_unknown(newton_options: dict) -> None:
-    """Looks at arguments of the solver that it does not have by name.
-
-    Raises:
-        TypeError, ValueError: see :func:`newton_like.options.check_option`.
-    """
-    own = [*inspect.signature(SolverFeatherstone).parameters][1:-1] if newton_options else []
-    for name, value in newton_options.items():
-        check_option("SolverFeatherstone", name, value, _NEWTON, own)
 
 
 class SolverFeatherstone(SolverBase):
@@ -195,7 +174,7 @@ class SolverFeatherstone(SolverBase):
         threads: int | None = None,
         **newton_options,
     ):
-        refuse_unknown(newton_options)
+        refuse_unknown(SolverFeatherstone, newton_options)
         if evaluator not in EVALUATORS:
             raise ValueError(f"evaluator {evaluator!r} must be one of {EVALUATORS}")
         if unsupported_contacts not in ("error", "ignore"):
@@ -222,10 +201,10 @@ class SolverFeatherstone(SolverBase):
         # no mask: all worlds step
         self.nothing = wp.zeros(0, dtype=wp.bool, device=model.device)
         self._recorded, self._cuda = Recordings(_RECORDED, model.device), model.device.is_cuda
-        self._handed = None
-        self._loops = LoopWatch(model)
-        refuse = unsatisfied_constraints == "error"
-        check_constraints(model, self._loops.rows, "SolverFeatherstone", refuse, stacklevel=3)
+        self._handed, self._loops = None, LoopWatch(model)
+        check_constraints(
+            model, self._loops.rows, "SolverFeatherstone", unsatisfied_constraints == "error", stacklevel=3
+        )
         self._tendons = TendonWatch(model)
         self._actuators, self._couplings = ActuatorWatch(model), CouplingForces(self)
         self.ports = WITH_ACTUATORS if model.actuator_count else WITH_TENDONS if model.tendon_count else PLAIN
@@ -236,8 +215,9 @@ class SolverFeatherstone(SolverBase):
         # graphs of resets; and whether graphs write the contact forces to memory that an edit took from the solver
         self._forgetting, self._forces_elsewhere = Graphs(), False
         self._last_was_handed = False
-        # the recording of the last step, in a list because setting an attribute takes long; and what writes lists of contacts
-        self._recent, self._report = [None], None
+        # the recording of the last step, in a list because setting an attribute takes long; what writes lists of contacts; and what is
+        # launched beside a step, see :mod:`newton_like.solvers.featherstone.beside`
+        self._recent, self._report, self._beside = [None], None, []
         if model.varying:
             load_edit_kernels(self)
         self._complete = type(self) is SolverFeatherstone
@@ -436,6 +416,9 @@ class SolverFeatherstone(SolverBase):
             homes = [stepper.hand_over.home for stepper in self._given or ()]
             keep_for_graph(model.device, self, *(() if contacts is None else (contacts, self._used, *homes)))
         self._recent[0] = recording
+        if self._beside:
+            recording.run_beside(self._beside[0], steppers[0].work.shares_of_worlds)
+            return
         if self._loops.driven:
             # of control.joint_target_q and joint_target_qd
             targets = self.ports.check_arrays(model, arrays)[0][4:6]

@@ -301,7 +301,7 @@ def mass_kernels(real) -> types.SimpleNamespace:
         """Entry (i, j) of the symmetric part of the inertia that starts at `at`."""
         return f(0.5) * (entry(inertia, at, 3 * i + j) + entry(inertia, at, 3 * j + i))
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=module_options(GENERAL_FLAGS, 8))
     def invert(
         first: int,
         body_start: wp.array[int],

@@ -77,6 +77,9 @@ _ATAN = {
 # fuses products and sums of one expression into one instruction if the processor has it
 FUSE = "\n#pragma clang fp contract(on)\n"
 
+ONE_BY_ONE = '_Pragma("clang loop vectorize(disable)")'
+"""Before a C++ loop with few rounds: keeps clang from writing a second loop over vectors, which would take longer."""
+
 
 GENERAL_FLAGS = "-march=native -ffp-contract=off"
 """Compiler flags of general kernels on a CPU. Leaving out Warp's own inlining thresholds halves the compile time. Warp precompiles its
@@ -273,10 +276,11 @@ def staging_code(
     number = "place.data[i]" if packed else f"(size_t)i * {width}"
     if inward:
         single = f"for (int k = 0; k < {width}; ++k) {{ const real_t* one = row + (size_t)stride * (k < valid ? k : valid - 1);"
-        single += f" for (int i = 0; i < n; ++i) lane[{number} + k] = one[i]; }}"
+        single += f" {ONE_BY_ONE} for (int i = 0; i < n; ++i) lane[{number} + k] = one[i]; }}"
     else:
         single = f"for (int k = 0; k < valid; ++k) if ({wanted}) {{ real_t* one = row + (size_t)stride * k;"
-        single += f" for (int i = 0; i < n; ++i) one[i] = lane[{number} + k] + {'one[i]' if added else 'real_t(0)'}; }}"
+        single += f" {ONE_BY_ONE} for (int i = 0; i < n; ++i)"
+        single += f" one[i] = lane[{number} + k] + {'one[i]' if added else 'real_t(0)'}; }}"
     whole_n, first = ("true", "j") if added else (f"n >= {width}", f"j + {width} <= n ? j : n - {width}")
     whole = (
         "true"

@@ -15,6 +15,7 @@ from newton_like.kernels.parameters.contacts import contact_kernels
 from newton_like.kernels.parameters.gains import gain_kernels
 from newton_like.kernels.parameters.gather import gather_functions
 from newton_like.kernels.parameters.trees import tree_kernels
+from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 
 
 @cache
@@ -27,7 +28,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
     # one module: its kernels are needed together, and compile at once in half the time
     module = wp.get_module(f"newton_like.parameters.{real.__name__}")
     # sums and products are rounded one by one, on all devices
-    module.options.update(enable_backward=False, fuse_fp=False)
+    module.options.update(enable_backward=False, fuse_fp=False, **module_options(GENERAL_FLAGS, 8))
 
     @wp.kernel(module=module, enable_backward=False)
     def copies(G: Target, start: int, first: wp.array[real]):

@@ -10,7 +10,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.compiler.adjoint import adjoint_trace
-from newton_like.compiler.cpp import FLAGS, Emitter, native_program
+from newton_like.compiler.cpp import Emitter, native_program
 from newton_like.compiler.listing import Code, encode
 from newton_like.compiler.trace import Number, Trace
 from newton_like.kernels.batched import batch_kernel
@@ -243,7 +243,7 @@ def _emitted(
     code = emitter.head() + emitter.statements(trace, stores, sizes)
     result = "take_added" if gradients is not None else "take_packed" if places else "take"
     packed = places if result != "take" else None
-    return Kernel(batch_kernel(m, native_program(code, m), FLAGS, True, result), len(trace), packed)
+    return Kernel(batch_kernel(m, native_program(code, m), emitted=True, result=result), len(trace), packed)
 
 
 def _interpreted(work: Workspace, emitter: Emitter, trace: Trace, stores: list, idle: dict) -> Kernel:

@@ -8,6 +8,7 @@ The last colour holds those contacts for which none was free, and these are upda
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.xpbd.bodies import INVERSE_MASS
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
@@ -150,7 +151,7 @@ def order_kernels(real):
                 return one
         return -1
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=module_options(GENERAL_FLAGS, 8))
     def share_out(N: Listed):
         """Counts the contacts of every chunk and lists them, chunk by chunk."""
         chunks = N.start.shape[0] - 1

@@ -90,8 +90,8 @@ def _bounds_of_hulls(model, shapes: Shapes, members: np.ndarray) -> tuple[np.nda
 
 
 @cache
-def _narrow_kernel(width: int, real, surfaces: bool):
-    return narrow_kernel(namespace(width, real, STEP_ROWS), surfaces)
+def _narrow_kernel(width: int, real, pairs: frozenset, surfaces: bool):
+    return narrow_kernel(namespace(width, real, STEP_ROWS), pairs, surfaces)
 
 
 @cache
@@ -225,6 +225,8 @@ class Crowds:
                 groups.append((one, two, points, *hulls))
                 tables.append(pair_row(one, two, points, *hulls, second))
         self._group_count = len(groups)
+        # pairs with planes and with surfaces have other programs
+        self._pair_kinds = frozenset((one, two) for one, two, *_ in groups if one != PLANE and two < FIELD)
         groups = np.array(groups, dtype=int).reshape(-1, 5)
         self._hulls = int((groups[:, 3] + groups[:, 4]).max(initial=0))
         self._fixed.update(sort=self._array(sort), group=self._array(group))
@@ -293,6 +295,13 @@ class Crowds:
             self._memory.append(wp.zeros((layout["size"], self._columns), dtype=m.lane, device=device))
 
     # ------------------------------------------------------------------------------------------------ search
+
+    def kernels(self) -> list:
+        """The kernels of a search, the largest one first."""
+        real, width = self._dtype, self._width
+        return [
+            self._narrow_kernel(), *box_kernels(real), *row_kernels(real), *arrange_kernels(real, width), *list_kernels(real, width)
+        ]  # fmt: skip
 
     def check_capture(self) -> None:
         """Raises RuntimeError while a graph is captured on a CPU: it would not record the launches of threads."""
@@ -423,8 +432,11 @@ class Crowds:
         ]
         return [commands] * self._threads
 
+    def _narrow_kernel(self):
+        return _narrow_kernel(self._width, self._dtype, self._pair_kinds, self._surfaces is not None)
+
     def _narrow(self, C, B) -> list:
-        kernel = _narrow_kernel(self._width, self._dtype, self._surfaces is not None)
+        kernel = self._narrow_kernel()
         shares, dim = (self._columns, self._columns) if interleaved(self._device) else (self._shares, 1)
 
         def launch(first, worker):

@@ -165,6 +165,27 @@ def test_lists_do_not_depend_on_other_worlds_and_threads(rng, monkeypatch):
 
 
 @pytest.mark.slow
+def test_contacts_do_not_depend_on_kinds_of_other_worlds(rng):
+    """The narrow phase is made for the pairs of kinds that occur."""
+    boxes = nl.ModelBuilder()
+    for _ in range(MANY):
+        body = boxes.add_body(xform=(*rng.uniform(-0.45, 0.45, 2), rng.uniform(0.0, 0.6), *random_turn(rng)))
+        boxes.add_shape_box(body, hx=0.06, hy=0.05, hz=0.04)
+    alone, beside = (scene(worlds).finalize("cpu") for worlds in ([boxes], [boxes, crowd(rng, MANY)]))
+    rows = [
+        listed(model, started(model, np.random.default_rng(0)), rigid_contact_max=20_000) for model in (alone, beside)
+    ]
+    kernels = [model._contact_finder.crowds.kernels()[0] for model in (alone, beside)]
+    assert kernels[0] is not kernels[1]
+    # the ground comes behind the shapes of all worlds
+    count = alone.shape_count - 1
+    rows[1] = rows[1][(rows[1][:, 1] < count) & ((rows[1][:, 0] < count) | (rows[1][:, 0] == beside.shape_count - 1))]
+    rows[1][:, 0] = np.where(rows[1][:, 0] < count, rows[1][:, 0], count)
+    assert len(rows[0]) > MANY
+    assert np.array_equal(*rows)
+
+
+@pytest.mark.slow
 def test_edits_and_lost_bodies(rng, monkeypatch):
     model = scene([crowd(rng, MANY)]).finalize("cpu")
     state = started(model, rng)

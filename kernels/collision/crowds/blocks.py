@@ -4,14 +4,17 @@ The pairs of a group have shapes of the same two kinds. A block holds as many of
 for a cluster of two bodies with one pair, or with one plane: each lane is another pair.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import warp as wp
 from newton_like.kernels.collision.collect import LOOKAHEAD
 from newton_like.kernels.collision.crowds.boxes import PLANE, crowd_module, crowd_struct
+from newton_like.kernels.collision.pairs.detect import pair_detection
+from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
 from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, FAR, HULL, POINTS, SPHERE
 from newton_like.kernels.collision.surfaces.records import FIELD, SURFACE_WORK
+from newton_like.kernels.lanes import extended
 from newton_like.kernels.simd import C_NAME, GENERAL_FLAGS, module_options
 
 from newton_like.kernels.tree import (  # isort: skip
@@ -155,9 +158,15 @@ def arrange_kernels(real, width: int):
     return sort, arrange
 
 
-def narrow_kernel(m, surfaces: bool):
-    """The kernel of the narrow phase over shares of blocks, for the namespace `m` of a step. `surfaces`: whether shapes may touch height
-    fields or meshes."""
+def narrow_kernel(m, pairs: frozenset, surfaces: bool):
+    """The kernel of the narrow phase over shares of blocks.
+
+    Args:
+        m: the namespace of a step.
+        pairs: the pairs of kinds that occur, the lower one first.
+        surfaces: whether shapes may touch height fields or meshes.
+    """
+    m = extended(m, (partial(pair_dispatch, pairs=pairs), pair_detection))
     real = m.real
     Crowd, Blocks = crowd_struct(real), block_struct()
     vec3 = wp.types.vector(3, real)

@@ -4,9 +4,50 @@ import types
 
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, SPHERE
 
+CLOSED = {
+    (SPHERE, SPHERE): "sphere_sphere",
+    (SPHERE, CAPSULE): "sphere_capsule",
+    (SPHERE, BOX): "sphere_box",
+    (SPHERE, CYLINDER): "sphere_cylinder",
+    (CAPSULE, CAPSULE): "capsule_capsule",
+    (CAPSULE, BOX): "capsule_box",
+    (CAPSULE, CYLINDER): "capsule_cylinder",
+    (BOX, BOX): "box_box",
+}
+"""Pairs of kinds with programs of their own. The others have one in common, ``convex_points``."""
 
-def pair_dispatch(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``pair_points``."""
+
+def pair_dispatch(m: types.SimpleNamespace, pairs: frozenset | None = None) -> dict:
+    """For the namespace `m`: ``pair_points``.
+
+    Args:
+        pairs: the pairs of kinds, the lower one first, that it is for; it does nothing with others, and takes less time to compile.
+            None: all pairs.
+    """
+
+    @m.func
+    def nothing(t, L, mem):
+        """A pair that does not occur."""
+
+    @m.func
+    def no_capsule_cylinder(b, t, T, P, L, mem):
+        """The same, see ``capsule_cylinder``."""
+
+    @m.func
+    def no_convex_points(
+        b, t, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem
+    ):
+        """The same, see ``convex_points``."""
+
+    def chosen(one: int, two: int, otherwise=nothing):
+        return getattr(m, CLOSED[one, two]) if pairs is None or (one, two) in pairs else otherwise
+
+    sphere_sphere, sphere_capsule = chosen(SPHERE, SPHERE), chosen(SPHERE, CAPSULE)
+    sphere_box, sphere_cylinder = chosen(SPHERE, BOX), chosen(SPHERE, CYLINDER)
+    capsule_capsule, capsule_box = chosen(CAPSULE, CAPSULE), chosen(CAPSULE, BOX)
+    capsule_cylinder = chosen(CAPSULE, CYLINDER, no_capsule_cylinder)
+    box_box = chosen(BOX, BOX)
+    convex_points = m.convex_points if pairs is None or pairs - CLOSED.keys() else no_convex_points
 
     @m.shared
     def pair_points(b, t, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem):
@@ -20,24 +61,24 @@ def pair_dispatch(m: types.SimpleNamespace) -> dict:
         m.clear_manifold(t, L, mem)
         closed = int(1)
         if kind == SPHERE and other == SPHERE:
-            m.sphere_sphere(t, L, mem)
+            sphere_sphere(t, L, mem)
         elif kind == SPHERE and other == CAPSULE:
-            m.sphere_capsule(t, L, mem)
+            sphere_capsule(t, L, mem)
         elif kind == SPHERE and other == BOX:
-            m.sphere_box(t, L, mem)
+            sphere_box(t, L, mem)
         elif kind == SPHERE and other == CYLINDER:
-            m.sphere_cylinder(t, L, mem)
+            sphere_cylinder(t, L, mem)
         elif kind == CAPSULE and other == CAPSULE:
-            m.capsule_capsule(t, L, mem)
+            capsule_capsule(t, L, mem)
         elif kind == CAPSULE and other == BOX:
-            m.capsule_box(t, L, mem)
+            capsule_box(t, L, mem)
         elif kind == CAPSULE and other == CYLINDER:
-            m.capsule_cylinder(b, t, T, P, L, mem)
+            capsule_cylinder(b, t, T, P, L, mem)
         elif kind == BOX and other == BOX:
-            m.box_box(t, L, mem)
+            box_box(t, L, mem)
         else:
             closed = int(0)
         if closed == 0:
-            m.convex_points(b, t, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+            convex_points(b, t, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
 
-    return locals()
+    return {"pair_points": pair_points}

@@ -112,9 +112,26 @@ def _line_functions(m: types.SimpleNamespace, lines: bool):
     return m.Lines, sweep_lines
 
 
+def _joint_functions(m: types.SimpleNamespace, joints: bool):
+    """``joint_prepare``, ``joint_start`` and ``joint_solve``; without joints they do nothing."""
+    if joints:
+        return m.joint_prepare, m.joint_start, m.joint_solve
+    real, Joints = m.real, m.Joints
+
+    @wp.func
+    def no_joint(J: wp.ref[Joints], b: int, B: wp.array[real], at: int, stride: int, h: real, share: real):
+        """There are no joints."""
+
+    @wp.func
+    def no_solve(J: wp.ref[Joints], b: int, B: wp.array[real], at: int, stride: int, h: real):
+        """There are no joints."""
+
+    return no_joint, no_joint, no_solve
+
+
 @cache
 @collection_paused()
-def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
+def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: bool = True):
     """The kernel over chunks, and the structs of its arguments: ``(kernel, Bodies, Joints, Listed, Settings, Lines, Laws,
     Team)``.
 
@@ -122,8 +139,10 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
         width: number of lanes.
         real: scalar type.
         lines, laws: see :func:`maximal_math`.
+        joints: whether there are joints with laws; without them the kernel takes less time to compile.
     """
     m = maximal_math(width, real, lines, laws)
+    joint_prepare, joint_start, joint_solve = _joint_functions(m, joints)
     Lines, sweep_lines = _line_functions(m, bool(lines))
     Listed, *_, of_contacts = order_kernels(real)
     colour_contacts, chain_kept, match_contacts, count_takers, take_contacts, keep_contacts = of_contacts
@@ -382,9 +401,9 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
                     end = M.stages[n, 1]
             for b in range(start, end):
                 if stage == 1:
-                    m.joint_start(J, b, B, at, stride, h, share)
+                    joint_start(J, b, B, at, stride, h, share)
                 else:
-                    m.joint_solve(J, b, B, at, stride, h)
+                    joint_solve(J, b, B, at, stride, h)
             wait_for_all(M.sync, c, M.members, M.pause)
 
     options = module_options(GENERAL_FLAGS, width)
@@ -474,7 +493,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False):
         wait_for_all(M.sync, c, M.members, M.pause)
         for sub in range(o.substeps):
             for b in range(own, last):
-                m.joint_prepare(J, b, B, at, stride, h, o.push_speed)
+                joint_prepare(J, b, B, at, stride, h, o.push_speed)
             if J.measured != 0:
                 # lines read joints that other members prepare
                 wait_for_all(M.sync, c, M.members, M.pause)

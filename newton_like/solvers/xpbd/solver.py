@@ -180,7 +180,7 @@ class SolverXPBD(SolverBase):
         kinds = ("wraps" if lines.wraps else "lines") if lines.lines else ""
         laws = contact_laws_of(model)
         self._m, self._slots = maximal_math(width, model.dtype, kinds, laws is not None), slots
-        self._kernel, *structs = xpbd_kernel(width, model.dtype, kinds, laws is not None)
+        self._kernel, *structs = xpbd_kernel(width, model.dtype, kinds, laws is not None, len(blocks.table) > 0)
         self._structs, self._threads = tuple(structs), threads
         self._teams = Teams(slots, blocks, threads, self._array, model.device.is_cuda)
         moves = moving_bodies(model)

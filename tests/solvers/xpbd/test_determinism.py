@@ -43,6 +43,33 @@ def test_bits_do_not_depend_on_the_batch(rng):
 
 
 @pytest.mark.slow
+def test_free_bodies_move_the_same_beside_joints(rng):
+    """Models without joints have a kernel of their own."""
+    boxes, pendulum = nl.ModelBuilder(), nl.ModelBuilder()
+    for i in range(3):
+        body = boxes.add_body(xform=(0.02 * i, 0, 0.1 + 0.21 * i, 0, 0, 0, 1))
+        boxes.add_shape_box(body, hx=0.1, hy=0.1, hz=0.1)
+    rod = pendulum.add_link(mass=1.0, com=(0.3, 0, 0), inertia=0.01 * np.eye(3))
+    pendulum.add_articulation(
+        [pendulum.add_joint_revolute(-1, rod, axis=(0, 1, 0), parent_xform=(0, 2, 2, 0, 0, 0, 1))]
+    )
+    speeds, results, kernels = rng.normal(size=(3, 6)), [], []
+    for worlds in ([boxes], [boxes, pendulum]):
+        builder = nl.ModelBuilder()
+        for world in worlds:
+            builder.add_world(world)
+        builder.add_ground_plane()
+        model = builder.finalize("cpu")
+        solver, state = xpbd(model), started(model)
+        state.body_qd.assign(np.concatenate([speeds, np.zeros((model.body_count - 3, 6))]))
+        for _ in range(60):
+            solver.step(state, state, dt=1 / 240)
+        results.append(np.concatenate([state.body_q.numpy()[:3].ravel(), state.body_qd.numpy()[:3].ravel()]))
+        kernels.append(solver._kernel)
+    assert kernels[0] is not kernels[1]
+    assert np.array_equal(*results)
+
+
 def test_a_broken_world_stays_alone(rng):
     dofs = scene(1).finalize("cpu").joint_dof_count
     speeds = 0.5 * rng.normal(size=(5, dofs))

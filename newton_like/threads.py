@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, partial, wraps
 from itertools import pairwise
 from threading import RLock
@@ -113,6 +113,40 @@ class Series:
         """Runs the kernels, and records the launches in the graph that is being captured."""
         for command in self._commands:
             command.launch_in_graph()
+
+
+_COMPILERS = 4
+"""Largest number of threads that compile. Warp precompiles its header for each of them, which takes seconds."""
+
+
+@compiling
+def load_together(kernels: list, device) -> None:
+    """Compiles and loads kernels side by side, before launches would load them one after the other. For GPUs nothing is done.
+
+    Args:
+        kernels: the kernels, those first that take the longest time; kernels of one module count once.
+        device: device of their launches.
+
+    Raises:
+        Exception: of Warp, if it cannot compile a kernel.
+    """
+    modules = list(dict.fromkeys(kernel.module for kernel in kernels))
+    threads = min(worker_count(), len(modules), _COMPILERS)
+    if not device.is_cpu or threads < 2:
+        return
+    left = itertools.count()
+
+    def work():
+        while (i := next(left)) < len(modules):
+            wp.force_load(device, [modules[i]], max_workers=0)
+
+    futures = [_pool(threads - 1).submit(work) for _ in range(threads - 1)]
+    try:
+        work()
+    finally:
+        wait(futures)
+    for future in futures:
+        future.result()
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from operator import attrgetter, is_
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import warp as wp
@@ -28,7 +29,18 @@ from newton_like.kernels.collision.surfaces.records import SURFACE_WORK
 from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.tree import GIVEN
 from newton_like.model.arguments import arrays_of_state, check_choice, check_made_by
-from newton_like.model.editing.edits import ARRAYS, FLAGS, JOINTS, KINDS, MATERIALS, SHAPES, TURNING, edits_of
+from newton_like.model.editing.edit_checks import check_mesh_scales, check_shape_types
+from newton_like.model.editing.edits import (
+    ARRAYS,
+    FLAGS,
+    JOINTS,
+    KINDS,
+    MATERIALS,
+    SHAPES,
+    TURNING,
+    edits_of,
+    kernels_of_edits,
+)
 from newton_like.model.editing.graphs import add_capture
 from newton_like.programs.device import lane_width
 from newton_like.programs.parameters import Parameters, TablesChanged
@@ -138,7 +150,7 @@ class _Finder:
         self.earlier = earlier if earlier is not None and (earlier.earlier or earlier.captured) else None
         self.captured, self.last = False, None
         crowded = crowd_keys(model)
-        self.crowds = Crowds(model) if crowded else None
+        self.crowds = _crowds_of(model) if crowded else None
         clusters = find_clusters(model, crowded)
         batches = find_batches(model, cluster_kinds(shape_kinds(model), clusters), clusters) if clusters else []
         tables = [(batch, add_pairs(model, batch, find_colliders(model, batch))) for batch in batches]
@@ -277,6 +289,29 @@ def _finder(model) -> _Finder:
                 finder = _Finder(model, finder)
             model._contact_finder = finder
     return finder
+
+
+_crowds_ahead: WeakKeyDictionary = WeakKeyDictionary()
+"""Versions of models, and their crowds, which the finder of a first :func:`collide` takes."""
+
+
+def kernels_ahead(model) -> list:
+    """The kernels that a first :func:`collide` of a model loads, as far as they are known before it; the largest one first."""
+    if getattr(model, "_contact_finder", None) is not None:
+        return []
+    check_shape_types(model)
+    check_mesh_scales(model)
+    found = [collect_kernels(model.dtype)[1], *kernels_of_edits(model)]
+    if crowd_keys(model):
+        crowds = Crowds(model)
+        _crowds_ahead[model] = model.version, crowds
+        found = crowds.kernels() + found
+    return found
+
+
+def _crowds_of(model) -> Crowds:
+    version, crowds = _crowds_ahead.pop(model, (None, None))
+    return crowds if crowds is not None and version == model.version else Crowds(model)
 
 
 def check_contacts(model, contacts) -> None:

@@ -1,5 +1,7 @@
 """Lane widths, workers and views of arrays."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import warp as wp
@@ -7,7 +9,7 @@ import warp as wp
 from newton_like import eval_fk
 from newton_like.arrays import flat
 from newton_like.programs.device import WIDTHS, lane_width
-from newton_like.threads import Command, cut, run_shared, worker_count
+from newton_like.threads import Command, cut, load_together, run_shared, worker_count
 from tests.support.kinematic_cases import forest, real_array
 from tests.support.random_trees import random_state
 
@@ -83,6 +85,28 @@ def test_every_piece_runs_once_and_errors_come_through(threads):
     assert sorted(done) == list(range(7))
     with pytest.raises(RuntimeError, match="broken"):
         run_shared([[Piece(0), Broken(), Piece(2)]] * threads)
+
+
+def test_kernels_load_once_and_errors_come_through(monkeypatch):
+    modules, loaded, broken = [f"module {i}" for i in range(7)], [], set()
+
+    def load(device, chosen, max_workers):
+        loaded.extend(chosen)
+        if broken & {*chosen}:
+            raise RuntimeError("broken")
+
+    monkeypatch.setattr(wp, "force_load", load)
+    kernels, cpu = [SimpleNamespace(module=module) for module in (*modules, modules[0])], wp.get_device("cpu")
+    for threads, expected in ((1, []), (3, modules)):
+        # one thread loads a kernel when it is launched
+        monkeypatch.setenv("NEWTON_LIKE_THREADS", str(threads))
+        loaded.clear()
+        load_together(kernels, cpu)
+        assert sorted(loaded) == expected
+    for wrong in (modules[:1], modules[3:4], modules):
+        broken.update(wrong)
+        with pytest.raises(RuntimeError, match="broken"):
+            load_together(kernels, cpu)
 
 
 def test_pieces_cover_all_blocks():

@@ -234,6 +234,11 @@ class Edits:
             )
 
 
+def kernels_of_edits(model) -> list:
+    """The kernels that the first :func:`edits_of` of a model loads."""
+    return [mass_kernels(model.dtype).invert] if model._edits is None and model.body_count else []
+
+
 def edits_of(model) -> Edits:
     """The edits of a model."""
     if model._edits is None:

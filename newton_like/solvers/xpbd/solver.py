@@ -25,6 +25,7 @@ from newton_like.options import check_option
 from newton_like.programs.device import interleaved, lane_width
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.settings import Fixed, Setting, positive, rate
+from newton_like.solvers.xpbd.ahead import load_ahead
 from newton_like.solvers.xpbd.edited import arrays_of, order_of, take_over
 from newton_like.solvers.xpbd.features import check_features, warn_open_joints, warn_unposed
 from newton_like.solvers.xpbd.laws import contact_laws_of
@@ -438,6 +439,7 @@ class SolverXPBD(SolverBase):
         rates = begin_rates(model, state_in, state_out)
         if self._last_length is None and not self._warned:
             self._warned = True
+            load_ahead(self, self._kernel, contacts, finds=contacts is None and self._contact_room > 0)
             if not warn_open_joints(model, before[1].numpy(), stacklevel=3):
                 warn_unposed(model, state_in, stacklevel=3)
         handed = contacts is not None

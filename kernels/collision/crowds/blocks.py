@@ -10,7 +10,7 @@ import warp as wp
 from newton_like.kernels.collision.collect import LOOKAHEAD
 from newton_like.kernels.collision.crowds.boxes import PLANE, crowd_module, crowd_struct
 from newton_like.kernels.collision.pairs.detect import pair_detection
-from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
+from newton_like.kernels.collision.pairs.dispatch import dispatch_of
 from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, FAR, HULL, POINTS, SPHERE
 from newton_like.kernels.collision.surfaces.records import FIELD, SURFACE_WORK
@@ -166,7 +166,7 @@ def narrow_kernel(m, pairs: frozenset, surfaces: bool):
         pairs: the pairs of kinds that occur, the lower one first.
         surfaces: whether shapes may touch height fields or meshes.
     """
-    m = extended(m, (partial(pair_dispatch, pairs=pairs), pair_detection))
+    m = extended(m, (partial(dispatch_of, pairs=pairs), pair_detection))
     real = m.real
     Crowd, Blocks = crowd_struct(real), block_struct()
     vec3 = wp.types.vector(3, real)

@@ -4,20 +4,19 @@ import types
 
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, SPHERE
 
-CLOSED = {
-    (SPHERE, SPHERE): "sphere_sphere",
-    (SPHERE, CAPSULE): "sphere_capsule",
-    (SPHERE, BOX): "sphere_box",
-    (SPHERE, CYLINDER): "sphere_cylinder",
-    (CAPSULE, CAPSULE): "capsule_capsule",
-    (CAPSULE, BOX): "capsule_box",
-    (CAPSULE, CYLINDER): "capsule_cylinder",
-    (BOX, BOX): "box_box",
-}
+CLOSED = frozenset((
+    (SPHERE, SPHERE), (SPHERE, CAPSULE), (SPHERE, BOX), (SPHERE, CYLINDER),
+    (CAPSULE, CAPSULE), (CAPSULE, BOX), (CAPSULE, CYLINDER), (BOX, BOX),
+))  # fmt: skip
 """Pairs of kinds with programs of their own. The others have one in common, ``convex_points``."""
 
 
-def pair_dispatch(m: types.SimpleNamespace, pairs: frozenset | None = None) -> dict:
+def pair_dispatch(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``pair_points`` of all pairs."""
+    return dispatch_of(m, None)
+
+
+def dispatch_of(m: types.SimpleNamespace, pairs: frozenset | None) -> dict:
     """For the namespace `m`: ``pair_points``.
 
     Args:
@@ -39,15 +38,18 @@ def pair_dispatch(m: types.SimpleNamespace, pairs: frozenset | None = None) -> d
     ):
         """The same, see ``convex_points``."""
 
-    def chosen(one: int, two: int, otherwise=nothing):
-        return getattr(m, CLOSED[one, two]) if pairs is None or (one, two) in pairs else otherwise
+    def chosen(one: int, two: int, program, otherwise=nothing):
+        return program if pairs is None or (one, two) in pairs else otherwise
 
-    sphere_sphere, sphere_capsule = chosen(SPHERE, SPHERE), chosen(SPHERE, CAPSULE)
-    sphere_box, sphere_cylinder = chosen(SPHERE, BOX), chosen(SPHERE, CYLINDER)
-    capsule_capsule, capsule_box = chosen(CAPSULE, CAPSULE), chosen(CAPSULE, BOX)
-    capsule_cylinder = chosen(CAPSULE, CYLINDER, no_capsule_cylinder)
-    box_box = chosen(BOX, BOX)
-    convex_points = m.convex_points if pairs is None or pairs - CLOSED.keys() else no_convex_points
+    sphere_sphere = chosen(SPHERE, SPHERE, m.sphere_sphere)
+    sphere_capsule = chosen(SPHERE, CAPSULE, m.sphere_capsule)
+    sphere_box = chosen(SPHERE, BOX, m.sphere_box)
+    sphere_cylinder = chosen(SPHERE, CYLINDER, m.sphere_cylinder)
+    capsule_capsule = chosen(CAPSULE, CAPSULE, m.capsule_capsule)
+    capsule_box = chosen(CAPSULE, BOX, m.capsule_box)
+    capsule_cylinder = chosen(CAPSULE, CYLINDER, m.capsule_cylinder, no_capsule_cylinder)
+    box_box = chosen(BOX, BOX, m.box_box)
+    convex_points = m.convex_points if pairs is None or pairs - CLOSED else no_convex_points
 
     @m.shared
     def pair_points(b, t, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem):

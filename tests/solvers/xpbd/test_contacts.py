@@ -10,14 +10,15 @@ from tests.solvers.xpbd.scenes import after, started, xpbd
 GRAVITY = 9.81
 
 
-def boxes(places, mu: float = 0.5, masses=None, half: float = 0.1) -> nl.ModelBuilder:
+def boxes(places, mu: float = 0.5, masses=None, half: float = 0.1, **options) -> nl.ModelBuilder:
     builder = nl.ModelBuilder()
     builder.default_shape_cfg.mu = mu
     builder.add_ground_plane()
     for i, place in enumerate(places):
         body = builder.add_body(xform=(*place, 0, 0, 0, 1))
         mass = 1.0 if masses is None else masses[i]
-        builder.add_shape_box(body, hx=half, hy=half, hz=half, cfg=nl.ShapeConfig(mu=mu, density=mass / (8 * half**3)))
+        cfg = nl.ShapeConfig(mu=mu, density=mass / (8 * half**3), **options)
+        builder.add_shape_box(body, hx=half, hy=half, hz=half, cfg=cfg)
     return builder
 
 
@@ -96,6 +97,18 @@ def test_a_light_box_carries_one_of_a_hundred_times_its_mass(rng):
     moved = state.body_q.numpy()[:, :3] - np.array(places)
     assert abs(moved).max() < 4e-3
     assert abs(state.body_qd.numpy()).max() < 2e-3
+
+
+@pytest.mark.parametrize(("boxes_below", "time_constant", "sinks"), [(5, 0.001, 0.011), (9, 0.0005, 0.0055)])
+def test_a_tower_of_light_boxes_carries_a_heavy_one(boxes_below, time_constant, sinks, rng):
+    """The tower is an elastic column: with nine boxes and the default softness it gives way sideways, see docs/maximal.md."""
+    places, masses = [(0, 0, 0.1 + 0.2 * i) for i in range(boxes_below + 1)], (*[1.0] * boxes_below, 100.0)
+    model = boxes(places, masses=masses, time_constant=time_constant).finalize("cpu")
+    state = after(xpbd(model), started(model), 6.0, 1 / 240)
+    moved = state.body_q.numpy()[:, :3] - places
+    assert abs(moved[:, :2]).max() < 1e-3
+    assert -sinks < moved[:, 2].min() < -0.5 * sinks
+    assert abs(state.body_qd.numpy()).max() < 5e-3
 
 
 @pytest.mark.parametrize("mass", [10.0, 40.0])

@@ -196,10 +196,18 @@ def collect_kernels(real):
         a = first_thread + wp.tid()
         start = starts[a]
         pair = first_normal[a]
-        for i in range(wp.min(int(found[a]), shape0.shape[0] - start)):
-            n = start + i
+        n = int(start - 1)
+        for i in range(int(found[a])):
             k = first[a] + i
             c = int(gap[2 * k + 1])
+            if c < 0:
+                # `kernels.collision.ration` dropped it
+                if -1 - c >= before_pairs[a]:
+                    pair += 1
+                continue
+            n += 1
+            if n >= shape0.shape[0]:
+                break
             s = shape[0, row[a] + c] + copy[a] * shape[1, row[a] + c]
             p = plane[0, row[a] + c] + copy[a] * plane[1, row[a] + c]
             x = point[k]

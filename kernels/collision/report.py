@@ -45,8 +45,8 @@ def report_function(m: types.SimpleNamespace, slotted: bool):
 
 @cache
 def report_kernels(real) -> types.SimpleNamespace:
-    """Kernels `count` and `write` over the clusters of a batch, which count and write the contacts of the last step, and the structs of
-    their arguments."""
+    """Kernels over the clusters of a batch, and the structs of their arguments: `count` and `write` count and write the contacts of the
+    last step, `depths` writes what :mod:`kernels.collision.ration` needs to know of each, if there is no room for all."""
     vec3 = wp.types.vector(3, real)
     wrench = wp.types.vector(6, real)
     transform = wp.types.transformation(real)
@@ -122,11 +122,35 @@ def report_kernels(real) -> types.SimpleNamespace:
         return x
 
     @wp.kernel(module="unique", enable_backward=False)
+    def depths(
+        P: Places,
+        K: Memory,
+        room: int,
+        starts: wp.array[int],
+        # out:
+        numbers: wp.array[real],
+    ):
+        if starts[starts.shape[0] - 1] <= room:
+            return
+        a = wp.tid()
+        width = K.report.shape[2]
+        b = a // width
+        k = int(starts[P.articulation[a]])
+        for n in range(K.kept_active[b, 0]):
+            if K.report[b, REPORT * n + ACTS, a % width] < real(0.0):
+                numbers[2 * k] = K.report[b, REPORT * n + GAP, a % width]
+                numbers[2 * k + 1] = real(0.0)
+                k += 1
+
+    @wp.kernel(module="unique", enable_backward=False)
     def write(
         P: Places,
         K: Memory,
         M: Scene,
         starts: wp.array[int],
+        # if there is no room for all: which contacts are kept, and the place of the first one of each cluster
+        numbers: wp.array[real],
+        moved: wp.array[int],
         # out:
         C: ContactList,
     ):
@@ -135,13 +159,21 @@ def report_kernels(real) -> types.SimpleNamespace:
         b = a // width
         lane = a % width
         first = P.articulation[a]
-        i = starts[first]
-        end = wp.min(starts[first + 1], C.shape0.shape[0])
+        i = int(starts[first])
+        k = int(i)
+        end = starts[first + 1]
+        rationed = numbers.shape[0] > 0 and starts[starts.shape[0] - 1] > C.shape0.shape[0]
+        if rationed:
+            i = moved[first]
         for n in range(K.kept_active[b, 0]):
-            if i >= end:
+            if k >= end or i >= C.shape0.shape[0]:
                 return
             at = REPORT * n
             if K.report[b, at + ACTS, lane] < real(0.0):
+                k += 1
+                if rationed:
+                    if numbers[2 * k - 1] < real(0.0):
+                        continue
                 c = K.kept_active[b, 1 + n]
                 if P.candidates_at >= 0:
                     c = int(K.kept[b, P.candidates_at + n, lane])
@@ -191,7 +223,7 @@ def report_kernels(real) -> types.SimpleNamespace:
                 i += 1
 
     return types.SimpleNamespace(
-        count=count, write=write, Places=Places, Memory=Memory, Scene=Scene, ContactList=ContactList
+        count=count, depths=depths, write=write, Places=Places, Memory=Memory, Scene=Scene, ContactList=ContactList
     )
 
 

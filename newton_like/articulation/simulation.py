@@ -446,9 +446,7 @@ class SimulationContext:
             self.solver.update_contacts(self._contacts, self.state)
             self._touched = self.stamp
         if self._contacts.dropped:
-            raise ValueError(
-                f"{self._contacts.dropped} contacts had no room; set model.rigid_contact_max to a larger number"
-            )
+            raise ValueError(f"{self._contacts.dropped_message()}; set model.rigid_contact_max to a larger number")
         return self._contacts
 
     def notify(self, flags: ModelFlags, chosen: Chosen | None, worlds: np.ndarray) -> None:

@@ -105,6 +105,7 @@ class CollisionPipeline(Settings):
             dtype=model.dtype,
             requires_grad=self.requires_grad,
             requested_attributes=model.contact_attributes,
+            world_count=model.world_count,
         )
         contacts.made_by = model.made_by
         return contacts

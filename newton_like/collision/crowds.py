@@ -10,6 +10,7 @@ import warp as wp
 
 from newton_like.arrays import as_numbers, check_recorded, flat
 from newton_like.collision.ground import FIXED_KIND, KIND, Shapes, moving_shapes
+from newton_like.collision.ration import Ration
 from newton_like.collision.surfaces import surfaces_of
 from newton_like.kernels.collision.crowds.blocks import (
     BODIES_AT,
@@ -112,6 +113,7 @@ class Crowds:
 
     Attributes:
         worlds: the worlds that are crowds; -1: the bodies that belong to no single world.
+        rows: the first row of each one, and their number.
     """
 
     def __init__(self, model):
@@ -180,6 +182,7 @@ class Crowds:
         )
         vec3 = warp_types(model.dtype).vec3
         row = np.flatnonzero(shapes.body[item] >= 0)
+        self.rows = np.searchsorted(tree[row], np.arange(len(self.worlds) + 1))
         self._rows, self._items, self._trees, self._lowest = len(row), len(item), len(items), len(lowest)
         self._members, self._kinds = members, kind
         whole = dict(
@@ -244,6 +247,8 @@ class Crowds:
             names = ("owner", "partner", "group", "place")
             self._pairs = {name: self._array(np.zeros(pairs)) for name in names}
             self._number, self._first = (self._array(np.zeros(pairs + 1)) for _ in range(2))
+            # on a CPU the memory of the number of contacts is read at once
+            self._tally = self._first.numpy() if self._device.is_cpu else None
         blocks = max(blocks, self._room // self._width + self._group_count)
         if blocks > self._blocks_room:
             self._blocks_room = blocks
@@ -308,16 +313,16 @@ class Crowds:
         if self._device.is_cpu:
             check_recorded(self._device, f"model.collide of a world with more than {CROWD} shapes on bodies, on a CPU")
 
-    def collide(
+    def search(
         self, model, body_q: wp.array, body_qd: wp.array, contacts, before: wp.array, moves: wp.array | None = None
-    ) -> None:
-        """Adds the contacts of crowds to a list.
+    ) -> dict:
+        """Finds the contacts of crowds. Returns what :meth:`list` runs.
 
         Args:
             model: the model.
             body_q, body_qd: poses and velocities of bodies, numbers in a row.
             contacts: the list.
-            before: how many contacts are in the list, ``[1]``; the new number goes to ``contacts.rigid_contact_count``.
+            before: how many contacts come before these in the list, ``[1]``.
             moves: of each shape, zero if it does not move; contacts of two shapes that do not are left out. None: those on bodies that
                 some degree of freedom moves.
         """
@@ -360,7 +365,38 @@ class Crowds:
         run["narrow"]()
         run["tally"]()
         wp.utils.array_scan(self._number, self._first, inclusive=False)
-        run["list"]()
+        return run
+
+    @property
+    def pairs(self) -> tuple[wp.array, wp.array]:
+        """The first pair of each row, and how many contacts of crowds come before those of each pair; at the end the number of all."""
+        return self._starts, self._first
+
+    @property
+    def count(self) -> int:
+        """The number of contacts that the last search found."""
+        return int((self._first.numpy() if self._tally is None else self._tally)[-1])
+
+    def list(self, run: dict, ration: Ration | None = None) -> None:
+        """Adds the contacts to the list, and the number of all contacts to ``contacts.rigid_contact_count``.
+
+        Args:
+            run: what :meth:`search` returned.
+            ration: finds the contacts that are kept, if the list may have no room for all.
+        """
+        if ration is None:
+            run["list"]()
+            return
+        _, listed, depths = list_kernels(self._dtype, self._width)
+        C, B, found, before, count, *out = run["ration"]
+        size = 2 * self._found_room * self._width if self._device.is_capturing else 2 * self.count
+        numbers = wp.zeros(size, dtype=self._dtype, device=self._device)
+        moved = wp.zeros(self._room, dtype=wp.int32, device=self._device)
+        shares, dim = (1, 1) if self._device.is_cpu else (self._room, self._room)
+        wp.launch(depths, dim=dim, inputs=[0, shares, B, found, self._first, numbers], device=self._device)
+        ration.choose_pairs(self._number, self._first, numbers, moved)
+        inputs = [0, shares, C, B, found, self._first, before, numbers, moved]
+        wp.launch(listed, dim=dim, inputs=inputs, outputs=[count, *out], device=self._device)
 
     def _run(self, key: tuple, model, body_q, body_qd, contacts, before, moves) -> dict:
         found = self._recorded.get(key)
@@ -391,7 +427,7 @@ class Crowds:
         bound, place, fill, grow = box_kernels(real)
         search, write = row_kernels(real)
         sort, arrange = arrange_kernels(real, width)
-        tally, listed = list_kernels(real, width)
+        tally, listed, _ = list_kernels(real, width)
         out = [
             contacts.rigid_contact_shape0, contacts.rigid_contact_shape1, contacts.rigid_contact_point0, contacts.rigid_contact_point1,
             contacts.rigid_contact_normal, contacts.rigid_contact_margin0, contacts.rigid_contact_margin1,
@@ -410,12 +446,25 @@ class Crowds:
             "narrow": self._narrow(C, B),
             "tally": self._shared_out(tally, self._room, [B, found, self._number[: self._room]]),
             "list": self._shared_out(
-                listed, self._room, [C, B, found, self._first, before, contacts.rigid_contact_count, *out]
+                listed,
+                self._room,
+                [
+                    C,
+                    B,
+                    found,
+                    self._first,
+                    before,
+                    wp.zeros(0, dtype=real, device=self._device),
+                    self._counts[:0],
+                    contacts.rigid_contact_count,
+                    *out,
+                ],
             ),
         }
         runs = {name: (lambda workers=workers: run_shared(workers)) for name, workers in commands.items()}
         # what launches know by their addresses
         runs["kept"] = (C, B, body_q, body_qd, contacts, before, moves)
+        runs["ration"] = (C, B, found, before, contacts.rigid_contact_count, *out)
         return runs
 
     def _whole(self, kernel, dim: int, inputs: list) -> list:

@@ -22,6 +22,7 @@ from newton_like.collision.ground import (
     unsupported_pairs,
 )  # fmt: skip
 from newton_like.collision.pairs import add_pairs, cluster_kinds, find_clusters, resolved
+from newton_like.collision.ration import Ration, prepare_lost
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.collision.collect import collect_kernels, detect_kernel, hand_over_kernels
 from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
@@ -203,6 +204,9 @@ class _Finder:
                 results.append(flat(self.normal[start:end], model.dtype))
         self.adding_up, self.writing = KeptLaunch(), KeptLaunch()
         self.nothing = wp.zeros(0, dtype=wp.int32, device=model.device)
+        # on a CPU the memory of the number of contacts is read at once
+        self.tally = self.starts.numpy() if model.device.is_cpu else None
+        self._ration = None
 
     def refresh(self, model) -> bool:
         """Takes over what was edited. Returns whether that is possible; else other candidates are needed."""
@@ -220,6 +224,22 @@ class _Finder:
                 graphs.outdate()
         self.version = model.version
         return current
+
+    def ration(self, model, contacts) -> Ration | None:
+        """Chooses the contacts that a list keeps, after those of articulations were counted, and those of crowds found. Returns what
+        chooses among those of crowds; None: there is room for all."""
+        room, crowds = contacts.rigid_contact_max, self.crowds
+        known = self.tally is not None and not model.device.is_capturing
+        if known and self.tally[-1] + (0 if crowds is None else crowds.count) <= room:
+            return None
+        if self._ration is None:
+            with unrecorded(model.device, "Model.collide"):
+                self._ration = Ration(model) if crowds is None else Ration(model, crowds.worlds, crowds.rows)
+        ration = self._ration
+        ration.share(room, self.starts, prepare_lost(model, contacts), () if crowds is None else crowds.pairs)
+        if self.parts:
+            ration.choose(self.first, self.gap, self.starts)
+        return ration
 
     def graphs(self) -> list:
         """The graphs that repeat launches of its parts."""
@@ -275,6 +295,8 @@ class _Call:
         for recording in self.recordings:
             recording.run()
         self.finder.adding_up.repeat()
+        if self.finder.tally[-1] > contacts.rigid_contact_max:
+            self.finder.ration(model, contacts)
         self.finder.writing.repeat()
         return True
 
@@ -339,8 +361,9 @@ def collide(model, state, contacts, unsupported_contacts: str = "error", moves: 
     Contacts are in the order of clusters, see :mod:`newton_like.programs.template`, and within one those with planes come first. Those of
     worlds with more than 64 shapes on bodies come last, shape by shape. Shape 0
     is the plane, shape 1 the moving shape; of two other shapes, shape 0 is that of the simpler kind. Normals point from shape 0 to shape 1.
-    Where there is no room for all contacts, the last ones are dropped and
-    ``contacts.dropped`` tells how many.
+    Where there is no room for all contacts, each world keeps about the same number, those with the smallest gaps; the contacts are then
+    in the order of worlds, and within one in the order above. ``contacts.dropped`` and ``contacts.dropped_by_world`` tell how many are
+    dropped.
 
     Args:
         model: the model.
@@ -389,6 +412,11 @@ def collide(model, state, contacts, unsupported_contacts: str = "error", moves: 
     elif finder.parts:
         wp.launch(count, dim=total, inputs=[finder.found], outputs=[counts], device=model.device)
         wp.utils.array_scan(counts, starts, inclusive=False)
+    search = None
+    if finder.crowds is not None:
+        numbers = flat(body_q, model.dtype), flat(body_qd, model.dtype)
+        search = finder.crowds.search(model, *numbers, contacts, starts[total:], moves)
+    ration = finder.ration(model, contacts)
     finder.writing(
         write,
         total if finder.parts else 0,
@@ -404,9 +432,8 @@ def collide(model, state, contacts, unsupported_contacts: str = "error", moves: 
         ],
         device=model.device,
     )  # fmt: skip
-    if finder.crowds is not None:
-        body_q, body_qd = flat(body_q, model.dtype), flat(body_qd, model.dtype)
-        finder.crowds.collide(model, body_q, body_qd, contacts, starts[total:], moves)
+    if search is not None:
+        finder.crowds.list(search, ration)
     elif model.device.is_cuda:
         wp.copy(contacts.rigid_contact_count, starts, src_offset=total, count=1)
     elif not model.device.is_capturing:

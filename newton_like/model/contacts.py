@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_count
 from newton_like.options import check_option
 from newton_like.types import warp_types
+
+_NAMED = 5
+"""How many worlds a message names."""
 
 FORCE = "force"
 """The attribute of contacts that exists on request."""
@@ -48,6 +52,7 @@ class Contacts:
             about the origin of the world) [N m], world axes, ``[rigid_contact_max]`` spatial vectors. The force on shape 1 is the opposite
             one. None unless it was requested by ``model.request_contact_attributes("force")``. Zero after :meth:`Model.collide`, which
             finds contacts without forces.
+        world_count: number of worlds of the model; 0: not known, as the user made the list.
         made_by: ``Model.made_by`` of the model that made the contacts. Functions raise ValueError for contacts of another model. None:
             made by the user, for models of the same device and scalar type.
     """
@@ -61,6 +66,7 @@ class Contacts:
         dtype=wp.float32,
         requires_grad: bool = False,
         requested_attributes=(),
+        world_count: int = 0,
     ):
         """Allocates memory for contacts.
 
@@ -71,10 +77,11 @@ class Contacts:
             dtype: scalar type, that of the model.
             requires_grad: allocate gradients for points, normals and margins.
             requested_attributes: names of attributes that exist on request: ``("force",)``.
+            world_count: number of worlds of the model, for :attr:`dropped_by_world`; functions that find contacts set it.
 
         Raises:
-            TypeError: ``rigid_contact_max`` is not an integer; an attribute is not a text.
-            ValueError: it is negative; there is no such attribute.
+            TypeError: ``rigid_contact_max`` or ``world_count`` is not an integer; an attribute is not a text.
+            ValueError: one of them is negative; there is no such attribute.
         """
         soft = {"soft_contact_max": (0, "there are no deformable bodies here")}
         check_option("Contacts", "soft_contact_max", soft_contact_max, soft, ())
@@ -83,6 +90,7 @@ class Contacts:
         real = {"device": device, "requires_grad": requires_grad}
         self.made_by, self.rigid_contact_max = None, count
         self.rigid_contact_count = wp.zeros(1, dtype=wp.int32, device=device)
+        self.set_world_count(as_count(world_count, "world_count", 0))
         self.rigid_contact_shape0 = wp.full(count, -1, dtype=wp.int32, device=device)
         self.rigid_contact_shape1 = wp.full(count, -1, dtype=wp.int32, device=device)
         self.rigid_contact_point0 = wp.zeros(count, dtype=types.vec3, **real)
@@ -96,10 +104,34 @@ class Contacts:
         """Forgets all contacts."""
         self.rigid_contact_count.zero_()
 
+    def set_world_count(self, world_count: int) -> None:
+        """Makes the array of :attr:`dropped_by_world` for a number of worlds."""
+        self.world_count = world_count
+        self.lost = wp.zeros(world_count + 1, dtype=wp.int32, device=self.device)
+
     @property
     def dropped(self) -> int:
         """Contacts that were found but had no room; make more with ``model.contacts(rigid_contact_max=...)``."""
         return max(0, int(self.rigid_contact_count.numpy()[0]) - self.rigid_contact_max)
+
+    @property
+    def dropped_by_world(self) -> wp.array:
+        """Contacts of each world that were found but had no room, ``[world_count + 1]`` int; the last entry is that of bodies that belong
+        to no single world. The next call that finds contacts overwrites the array."""
+        if not self.dropped:
+            self.lost.zero_()
+        return self.lost
+
+    def dropped_message(self) -> str:
+        """How many contacts had no room, and in which worlds, for messages."""
+        lost = self.dropped_by_world.numpy()
+        worlds = np.flatnonzero(lost[:-1])
+        named = ", ".join(
+            f"{n} of world {w}" for w, n in zip(worlds[:_NAMED].tolist(), lost[worlds].tolist(), strict=False)
+        )
+        if len(worlds) > _NAMED:
+            named += f", and others of {len(worlds) - _NAMED} more worlds"
+        return f"{self.dropped} contacts had no room{f' ({named})' if named else ''}"
 
     @property
     def device(self) -> wp.Device:

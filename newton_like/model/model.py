@@ -330,6 +330,7 @@ class Model(Fields):
                 dtype=self.dtype,
                 requires_grad=self.requires_grad,
                 requested_attributes=self.contact_attributes,
+                world_count=self.world_count,
             )
         contacts.made_by = self.made_by
         return contacts

@@ -360,7 +360,8 @@ def narrow_kernel(m, pairs: frozenset, surfaces: bool):
 
 @cache
 def list_kernels(real, width: int):
-    """Kernels ``(tally, write)`` over shares of pairs: the number of contacts of each pair, and the list."""
+    """Kernels ``(tally, write, depths)`` over shares of pairs: the number of contacts of each pair; the list; and what
+    :mod:`kernels.collision.ration` needs to know of each contact."""
     Crowd, Blocks = crowd_struct(real), block_struct()
     vec3 = wp.types.vector(3, real)
 
@@ -390,6 +391,9 @@ def list_kernels(real, width: int):
         starts: wp.array[int],
         # contacts that are listed before these
         before: wp.array[int],
+        # if there is no room for all: which contacts are kept, and the place of the first one of each pair
+        numbers: wp.array[real],
+        moved: wp.array[int],
         # out:
         total: wp.array[int],
         shape0: wp.array[int],
@@ -402,11 +406,15 @@ def list_kernels(real, width: int):
     ):
         if first + wp.tid() == 0:
             total[0] = before[0] + starts[starts.shape[0] - 1]
+        rationed = numbers.shape[0] > 0 and before[0] + starts[starts.shape[0] - 1] > shape0.shape[0]
         n = wp.min(B.total[0], B.owner.shape[0])
         each = (n + shares - 1) // shares
         start = (first + wp.tid()) * each
         for p in range(start, wp.min(start + each, n)):
             i = before[0] + starts[p]
+            k = starts[p]
+            if rationed:
+                i = moved[p]
             at = B.place[p]
             base = at // width * FOUND * width + at % width
             one = B.owner[p]
@@ -414,6 +422,10 @@ def list_kernels(real, width: int):
             for c in range(B.groups[B.group[p], POINTS_OF]):
                 e = base + c * FOUND * width
                 if found[e] < real(0.0) and i < shape0.shape[0]:
+                    k += 1
+                    if rationed:
+                        if numbers[2 * k - 1] < real(0.0):
+                            continue
                     x = vec3(
                         found[e + POINT_AT * width],
                         found[e + (POINT_AT + 1) * width],
@@ -443,7 +455,25 @@ def list_kernels(real, width: int):
                     margin1[i] = C.shape_margin[two]
                     i += 1
 
-    return tally, write
+    @wp.kernel(module=crowd_module(real, width), enable_backward=False)
+    def depths(
+        first: int, shares: int, B: Blocks, found: wp.array[real], starts: wp.array[int], numbers: wp.array[real]
+    ):
+        n = wp.min(B.total[0], B.owner.shape[0])
+        each = (n + shares - 1) // shares
+        start = (first + wp.tid()) * each
+        for p in range(start, wp.min(start + each, n)):
+            k = starts[p]
+            at = B.place[p]
+            base = at // width * FOUND * width + at % width
+            for c in range(B.groups[B.group[p], POINTS_OF]):
+                e = base + c * FOUND * width
+                if found[e] < real(0.0):
+                    numbers[2 * k] = found[e + GAP_AT * width]
+                    numbers[2 * k + 1] = real(0.0)
+                    k += 1
+
+    return tally, write, depths
 
 
 def pair_row(kind: int, other: int, points: int, hull_one: int, hull_two: int, surface: int) -> list[int]:

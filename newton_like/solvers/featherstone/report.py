@@ -8,6 +8,7 @@ import warp as wp
 from newton_like.arrays import as_numbers, constant_array, flat, keep_for_graph, unrecorded
 from newton_like.collision.ground import ContactTables
 from newton_like.collision.pipeline import check_contacts
+from newton_like.collision.ration import Ration, prepare_lost
 from newton_like.kernels.collision.report import handed_force_kernel, report_kernels
 from newton_like.model.arguments import arrays_of_state
 from newton_like.model.contacts import FORCE
@@ -79,6 +80,8 @@ class ContactReport:
             self.time = wp.zeros(1, dtype=model.dtype, device=device)
             self.body_q = wp.clone(model.body_q, requires_grad=False)
             self.origin = wp.zeros(model.articulation_count, dtype=kinds.vec3, device=device)
+            # if a list has no room for all: what is known of each contact, and the places of those of every articulation
+            self.ration = self.numbers = self.moved = None
 
     def write(self, model, steppers, recording, state, contacts) -> None:
         """Writes the contacts of the last step.
@@ -115,19 +118,48 @@ class ContactReport:
                 record_tape=False,
             )
         wp.utils.array_scan(self.counts, self.starts, inclusive=False)
+        chosen = self._choose(model, kernels, steppers, parts, contacts)
         scene, written = self._scene(model), self._list(model, contacts)
         for stepper, part in zip(steppers, parts, strict=True):
             wp.launch(
                 kernels.write,
                 dim=stepper.batch.count,
-                inputs=[*part, scene, self.starts],
+                inputs=[*part, scene, self.starts, *chosen],
                 outputs=[written],
                 device=model.device,
                 record_tape=False,
             )
         wp.copy(contacts.rigid_contact_count, self.starts, src_offset=model.articulation_count, count=1)
         if model.device.is_capturing:
-            keep_for_graph(model.device, self, contacts, written, scene, *held, *parts, *steppers)
+            keep_for_graph(model.device, self, contacts, written, scene, *held, *parts, *steppers, *chosen, self.ration)
+
+    def _choose(self, model, kernels, steppers, parts, contacts) -> tuple[wp.array, wp.array]:
+        """Chooses the contacts that the list keeps. Returns the inputs of the kernel `write` that say which."""
+        room, known = contacts.rigid_contact_max, model.device.is_cpu and not model.device.is_capturing
+        if known:
+            total = int(self.starts.numpy()[-1])
+            if total <= room:
+                return wp.empty(0, dtype=model.dtype, device=model.device), self.starts
+        else:
+            total = sum(s.batch.count * (s.kept_active.shape[1] - 1) for s in steppers)
+        with unrecorded(model.device, _CALL):
+            if self.ration is None:
+                self.ration = Ration(model)
+                self.moved = wp.zeros(model.articulation_count, dtype=int, device=model.device)
+            if self.numbers is None or self.numbers.size < 2 * total:
+                self.numbers = wp.zeros(2 * total, dtype=model.dtype, device=model.device)
+        self.ration.share(room, self.starts, prepare_lost(model, contacts))
+        for stepper, part in zip(steppers, parts, strict=True):
+            wp.launch(
+                kernels.depths,
+                dim=stepper.batch.count,
+                inputs=[*part, room, self.starts],
+                outputs=[self.numbers],
+                device=model.device,
+                record_tape=False,
+            )
+        self.ration.choose(self.starts, self.numbers, self.moved)
+        return self.numbers, self.moved
 
     def write_forces(self, model, steppers, recording, state, contacts) -> None:
         """Writes the forces of the contacts of the list that the last step got, into this list.

@@ -454,8 +454,8 @@ class SolverFeatherstone(SolverBase):
 
         The solver finds contacts in the middle of a step: poses, points and directions are those half a step before the state that it
         writes. All contacts are listed that could act: those of shapes that come close but do not touch have zero force. The contacts of
-        a world follow each other, in the order of the candidates of the solver. Where there is no room for all, the last ones are
-        dropped, and ``contacts.dropped`` tells how many.
+        a world follow each other, in the order of the candidates of the solver. Where there is no room for all, each world keeps about the
+        same number, those with the smallest gaps; ``contacts.dropped`` and ``contacts.dropped_by_world`` tell how many are dropped.
 
         If the last step got a list of contacts, `contacts` must be this list, unchanged. Its contacts stay, and ``contacts.force`` gets
         their forces; those of :meth:`unused_contacts` are zero.

@@ -476,8 +476,8 @@ class SolverXPBD(SolverBase):
 
         The solver finds contacts at the start of a step, so that points and normals are those of ``state_in`` of the step. The wrench of a
         contact is its mean over the step: the sum of its impulses in all sub-steps, divided by ``dt``. Contacts of shapes that come close
-        but do not touch have zero force. The order is that of ``model.collide``. Where there is no room for all, the last ones are dropped,
-        and ``contacts.dropped`` tells how many.
+        but do not touch have zero force. The order is that of ``model.collide``. Where there is no room for all, each world keeps about the
+        same number, those with the largest forces; ``contacts.dropped`` and ``contacts.dropped_by_world`` tell how many are dropped.
 
         If the last step got a list of contacts, `contacts` must be this list, unchanged. Its contacts stay, and ``contacts.force`` gets
         their forces.
@@ -492,7 +492,7 @@ class SolverXPBD(SolverBase):
                 the last step got; the last step got another list; ``contacts`` belong to another model.
         """
         check_contacts(self.model, contacts)
-        report_contacts(self._reported, contacts)
+        report_contacts(self.model, self._reported, contacts)
 
     def _contacts(self, state, contacts):
         """The list of contacts of this step; None: there are none."""

@@ -241,7 +241,8 @@ def test_contacts_beyond_the_capacity_are_counted():
     full, small = simulation.listed(), simulation.model.contacts(3)
     simulation.solver.update_contacts(small, simulation.state)
     assert full.count == 10 and small.dropped == 7
-    np.testing.assert_array_equal(small.force.numpy(), full.wrench[:3].astype(np.float32))
+    forces = full.wrench.astype(np.float32)
+    assert all((forces == force).all(axis=1).any() for force in small.force.numpy())
 
 
 def test_the_state_of_the_last_step_is_the_default():

@@ -22,7 +22,7 @@ from newton_like.collision.ground import (
     unsupported_pairs,
 )  # fmt: skip
 from newton_like.collision.pairs import add_pairs, cluster_kinds, find_clusters, resolved
-from newton_like.collision.ration import Ration, prepare_lost
+from newton_like.collision.ration import Ration, lost_of
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.collision.collect import collect_kernels, detect_kernel, hand_over_kernels
 from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
@@ -236,7 +236,7 @@ class _Finder:
             with unrecorded(model.device, "Model.collide"):
                 self._ration = Ration(model) if crowds is None else Ration(model, crowds.worlds, crowds.rows)
         ration = self._ration
-        ration.share(room, self.starts, prepare_lost(model, contacts), () if crowds is None else crowds.pairs)
+        ration.share(room, self.starts, lost_of(model, contacts), () if crowds is None else crowds.pairs)
         if self.parts:
             ration.choose(self.first, self.gap, self.starts)
         return ration
@@ -353,6 +353,8 @@ def check_contacts(model, contacts) -> None:
     if contacts.rigid_contact_normal.dtype is not warp_types(model.dtype).vec3 or contacts.device != model.device:
         raise ValueError("contacts belong to another model (device or scalar type); they come from model.contacts()")
     check_made_by(model, contacts, "contacts", "use contacts made by model.contacts() of the given model")
+    if getattr(contacts, "world_count", model.world_count) != model.world_count:
+        contacts.set_world_count(model.world_count)
 
 
 def collide(model, state, contacts, unsupported_contacts: str = "error", moves: wp.array | None = None) -> None:

@@ -8,11 +8,11 @@ import warp as wp
 from newton_like.kernels.collision.ration import ration_kernels
 
 
-def prepare_lost(model, contacts) -> wp.array:
+def lost_of(model, contacts) -> wp.array:
     """The array of a list of contacts for the numbers of contacts that its worlds drop."""
-    if contacts.world_count != model.world_count:
-        contacts.set_world_count(model.world_count)
-    return contacts.lost
+    lost = getattr(contacts, "lost", None)
+    # lists of others have none
+    return wp.empty(model.world_count + 1, dtype=wp.int32, device=model.device) if lost is None else lost
 
 
 def rationed(world: np.ndarray, rank: np.ndarray, room: int, worlds: int) -> tuple[np.ndarray, np.ndarray]:

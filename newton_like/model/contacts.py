@@ -52,7 +52,8 @@ class Contacts:
             about the origin of the world) [N m], world axes, ``[rigid_contact_max]`` spatial vectors. The force on shape 1 is the opposite
             one. None unless it was requested by ``model.request_contact_attributes("force")``. Zero after :meth:`Model.collide`, which
             finds contacts without forces.
-        world_count: number of worlds of the model; 0: not known, as the user made the list.
+        world_count: number of worlds of the model; 0: not known yet, as the user made the list.
+        lost: the array of :attr:`dropped_by_world`, which means nothing where no contact was dropped.
         made_by: ``Model.made_by`` of the model that made the contacts. Functions raise ValueError for contacts of another model. None:
             made by the user, for models of the same device and scalar type.
     """

@@ -8,7 +8,7 @@ import warp as wp
 from newton_like.arrays import as_numbers, constant_array, flat, keep_for_graph, unrecorded
 from newton_like.collision.ground import ContactTables
 from newton_like.collision.pipeline import check_contacts
-from newton_like.collision.ration import Ration, prepare_lost
+from newton_like.collision.ration import Ration, lost_of
 from newton_like.kernels.collision.report import handed_force_kernel, report_kernels
 from newton_like.model.arguments import arrays_of_state
 from newton_like.model.contacts import FORCE
@@ -148,7 +148,7 @@ class ContactReport:
                 self.moved = wp.zeros(model.articulation_count, dtype=int, device=model.device)
             if self.numbers is None or self.numbers.size < 2 * total:
                 self.numbers = wp.zeros(2 * total, dtype=model.dtype, device=model.device)
-        self.ration.share(room, self.starts, prepare_lost(model, contacts))
+        self.ration.share(room, self.starts, lost_of(model, contacts))
         for stepper, part in zip(steppers, parts, strict=True):
             wp.launch(
                 kernels.depths,

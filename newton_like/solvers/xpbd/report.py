@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import warp as wp
 
-from newton_like.collision.ration import prepare_lost, rationed
+from newton_like.collision.ration import lost_of, rationed
 from newton_like.model.contacts import FORCE
 
 _COPIED = ("shape0", "shape1", "point0", "point1", "normal", "margin0", "margin1")
@@ -82,7 +82,7 @@ def _write_largest(model, last: Reported, contacts, found: int) -> None:
     room = contacts.rigid_contact_max
     chosen, lost = rationed(world, -np.linalg.norm(wrench[:, :3], axis=1), room, model.world_count + 1)
     wp.copy(contacts.rigid_contact_count, source.rigid_contact_count)
-    prepare_lost(model, contacts).assign(lost)
+    lost_of(model, contacts).assign(lost)
     for name in _COPIED if room else ():
         array = getattr(contacts, f"rigid_contact_{name}")
         array.assign(getattr(source, f"rigid_contact_{name}").numpy()[chosen])

@@ -15,6 +15,7 @@ from newton_like.articulation.names import find_names
 from newton_like.articulation.simulation import SimulationContext
 from newton_like.articulation.wrenches import WrenchComposer
 from newton_like.coercion import as_number
+from newton_like.geometry.transforms import transform_inverse, transform_multiply
 from newton_like.kernels.articulation.poses import pose_kernels
 from newton_like.kernels.articulation.wrenches import wrench_kernels
 from newton_like.model.editing.edit_checks import check_masses
@@ -386,6 +387,13 @@ class Asset(Drawing):
         if not self.root_is_fixed or not rows.count:
             return None
         now = self.data.root_link_pose_w.numpy()[rows.indices]
+        lost = ~np.isfinite(now).all(axis=1)
+        if lost.any():
+            # a solver of maximal coordinates moves roots on fixed joints, too, so that they may be NaN
+            model, joints = self.model, self._layout.root_joints[rows.indices[lost]]
+            now[lost] = transform_multiply(
+                model.joint_X_p.numpy()[joints], transform_inverse(model.joint_X_c.numpy()[joints])
+            )
         is_set = (start[:, :7] != self._first_pose[rows.indices]).any(axis=1)
         poses = np.where(is_set[:, None], start[:, :7], now)
         if _same(poses, now):

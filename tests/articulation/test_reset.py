@@ -5,6 +5,7 @@ import pytest
 
 import newton_like as nl
 from newton_like.articulation import Articulation, DelayedPDActuatorCfg, InitialStateCfg, RigidObject, SimulationContext
+from newton_like.solvers import SolverXPBD
 from tests.articulation.robots import WORLDS, numbers, random_states, rotation, scene, walker
 
 DELAYED = {"legs": DelayedPDActuatorCfg(".*", stiffness=20.0, damping=1.0, effort_limit=5.0, min_delay=1, max_delay=3)}
@@ -94,6 +95,32 @@ def test_a_world_that_went_nan_comes_back(rng):
     np.testing.assert_array_equal(
         robot.data.joint_pos.numpy()[[0, 1, 3, 4]], other.data.joint_pos.numpy()[[0, 1, 3, 4]]
     )
+
+
+def test_a_fixed_root_that_went_nan_comes_back_to_its_anchor(rng):
+    """SolverXPBD moves the bodies of fixed roots, too."""
+    one = nl.ModelBuilder()
+    base, rod = (one.add_link(mass=1.0, inertia=np.eye(3), label=label) for label in ("base", "rod"))
+    place, inner = random_states(rng, 2)[:, :7]
+    foot = one.add_joint_fixed(-1, base, parent_xform=place, child_xform=inner)
+    one.add_articulation([foot, one.add_joint_revolute(base, rod, axis=(0, 1, 0), label="hinge")], label="clock")
+    builder = nl.ModelBuilder()
+    builder.replicate(one, 4)
+    clock = Articulation(SimulationContext(builder.finalize("cpu"), solver=SolverXPBD), "clock")
+    start, anchors = clock.data.root_link_pose_w.numpy().copy(), clock.model.joint_X_p.numpy().copy()
+    for array in (clock.sim.state.body_q, clock.sim.state.body_qd):
+        values = array.numpy()
+        values.reshape(4, -1)[[1, 3]] = np.nan
+        array.assign(values)
+    clock.sim.advance(clock)
+    before = clock.data.joint_pos.numpy().copy()
+    assert np.isnan(before[[1, 3]]).all() and np.isfinite(before[[0, 2]]).all()
+    clock.reset_to([1, 3])
+    np.testing.assert_allclose(clock.data.root_link_pose_w.numpy()[[1, 3]], start[[1, 3]], atol=1e-6)
+    np.testing.assert_array_equal(clock.model.joint_X_p.numpy(), anchors)
+    np.testing.assert_array_equal(clock.data.joint_pos.numpy()[[0, 2]], before[[0, 2]])
+    clock.sim.advance(clock)
+    assert np.isfinite(clock.data.joint_pos.numpy()).all() and np.isfinite(clock.data.body_link_state_w.numpy()).all()
 
 
 def test_reset_clears_the_forces_on_bodies(rng):

@@ -231,8 +231,9 @@ def body_program(m: types.SimpleNamespace) -> dict:
 
 @cache
 def forget_poses(real):
-    """Kernel over bodies: forgets the rounding errors of the poses and the angular momenta of chosen worlds. `place`: where the real part
-    of the orientation of a body stands."""
+    """Two kernels that clear what is kept of chosen worlds: over bodies, the rounding errors of poses and the angular momenta (`place` is
+    where the real part of the orientation of a body stands); over worlds, the numbers of the slot of fixed bodies. NaN of a joint on the
+    world gets into these numbers."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def forget(place: wp.array[int], world: wp.array[int], mask: wp.array[bool], numbers: wp.array[real]):
@@ -241,4 +242,12 @@ def forget_poses(real):
             # a pose that no body has
             numbers[place[b]] = real(2.0)
 
-    return forget
+    @wp.kernel(module="unique", enable_backward=False)
+    def forget_fixed(place: wp.array[int], stride: wp.array[int], mask: wp.array[bool], numbers: wp.array[real]):
+        w = wp.tid()
+        if mask[w]:
+            for i in range(BODY_NUMBERS):
+                numbers[place[w] + i * stride[w]] = real(0.0)
+            numbers[place[w] + (QUAT + 3) * stride[w]] = real(1.0)
+
+    return forget, forget_fixed

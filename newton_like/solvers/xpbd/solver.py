@@ -41,6 +41,7 @@ from newton_like.solvers.xpbd.tables import (
     MASS_COLUMN,
     body_constants,
     body_numbers,
+    fixed_places,
     make_blocks,
     make_slots,
     pose_places,
@@ -342,8 +343,11 @@ class SolverXPBD(SolverBase):
         check_recorded(self.device, "SolverXPBD.reset")
         if self._sleepers is not None:
             self._sleepers.wake_worlds(mask.numpy())
+        bodies, fixed = forget_poses(self.model.dtype)
         inputs = [*pose_places(self.model, self._slots, self._array), mask, self._bodies["numbers"]]
-        wp.launch(forget_poses(self.model.dtype), dim=self.model.body_count, inputs=inputs, device=self.device)
+        wp.launch(bodies, dim=self.model.body_count, inputs=inputs, device=self.device)
+        inputs = [*fixed_places(self._slots, self._array), mask, self._bodies["numbers"]]
+        wp.launch(fixed, dim=self.model.world_count, inputs=inputs, device=self.device)
         joints, lines = forget_kernels(self.model.dtype)
         if self._joint_world.size:
             shape = (self._joint_world.shape[0], JOINT_WORK, self.width)

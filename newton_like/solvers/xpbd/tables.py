@@ -129,6 +129,12 @@ def pose_places(model, slots: Slots, array) -> tuple:
     return array(place), array(worlds_of_bodies(model))
 
 
+def fixed_places(slots: Slots, array) -> tuple:
+    """Where the first number of the slot of fixed bodies of each world stands, and the distance of its numbers."""
+    chunk = slots.chunks[slots.chunk_of_world]
+    return array(chunk[:, BODY_AT] + slots.fixed), array(chunk[:, SLOTS])
+
+
 def body_numbers(slots: Slots, known: np.ndarray) -> np.ndarray:
     """The numbers of bodies in slots: constants and identities."""
     out = []

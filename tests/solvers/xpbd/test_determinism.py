@@ -90,6 +90,31 @@ def test_a_broken_world_stays_alone(rng):
     assert np.isfinite(state.body_q.numpy()).all()
 
 
+def test_a_broken_world_with_a_fixed_base_moves_as_at_first_after_a_reset(rng):
+    """The slot of a world that stands for its fixed bodies is cleared, too."""
+    one = nl.ModelBuilder()
+    base, rod = (one.add_link(mass=1.0, inertia=np.eye(3)) for _ in range(2))
+    foot = one.add_joint_fixed(-1, base)
+    hinge = one.add_joint_revolute(base, rod, axis=(0, 1, 0), child_xform=(*rng.normal(size=3), 0, 0, 0, 1))
+    one.add_articulation([foot, hinge])
+    builder = nl.ModelBuilder()
+    builder.replicate(one, 4)
+    model = builder.finalize("cpu")
+    state, solver = started(model), xpbd(model)
+    for _ in range(5):
+        solver.step(state, state)
+    first = state.body_q.numpy().reshape(4, -1).copy()
+    broken = state.body_qd.numpy()
+    broken.reshape(4, -1)[[1, 3]] = np.nan
+    state.body_qd.assign(broken)
+    solver.step(state, state)
+    solver.reset(state, [1, 3])
+    for _ in range(5):
+        solver.step(state, state)
+    now = state.body_q.numpy().reshape(4, -1)
+    assert np.isfinite(now).all() and np.array_equal(now[[1, 3]], first[[1, 3]])
+
+
 def test_a_reset_forgets_impulses(rng):
     """A world that is reset moves as in the first run."""
     model = scene(2).finalize("cpu")

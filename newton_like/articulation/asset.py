@@ -39,7 +39,6 @@ class Asset(Drawing):
         data: the data.
         permanent_wrench_composer: wrenches that act until they are reset.
         instantaneous_wrench_composer: wrenches of the next physics step only.
-        debug_vis_cfg: what debug drawing shows, :class:`newton_like.articulation.DebugVisCfg`.
     """
 
     adds_wrenches = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from newton_like.coercion import as_flag
+from newton_like.coercion import as_flag, as_number
 from newton_like.geometry.markers import Markers
 from newton_like.geometry.transforms import quat_rotate, transform_multiply
 from newton_like.kinematics import eval_fk
@@ -43,17 +43,42 @@ class DebugVisCfg(Settings):
     size: float | None = None
     newton: float | None = None
 
+    def __setattr__(self, name: str, value) -> None:
+        if name in ("size", "newton") and value is not None:
+            value = as_number(value, f"debug_vis_cfg.{name}")
+            if value <= 0.0:
+                raise ValueError(f"debug_vis_cfg.{name} {value:g} must be above 0; None: that of the asset")
+        elif name in ("frames", "wrenches", "targets", "thrusts"):
+            value = as_flag(value, f"debug_vis_cfg.{name}")
+        Settings.__setattr__(self, name, value)
+
+
+def checked_cfg(cfg, what: str) -> DebugVisCfg:
+    """Settings of debug drawing.
+
+    Raises:
+        TypeError: something else.
+    """
+    if not isinstance(cfg, DebugVisCfg):
+        raise TypeError(f"debug_vis_cfg of {what} must be a DebugVisCfg, not {type(cfg).__name__}")
+    return cfg
+
 
 class Drawing:
-    """The part of :class:`newton_like.articulation.asset.Asset` about debug drawing and visibility.
-
-    Attributes:
-        debug_vis_cfg: what is drawn, :class:`DebugVisCfg`.
-    """
+    """The part of :class:`newton_like.articulation.asset.Asset` about debug drawing and visibility."""
 
     def _start_drawing(self) -> None:
-        self.debug_vis_cfg = DebugVisCfg()
+        self._vis_cfg = DebugVisCfg()
         self._shows, self._composed, self._ghost, self._extent = False, None, None, None
+
+    @property
+    def debug_vis_cfg(self) -> DebugVisCfg:
+        """What is drawn, and how large. It can be replaced, also by that of another asset."""
+        return self._vis_cfg
+
+    @debug_vis_cfg.setter
+    def debug_vis_cfg(self, cfg: DebugVisCfg) -> None:
+        self._vis_cfg = checked_cfg(cfg, repr(self._layout.label))
 
     @property
     def has_debug_vis_implementation(self) -> bool:

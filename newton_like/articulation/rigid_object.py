@@ -13,8 +13,10 @@ from newton_like.articulation.chosen import Chosen, as_device, choose
 from newton_like.articulation.data.assigning import Assigned, no_attribute
 from newton_like.articulation.data.body_data import BodyData
 from newton_like.articulation.data.foreign import NumpyViews, TorchViews
+from newton_like.articulation.drawing import DebugVisCfg, checked_cfg
 from newton_like.articulation.names import find_names
 from newton_like.articulation.wrenches import CollectionWrenchComposer
+from newton_like.geometry.markers import Markers
 from newton_like.kernels.articulation.scatter import scatter_kernels
 
 
@@ -239,6 +241,7 @@ class RigidObjectCollection:
             raise ValueError("a RigidObjectCollection needs at least one object")
         self.objects = {name: RigidObject(model, pattern) for name, pattern in named.items()}
         self._refuse_twice()
+        self.debug_vis_cfg = DebugVisCfg()
         first = next(iter(self.objects.values()))
         self.sim, self.model, self.device = first.sim, first.model, first.device
         self.data = RigidObjectCollectionData(self.objects)
@@ -280,6 +283,23 @@ class RigidObjectCollection:
     def has_debug_vis_implementation(self) -> bool:
         """True: assets have debug drawing."""
         return True
+
+    @property
+    def debug_vis_cfg(self) -> DebugVisCfg:
+        """What debug drawing shows of all objects, :class:`newton_like.articulation.DebugVisCfg`. It can be replaced."""
+        return next(iter(self.objects.values())).debug_vis_cfg
+
+    @debug_vis_cfg.setter
+    def debug_vis_cfg(self, cfg: DebugVisCfg) -> None:
+        for each in self.objects.values():
+            each.debug_vis_cfg = checked_cfg(cfg, "a RigidObjectCollection")
+
+    def markers(self, poses=None, worlds: list[int] | None = None) -> Markers:
+        """What the debug drawing shows of all objects; see :meth:`newton_like.articulation.Articulation.markers`."""
+        result = Markers()
+        for each in self.objects.values():
+            result.add(each.markers(poses, worlds))
+        return result
 
     def set_debug_vis(self, debug_vis: bool) -> bool:
         """Turns debug drawing of all objects on or off; see :meth:`newton_like.articulation.Articulation.set_debug_vis`."""

@@ -5,7 +5,7 @@ import pytest
 
 import newton_like as nl
 from newton_like.articulation import Articulation, IdealPDActuatorCfg, RigidObjectCollection, SimulationContext
-from newton_like.articulation.drawing import FORCE, LONGEST, TARGET, TORQUE
+from newton_like.articulation.drawing import FORCE, LONGEST, TARGET, TORQUE, DebugVisCfg
 from newton_like.geometry.markers import CONE, ROD, SPHERE
 from newton_like.model.overlays import overlays_of
 from newton_like.viewer import Markers, VideoRecorder, picture
@@ -131,6 +131,11 @@ def test_pictures_leave_hidden_instances_out_and_show_markers(rng):
     assert look(0) == before and overlays_of(model).hidden is None
     assert pair.set_debug_vis(True) and pair.has_debug_vis_implementation
     assert look(0)[2] > before[2]
+    # the settings are those of all objects
+    pair.debug_vis_cfg.frames = False
+    assert look(0) == before and not len(pair.markers(worlds=[0]))
+    pair.debug_vis_cfg = DebugVisCfg(size=0.01)
+    assert before[2] <= look(0)[2] and len(pair.markers(worlds=[0])) == len(pair.markers()) / pair.num_instances > 0
     pair.set_debug_vis(False)
     assert look(0) == before
     blue = Markers().add_balls([[0.3, -0.3, 0.4]], 0.1, (0.1, 0.1, 0.9))
@@ -236,3 +241,20 @@ def test_robots_without_shapes_are_hidden_too(rng):
     picture(robot.model, world=0, size=(1.0, 1.0))
     with pytest.raises(ValueError, match="hidden"):
         picture(robot.model, world=1, size=(1.0, 1.0))
+
+
+def test_settings_of_debug_drawing_are_checked_when_they_are_set(rng):
+    pair = boxes(rng)
+    cube = next(iter(pair.objects.values()))
+    for name, value, error in (
+        ("size", -1.0, ValueError), ("size", 0, ValueError), ("newton", np.nan, ValueError), ("newton", "x", TypeError),
+        ("frames", "no", TypeError), ("frame", True, AttributeError),
+    ):  # fmt: skip
+        with pytest.raises(error, match=name):
+            setattr(pair.debug_vis_cfg, name, value)
+    with pytest.raises(ValueError, match=r"newton -1 must be above 0"):
+        DebugVisCfg(newton=-1)
+    for each in (pair, cube):
+        with pytest.raises(TypeError, match="must be a DebugVisCfg, not int"):
+            each.debug_vis_cfg = 3
+    assert pair.debug_vis_cfg == DebugVisCfg()

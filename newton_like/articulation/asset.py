@@ -418,12 +418,14 @@ class Asset(Drawing):
         """Lets data be computed again at their next use, after steps that other code took.
 
         Args:
-            dt: time since the last call [s].
+            dt: time since the last call [s], at least 0.
 
         Raises:
             TypeError: not a number.
+            ValueError: negative.
         """
-        as_number(dt, "dt")
+        if as_number(dt, "dt") < 0.0:
+            raise ValueError(f"dt {dt!r} must be at least 0, the seconds since the last call")
         self.sim.touch()
 
     def reset(self, env_ids=None) -> None:

@@ -82,7 +82,7 @@ class SimulationContext:
         solver_options: further arguments of the class or function.
 
     Attributes:
-        model, dt, decimation: as above.
+        model: as above.
         control: arrays of the simulation. Do not replace them, nor those of :attr:`state`: data of assets are views of them.
         time: simulated time [s].
         steps: number of physics steps.
@@ -95,9 +95,7 @@ class SimulationContext:
 
     def __init__(self, model, dt: float = 1.0 / 240.0, decimation: int = 1, solver=None, **solver_options):
         self.model = check_model(model)
-        if not as_number(dt, "dt") > 0.0:
-            raise ValueError(f"dt {dt!r} must be a positive number of seconds")
-        self.dt, self.decimation = float(dt), as_count(decimation, "decimation")
+        self.dt, self.decimation = dt, decimation
         make = SolverFeatherstone if solver is None else solver
         is_made = not isinstance(make, type) and hasattr(make, "step")
         if not (is_made or callable(make)):
@@ -167,6 +165,26 @@ class SimulationContext:
         """The state of the simulation, with bodies where joint coordinates put them that assets wrote. Read it again after such writes."""
         self.forward()
         return self._state
+
+    @property
+    def dt(self) -> float:
+        """Length of a physics step [s]. It can be set between steps."""
+        return self._dt
+
+    @dt.setter
+    def dt(self, dt: float) -> None:
+        if not as_number(dt, "dt") > 0.0:
+            raise ValueError(f"dt {dt!r} must be a positive number of seconds")
+        self._dt = float(dt)
+
+    @property
+    def decimation(self) -> int:
+        """Number of physics steps of a step of the environment. It can be set between steps."""
+        return self._decimation
+
+    @decimation.setter
+    def decimation(self, decimation: int) -> None:
+        self._decimation = as_count(decimation, "decimation")
 
     @property
     def step_dt(self) -> float:

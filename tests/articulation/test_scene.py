@@ -372,3 +372,24 @@ def test_data_are_computed_again_after_steps_of_other_code(rng):
     sim.solver.step(sim.state, sim.state, sim.control, dt=0.1)
     scene.update(0.1)
     assert (cube.data.root_com_state_w.numpy()[:, 2] < before[:, 2]).all()
+
+
+def test_times_and_counts_of_steps_are_checked_when_they_are_set(scene):
+    sim, cube = scene.sim, scene["cube"]
+    for name, value, error in (
+        ("dt", 0.0, ValueError), ("dt", -0.01, ValueError), ("dt", np.nan, ValueError), ("dt", "x", TypeError),
+        ("decimation", 0, ValueError), ("decimation", 1.5, TypeError),
+    ):  # fmt: skip
+        before = getattr(sim, name)
+        with pytest.raises(error, match=name):
+            setattr(sim, name, value)
+        assert getattr(sim, name) == before
+    sim.dt, sim.decimation = 0.005, 3
+    sim.advance(scene)
+    assert sim.steps == 3 and np.isclose(sim.time, 0.015) and sim.step_dt == 3 * 0.005
+    stamp = sim.stamp
+    for each in (scene, cube):
+        with pytest.raises(ValueError, match=r"dt -1\.0 must be at least 0"):
+            each.update(-1.0)
+    assert sim.stamp == stamp
+    cube.update(0.0)

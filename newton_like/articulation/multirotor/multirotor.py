@@ -17,6 +17,7 @@ from newton_like.articulation.multirotor.data import MultirotorData
 from newton_like.articulation.multirotor.lee import LeeController
 from newton_like.articulation.multirotor.rotors import Rotors
 from newton_like.articulation.multirotor.thruster import Thruster
+from newton_like.coercion import as_flag
 from newton_like.kernels.articulation.multirotor.records import BODY_DRAG, ROTOR_DRAG
 from newton_like.model.arguments import check_choice
 
@@ -64,10 +65,17 @@ class Multirotor(Articulation):
         super().__init__(model, pattern, actuators, init_state=cfg.init_state, **options)
         self.cfg = cfg
         self.rotors = Rotors(self.model, self._layout.bodies, self.body_names, cfg, evaluator)
+        of_joints = super().actuators
+        twice = [group for group in self.rotors.groups if group in of_joints]
+        if twice:
+            raise ValueError(
+                f"group '{twice[0]}' is one of thrusters and one of joint actuators; give one of them another name, because both are in"
+                " `actuators`"
+            )
         self.thrusters = {group: Thruster(self.rotors, group) for group in self.rotors.groups}
         self._controller = None
         self.data.take_thrusters(self.rotors)
-        if cfg.debug_vis:
+        if as_flag(cfg.debug_vis, "debug_vis"):
             self.set_debug_vis(True)
 
     @property

@@ -14,7 +14,15 @@ from newton_like.articulation.multirotor.allocation import (
     pseudo_inverse,
     rotor_columns,
 )
-from newton_like.articulation.multirotor.config import SCHEMES, STATES, MultirotorCfg, ThrusterCfg, shares
+from newton_like.articulation.multirotor.config import (
+    SCHEMES,
+    STATES,
+    BodyDrag,
+    GroundEffect,
+    MultirotorCfg,
+    ThrusterCfg,
+    shares,
+)
 from newton_like.articulation.multirotor.flight import Flight
 from newton_like.articulation.multirotor.mass import MassReader
 from newton_like.articulation.names import by_name, find_names
@@ -118,6 +126,8 @@ class Rotors:
             if cfg.integration not in SCHEMES:
                 raise ValueError(f"group '{group}': integration {cfg.integration!r} must be one of {SCHEMES}")
             _, found = find_names(cfg.thruster_names_expr, there, "body or frame")
+            if not found:
+                raise ValueError(f"group '{group}' has no thrusters; give patterns of names in thruster_names_expr")
             for name in found:
                 if name in owner:
                     raise ValueError(
@@ -209,6 +219,12 @@ class Rotors:
             np.tile(speeds, (self.count, 1)), dtype=self.model.dtype, device=self.model.device
         )
         self.air = 0
+        if not np.isfinite(speeds).all():
+            raise ValueError(f"{'rps' if start is None else 'init_state.rps'} {speeds.tolist()} must be finite")
+        for name, kind in (("drag", BodyDrag), ("ground_effect", GroundEffect)):
+            given = getattr(cfg, name)
+            if not isinstance(given, kind | None):
+                raise TypeError(f"{name} must be a {kind.__name__} or None, not {type(given).__name__}")
         if cfg.drag is not None:
             self._put_vehicle(records.LINEAR_DRAG, np.concatenate(cfg.drag.numbers()))
             self.air |= BODY_DRAG

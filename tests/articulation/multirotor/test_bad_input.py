@@ -57,6 +57,8 @@ BAD_SETTINGS = [
     ({"allocation_matrix": np.zeros((4, 4))}, r"allocation_matrix.*\(4, 4\).*\(6, 4\).*rotor_0"),
     ({"allocation_matrix": np.full((6, 4), np.inf)}, "allocation_matrix.*finite"),
     ({"actuators": {}}, "^actuators.*dictionary"),
+    ({"thruster_names_expr": []}, "'rotors' has no thrusters.*thruster_names_expr"),
+    ({"rps": float("inf")}, "^rps .*finite"),
     ({"drag": BodyDrag(linear=(1.0, -1.0, 0.0))}, r"drag\.linear.*negative"),
     ({"ground_effect": GroundEffect(strength=4.0)}, r"ground_effect\.strength 4 .*0.*4"),
 ]
@@ -68,6 +70,30 @@ BAD_SETTINGS = [
 def test_settings_are_refused_by_name(fields, message):
     with pytest.raises(ValueError, match=message):
         flock("iris", 2, cfg=with_cfg(**fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"drag": 3.0}, "^drag must be a BodyDrag or None, not float"),
+        ({"ground_effect": 0.0}, "^ground_effect must be a GroundEffect or None, not float"),
+        ({"debug_vis": "no"}, "^debug_vis must be True or False"),
+    ],
+)
+def test_settings_of_another_type_are_refused_by_name(fields, message):
+    with pytest.raises(TypeError, match=message):
+        flock("iris", 2, cfg=with_cfg(**fields))
+
+
+def test_groups_of_thrusters_and_joints_have_different_names():
+    """Both are in `actuators`."""
+    one = ModelBuilder()
+    base, arm = (one.add_link(mass=1.0, inertia=np.eye(3), label=label) for label in ("base", "arm"))
+    root = one.add_joint_free(base)
+    one.add_articulation([root, one.add_joint_revolute(base, arm, axis=(0, 1, 0), label="elbow")], label="crane")
+    cfg = MultirotorCfg({"all": ThrusterCfg("base")})
+    with pytest.raises(ValueError, match="'all' is one of thrusters and one of joint actuators"):
+        Multirotor(one.finalize("cpu"), "crane", cfg, actuators={"all": ImplicitActuatorCfg("elbow")})
 
 
 def test_groups_that_overlap_are_refused():

@@ -13,11 +13,15 @@ from newton_like.articulation.chosen import write
 from newton_like.articulation.names import by_name
 from newton_like.coercion import as_count
 from newton_like.kernels.articulation import joints as laws
-from newton_like.options import did_you_mean
+from newton_like.options import did_you_mean, unknown_attribute
 from newton_like.types import MAXVAL, JointTargetMode
 
 NO_SPEED_LIMIT = 1.0e5
 """Velocity limits of the model from this number on are none."""
+
+
+_FINITE = ("stiffness", "damping", "armature", "friction", "dynamic_friction", "viscous_friction", "gear_ratio")
+"""Numbers of configurations that are no limits."""
 
 
 class Number:
@@ -68,6 +72,7 @@ class Actuator:
     is_implicit_model = False
     has_gains = True
     positive: tuple[str, ...] = ()
+    _is_made = False
 
     stiffness = Number("kp", "Position gains [N m/rad or N/m].")
     damping = Number("kd", "Velocity gains [N m s/rad or N s/m].")
@@ -78,6 +83,12 @@ class Actuator:
         self.name, self.cfg, self.joint_indices, self._table = name, cfg, joint_indices, table
         self.joint_names = [table.joint_names[j] for j in joint_indices]
         self.fill()
+        self._is_made = True
+
+    def __setattr__(self, name: str, value) -> None:
+        if self._is_made and not (name.startswith("_") or name in self.__dict__ or hasattr(type(self), name)):
+            raise unknown_attribute(self, name, "unknown attributes have no effect")
+        super().__setattr__(name, value)
 
     @property
     def num_joints(self) -> int:
@@ -97,6 +108,8 @@ class Actuator:
         if (found < low).any():
             joint = self.joint_names[int(np.argmax(found < low))]
             raise ValueError(f"{what} of joint {joint!r} is {found[found < low][0]:g}; it must be at least {low:g}")
+        if name in _FINITE and np.isinf(found).any():
+            raise ValueError(f"{what} of joint {self.joint_names[int(np.argmax(np.isinf(found)))]!r} is infinite")
         if default is not None:
             found = np.where(np.isnan(found), default, found)
         return np.minimum(found, MAXVAL)

@@ -202,6 +202,22 @@ def test_numbers_that_are_read_refuse_to_be_written(rng):
                 write(group.damping)
 
 
+def test_attributes_that_a_group_does_not_have_are_not_set(rng):
+    legs = walker(rng, actuators={"legs": IdealPDActuatorCfg(".*", stiffness=1.0, damping=0.1)}).actuators["legs"]
+    with pytest.raises(AttributeError, match="IdealPDActuator has no attribute 'stifness'; did you mean 'stiffness'"):
+        legs.stifness = 50.0
+    legs.stiffness = 50.0
+    assert (np.asarray(legs.stiffness) == 50.0).all() and not hasattr(legs, "stifness")
+
+
+@pytest.mark.parametrize("name", ["stiffness", "damping", "armature", "friction", "viscous_friction", "gear_ratio"])
+def test_infinite_numbers_that_are_no_limits_are_refused(rng, name):
+    """An infinite gain was 1e10."""
+    cfg = IdealPDActuatorCfg(".*", **{name: {".*hip.*": 1.0, "left_knee_joint": np.inf, "right_knee_joint": 1.0}})
+    with pytest.raises(ValueError, match=f"'legs': {name} of joint 'left_knee_joint' is infinite"):
+        walker(rng, actuators={"legs": cfg})
+
+
 def test_networks_have_no_gains_to_write(rng):
     cfg = NetworkActuatorCfg("left.*", network=lambda x: 0 * x[:, 0], velocity_limit=1.0, saturation_effort=1.0)
     robot = walker(rng, actuators={"net": cfg})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from newton_like.coercion import as_index, as_number
@@ -11,6 +13,17 @@ from newton_like.kernels.tree import IN_CYLINDER, IN_SPHERE, ROUND_CYLINDER, ROU
 from newton_like.model.mujoco.contact_settings import SOLIMP, SOLREF
 from newton_like.options import configuration
 from newton_like.types import MAXVAL, GeoType, ShapeFlags
+
+ENTRIES = {
+    "site": ('"site"', "shape index"),
+    "geom": ('"geom"', "shape index", "shape index of the site beside it or -1"),
+    "pulley": ('"pulley"', "divisor"),
+}
+"""What entries of paths consist of."""
+
+
+def _is_row(value, count: int) -> bool:
+    return isinstance(value, tuple | list | np.ndarray) and len(value) == count
 
 
 @configuration(frozen=True, kw_only=True)
@@ -126,13 +139,18 @@ class Tendon:
         vars(result).update(vars(self), joints=joints, path=path, **changes)
         return result
 
-    def check(self, joint_count: int, shape_count: int) -> None:
+    def check(self, joint_count: int, shape_count: int, dof_dim: Sequence[tuple[int, int]]) -> None:
         """Checks the tendon.
 
+        Args:
+            joint_count, shape_count: how many there are.
+            dof_dim: numbers of linear and angular dofs of the joints.
+
         Raises:
-            IndexError: a joint or shape does not exist.
+            IndexError: a joint, a dof of it, or a shape does not exist.
             TypeError: a value is not a number.
-            ValueError: neither joints nor a path, or both; a negative value; a lower limit above the upper limit.
+            ValueError: neither joints nor a path, or both; an entry of them of another form; a negative value; a lower limit above the
+                upper limit.
         """
         what = f"tendon {self.label!r}"
         if bool(self.joints) == bool(self.path):
@@ -145,14 +163,26 @@ class Tendon:
             raise ValueError(f"{what}: limit_ke {self.limit_ke:g} must be at least 0")
         for name in ("rest_length", "limits", "effort"):
             pair = getattr(self, name)
-            if pair is not None and not pair[0] <= pair[1]:
+            if pair is not None and not (_is_row(pair, 2) and pair[0] <= pair[1]):
                 raise ValueError(f"{what}: {name} {pair} must be the smaller number and the larger one")
-        for joint, _, _ in self.joints:
+        for entry in self.joints:
+            if not _is_row(entry, 3):
+                raise ValueError(
+                    f"{what}: an entry of joints is (joint index, number of its dof, coefficient), not {entry!r}"
+                )
+            joint, dof, coefficient = entry
             if not (type(joint) is int and 0 <= joint < joint_count):
                 as_index(joint, f"{what}: joint", joint_count)
-        for kind, *rest in self.path:
-            if kind not in ("site", "geom", "pulley"):
+            count = sum(dof_dim[joint])
+            if not (type(dof) is int and 0 <= dof < count):
+                as_index(dof, f"{what}: joint {joint}, dof", count)
+            as_number(coefficient, f"{what}: joint {joint}, coefficient")
+        for entry in self.path:
+            kind, *rest = entry if isinstance(entry, tuple | list) and entry else (entry,)
+            if kind not in ENTRIES:
                 raise ValueError(f"{what}: a path has sites, geoms and pulleys, not {kind!r}")
+            if len(rest) + 1 != len(ENTRIES[kind]):
+                raise ValueError(f"{what}: an entry of a path is ({', '.join(ENTRIES[kind])}), not {entry!r}")
             for shape in rest if kind != "pulley" else ():
                 if not (type(shape) is int and -1 <= shape < shape_count):
                     as_index(shape, f"{what}: shape", shape_count, lowest=-1)

@@ -437,7 +437,7 @@ class ModelBuilder(JointMethods, ShapeMethods, ApproximationMethods, WorldMethod
         """
         if not isinstance(tendon, Tendon):
             raise TypeError(f"{tendon!r} is not a Tendon")
-        tendon.check(self.joint_count, self.shape_count)
+        tendon.check(self.joint_count, self.shape_count, self.joint_dof_dim)
         check_shapes(tendon, self)
         self.tendons.append(dataclasses.replace(tendon, world=self.current_world))
         return len(self.tendons) - 1

@@ -74,7 +74,7 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     _worlds(model, layout, builder, columns)
     _shapes(layout, columns, report)
     for tendon in builder.tendons:
-        tendon.check(builder.joint_count, builder.shape_count)
+        tendon.check(builder.joint_count, builder.shape_count, builder.joint_dof_dim)
     model.tendons = list(builder.tendons)
     model.tendon_count = len(model.tendons)
     model.tendon_label = [tendon.label for tendon in model.tendons]

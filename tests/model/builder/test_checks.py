@@ -10,6 +10,7 @@ import warp as wp
 from newton_like.coercion import as_axis, as_index, as_number, as_vector
 from newton_like.geometry.mesh import Mesh
 from newton_like.model import JointDofConfig, ModelBuilder, ShapeConfig
+from newton_like.model.tendons import Tendon
 from newton_like.types import MAXVAL, Axis, BodyFlags, GeoType, JointTargetMode, JointType, warp_types
 from tests.support.random_trees import random_tree, random_unit
 
@@ -512,3 +513,35 @@ def test_colliding_meshes_without_area_are_refused(rng):
         builder.add_shape_mesh(-1, mesh=mesh, cfg=ShapeConfig(has_shape_collision=False))
     builder.add_shape_mesh(-1, mesh=flat, label="sheet")
     assert builder.finalize("cpu").shape_count == 3
+
+
+BAD_TENDONS = [
+    (
+        {"joints": ((0, 1.0),)},
+        ValueError,
+        r"joints is \(joint index, number of its dof, coefficient\), not \(0, 1\.0\)",
+    ),
+    ({"joints": (0, 0, 1.0)}, ValueError, "entry of joints .* not 0"),
+    ({"joints": ((0, 1, 1.0),)}, IndexError, "joint 0, dof 1 is out of range: 1 exist"),
+    ({"joints": ((0, -1, 1.0),)}, IndexError, "joint 0, dof -1 is out of range: 1 exist"),
+    ({"joints": ((0, 0, np.nan),)}, ValueError, "joint 0, coefficient is nan"),
+    ({"joints": ((0, 0, "x"),)}, TypeError, "joint 0, coefficient must be a number"),
+    ({"joints": ((0, 0, 1.0),), "rest_length": 0.5}, ValueError, r"rest_length 0\.5 must be the smaller"),
+    ({"joints": ((0, 0, 1.0),), "limits": (1.0,)}, ValueError, r"limits \(1\.0,\) must be the smaller"),
+    ({"path": (("site",), ("site", 1))}, ValueError, r'entry of a path is \("site", shape index\)'),
+    ({"path": (("site", 0), ("geom", 1), ("site", 0))}, ValueError, r'entry of a path is \("geom", .* beside'),
+    ({"path": (("pulley",), ("site", 0), ("site", 1))}, ValueError, r'entry of a path is \("pulley", divisor\)'),
+    ({"path": ("site", "site")}, ValueError, "entry of a path .* not 'site'"),
+]
+
+
+@pytest.mark.parametrize(("fields", "error", "message"), BAD_TENDONS)
+def test_tendons_of_another_form_are_refused(fields, error, message):
+    """A dof that a joint does not have was read from another joint, in silence."""
+    builder = ModelBuilder()
+    link = builder.add_link(mass=1.0, inertia=np.eye(3))
+    builder.add_articulation([builder.add_joint_revolute(-1, link, axis=(0, 1, 0))])
+    for body in (-1, link):
+        builder.add_site(body)
+    with pytest.raises(error, match=f"^tendon 't': .*{message}"):
+        builder.add_tendon(Tendon(label="t", **fields))

@@ -425,7 +425,8 @@ class SceneBuilder:
         for number, joint in enumerate(slides + hinges):
             self._remember(joint, index, number)
             if joint.name in self._drives:
-                builder.joint_f[self.dofs[joint.name]] = self._drives[joint.name].force
+                dof, drive = self.dofs[joint.name], self._drives[joint.name]
+                builder.joint_f[dof], builder.joint_act[dof] = drive.force, drive.feedforward
             builder.joint_q[builder.joint_q_start[index] + number] = joint.ref * (
                 scale if joint.kind == "slide" else 1.0
             )

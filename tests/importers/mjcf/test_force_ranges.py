@@ -176,6 +176,16 @@ SUMS = {
         a=UNEVEN, actuators='<position joint="a" kp="8" kv=".5" forcerange="-2 2"/><motor joint="a" gear="3"/>'
     ),
     "motors": dict(a=UNEVEN, actuators='<motor joint="a" gear="3"/><motor joint="a" gear="-4"/>'),
+    "a motor and servos": dict(
+        a=UNEVEN, d=EVEN,
+        actuators='<motor joint="a" gear="3"/><position joint="a" kp="2" kv=".1"/><velocity joint="d" kv=".3"/><motor joint="d" gear="2"/>',
+    ),
+    "a filtered motor and a servo": dict(
+        a=EVEN, actuators='<general joint="a" dyntype="filter" dynprm=".1" gainprm="3"/><position joint="a" kp="2" kv=".1"/>'
+    ),
+    "a motor and a filtered servo": dict(
+        a=UNEVEN, actuators='<position joint="a" timeconst=".1" kp="3" kv=".1"/><motor joint="a" gear="3"/>'
+    ),
     "a servo of a tendon": dict(
         a=EVEN, d=ELBOW, actuators='<position tendon="l" kp="50" kv="1"/><position joint="d" kp="3"/>'
     ),

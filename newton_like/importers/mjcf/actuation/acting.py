@@ -122,7 +122,7 @@ class Binder:
             return True
         if actuator.drive is None or actuator.target not in scene.dofs:
             return False
-        if actuator.drive != "joint_f" and self._joints[actuator.target].kind == "slide":
+        if actuator.drive not in ("joint_f", "joint_act") and self._joints[actuator.target].kind == "slide":
             actuator.factor, actuator.offset = self.scale * actuator.factor, self.scale * actuator.offset
         if actuator.activated:
             return False

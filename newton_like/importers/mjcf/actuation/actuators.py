@@ -48,8 +48,8 @@ class Actuator:
         gain, bias, dynamics: type and ten parameters of each: ``(type, numbers)``.
         ctrlrange, forcerange, actrange: limits, or ``None``.
         armature, damping: values of the actuator; the joint gets them times the square of the first gear.
-        drive: the array of ``Control`` for its control: ``"joint_target_q"``, ``"joint_target_qd"`` or
-            ``"joint_f"``, or ``"tendon_target_q"``, ``"tendon_target_qd"`` or ``"tendon_f"``, or ``"actuator_ctrl"``; ``None`` for an
+        drive: the array of ``Control`` for its control: ``"joint_target_q"``, ``"joint_target_qd"``, ``"joint_f"`` or
+            ``"joint_act"``, or ``"tendon_target_q"``, ``"tendon_target_qd"`` or ``"tendon_f"``, or ``"actuator_ctrl"``; ``None`` for an
             actuator that is kept as data only.
         factor, offset: the entry of that array is ``factor * ctrl + offset``, summed over the actuators of a joint.
         index: index of that entry in the array, -1 for none.

@@ -19,7 +19,7 @@ class Drive:
     Attributes:
         mode: ``POSITION``, ``VELOCITY``, ``POSITION_VELOCITY`` or ``EFFORT``.
         effort: largest force, or ``None``.
-        target_q, target_qd, force: values at control 0, or at the nearest control in its range.
+        target_q, target_qd, force, feedforward: values at control 0, or at the nearest control in its range.
     """
 
     mode: str
@@ -29,6 +29,7 @@ class Drive:
     target_q: float = 0.0
     target_qd: float = 0.0
     force: float = 0.0
+    feedforward: float = 0.0
 
 
 def drives_of(
@@ -111,6 +112,8 @@ def _joined(name: str, group: list[Actuator], most, model: Mjcf, controls: dict[
             share, target = stiffness[id(actuator)] / drive.ke, "target_q"
         elif actuator.drive.endswith("target_qd"):
             share, target = damping[id(actuator)] / drive.kd, "target_qd"
+        elif actuator.drive == "joint_act":
+            target = "feedforward"
         actuator.factor, actuator.offset = share * actuator.factor, share * actuator.offset
         if actuator.activated:
             efforts.append(_effort(actuator, model, len(group) > 1))

@@ -38,6 +38,7 @@ def find_sums(model: Mjcf, actuators: list[Actuator], tendons: Iterable, names: 
         names: records of the model, by kind and name.
     """
     records = {record.name: record for record in tendons}
+    _bound_motors(actuators, names["joint"])
     of_joint, of_tendon = _by_target(actuators, "joint"), _by_target(actuators, "tendon")
     moved = {
         id(a): _moved(a, model, records, names)
@@ -67,6 +68,19 @@ def find_sums(model: Mjcf, actuators: list[Actuator], tendons: Iterable, names: 
             release(actuator)
     several = {name for name, own in of_tendon.items() if len(own) > 1 and not any(a.drive for a in own)}
     return Sums(frozenset(joints), frozenset(weights), frozenset(several & records.keys()))
+
+
+def _bound_motors(actuators: list[Actuator], joints: dict[str, Joint]) -> None:
+    """Makes motors that share a joint with servos part of the drive, where the joint has a range: that of a drive with gains bounds
+    ``joint_act``, and not ``joint_f``. Those with an activation, which have no such entry, become actuators of the builder."""
+    for name, own in _by_target(actuators, "joint").items():
+        if joints[name].effort is None or all(a.drive in (None, "joint_f") for a in own):
+            continue
+        for actuator in own:
+            if actuator.drive == "joint_f" and actuator.activated:
+                release(actuator)
+            elif actuator.drive == "joint_f":
+                actuator.drive = "joint_act"
 
 
 def _by_target(actuators: list[Actuator], kind: str) -> dict[str, list[Actuator]]:

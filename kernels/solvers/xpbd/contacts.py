@@ -33,7 +33,8 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, push_speed: real,
         rebound_speed: real,
     ) -> int:  # fmt: skip
-        """Computes arms, gaps and responses of the contacts k to k + valid - 1. Returns 1 if one of them begins with an impact, else 0."""
+        """Computes arms, gaps and responses of the contacts k to k + valid - 1. Returns 1 if one of them begins with an impact, and 2 more
+        if one may rebound."""
         A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
         C = m.body_ref(body_at, stride, -1, m.listed(K.body_b, K.first + k, valid, K.dummy))
         n = vec_of_contact(K, NORMAL_AT, k)
@@ -79,9 +80,14 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         if m.response_prepare(K, k, valid, n, ra, rb, ia, ib, mass) != 0:
             K.strong = 1
         m.law_prepare(K, k, valid, B, A, C, h, push_speed)
+        begins = int(0)
         if m.any_lt(zero, impact):
-            return 1
-        return 0
+            begins = 1
+        if m.any_lt(approach, m.fill(-rebound_speed)):
+            rebounds = m.where_lt(approach, m.fill(-rebound_speed), of_contact(K, REBOUND, k), zero)
+            if m.any_lt(zero, rebounds):
+                begins = begins + 2
+        return begins
 
     @m.func
     def push_pair(B: wp.array[real], A: m.BodyRef, C: m.BodyRef, ra: Vec3, rb: Vec3, p: Vec3, h: lane, ahead: int):

@@ -84,7 +84,8 @@ def order_struct(real):
         ordered: wp.array[int]
         colour_start: wp.array2d[int]
         colour: wp.array[int]
-        # of each colour of a chunk the last sub-step, counted from 1, in which a contact begins with an impact; behind them that of all
+        # of each colour of a chunk the last sub-step, counted from 1, in which a contact begins with an impact; behind them that of all,
+        # those in which contacts need more passes and rebound, and whether rebounds reach other contacts
         impact: wp.array2d[int]
         taken: wp.array[wp.uint64]
         # contacts of the step before, and forces
@@ -222,6 +223,8 @@ def order_kernels(real):
             N.colour_start[c, i] = 0
             N.impact[c, i] = 0
         N.impact[c, COLOURS + 1] = 0
+        N.impact[c, COLOURS + 2] = 0
+        N.impact[c, COLOURS + 3] = 0
         for k in range(start, end):
             i = N.chosen[k]
             a = N.shape_body[N.shape0[i]]

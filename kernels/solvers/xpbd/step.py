@@ -34,6 +34,8 @@ from newton_like.kernels.solvers.xpbd.lines import LINE_IMPULSE, WORK_AT, line_p
 from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
     BODY_AT, COLOURS, DUMMY, FIRST_BLOCK, FIRST_SLOT, LAST_BLOCK, SLOTS, order_kernels,
 )  # fmt: skip
+from newton_like.kernels.solvers.xpbd.parts import joint_functions, line_functions
+from newton_like.kernels.solvers.xpbd.rebounds import SPREADING, rebound_functions
 from newton_like.kernels.solvers.xpbd.round import round_function
 from newton_like.kernels.solvers.xpbd.team import SERIAL, share_start, wait_for_all
 from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS, touching_program
@@ -76,59 +78,6 @@ def maximal_math(width: int, real, lines: str = "", laws: bool = False) -> types
     return extended(lane_math(width, real), (*_LAYERS, *of_contacts, *of_lines))
 
 
-def _line_functions(m: types.SimpleNamespace, lines: bool):
-    """The struct of lines, and functions that pass over the lines of a chunk; without lines they do nothing."""
-    real = m.real
-    if not lines:
-
-        @wp.struct
-        class Lines:
-            force: wp.array[real]
-            target_q: wp.array[real]
-            target_qd: wp.array[real]
-
-        @wp.func
-        def no_sweep(
-            stage: int, X: wp.ref[Lines], c: int, B: wp.array[real], at: int, stride: int, h: real, share: real
-        ):
-            """There are no lines."""
-
-        return Lines, no_sweep
-
-    @wp.func
-    def sweep_lines(
-        stage: int, X: wp.ref[m.Lines], c: int, B: wp.array[real], at: int, stride: int, h: real, share: real
-    ):
-        """Passes over all lines of a chunk: 0 prepares them (`share`: the largest speed of an equation), 1 applies this share of their kept
-        impulses, 2 solves."""
-        for n in range(X.of_chunk[c], X.of_chunk[c + 1]):
-            if stage == 0:
-                m.line_prepare(X, n, B, at, stride, h, share)
-            if stage == 1:
-                m.line_start(X, n, B, at, stride, h, share)
-            if stage == 2:
-                m.line_solve(X, n, B, at, stride, h)
-
-    return m.Lines, sweep_lines
-
-
-def _joint_functions(m: types.SimpleNamespace, joints: bool):
-    """``joint_prepare``, ``joint_start`` and ``joint_solve``; without joints they do nothing."""
-    if joints:
-        return m.joint_prepare, m.joint_start, m.joint_solve
-    real, Joints = m.real, m.Joints
-
-    @wp.func
-    def no_joint(J: wp.ref[Joints], b: int, B: wp.array[real], at: int, stride: int, h: real, share: real):
-        """There are no joints."""
-
-    @wp.func
-    def no_solve(J: wp.ref[Joints], b: int, B: wp.array[real], at: int, stride: int, h: real):
-        """There are no joints."""
-
-    return no_joint, no_joint, no_solve
-
-
 @cache
 @collection_paused()
 def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: bool = True):
@@ -142,11 +91,11 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         joints: whether there are joints with laws; without them the kernel takes less time to compile.
     """
     m = maximal_math(width, real, lines, laws)
-    joint_prepare, joint_start, joint_solve = _joint_functions(m, joints)
-    Lines, sweep_lines = _line_functions(m, bool(lines))
+    joint_prepare, joint_start, joint_solve = joint_functions(m, joints)
+    Lines, sweep_lines = line_functions(m, bool(lines))
     Listed, *_, of_contacts = order_kernels(real)
     colour_contacts, chain_kept, match_contacts, count_takers, take_contacts, keep_contacts = of_contacts
-    round_contacts = round_function(real)
+    round_contacts, (group_rebounds, drop_impulses) = round_function(real), rebound_functions(real)
     Laws, take_laws, keep_laws = law_functions(m, Listed, laws)
     vec3, twist6 = wp.types.vector(3, real), wp.types.vector(6, real)
     transform, quat = wp.types.transformation(real), wp.types.quaternion(real)
@@ -329,9 +278,12 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         while k < end:
             valid = wp.min(most, end - k)
             if stage == 0:
-                if m.contact_prepare(K, k, valid, B, at, stride, h, o.push_speed, o.rebound_speed) != 0:
+                begins = m.contact_prepare(K, k, valid, B, at, stride, h, o.push_speed, o.rebound_speed)
+                if begins % 2 != 0:
                     N.impact[c, colour] = sub + 1
                     N.impact[c, COLOURS] = sub + 1
+                if begins >= 2:
+                    N.impact[c, COLOURS + 2] = sub + 1
             if stage == 1:
                 m.contact_start(K, k, valid, B, at, stride, h, ahead)
             if stage >= 2:
@@ -353,9 +305,9 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         sub: int, o: wp.ref[Settings], M: wp.ref[Team],
     ):  # fmt: skip
         """Passes over all contacts of a chunk, colour by colour: 0 prepares them, 1 applies kept impulses, 2 solves, 3 relaxes; 4 and 5 do
-        so again with those that begin with an impact."""
+        so again with those that begin with an impact, 6 and 7 with those that need more passes, 9 with groups that rebound."""
         for colour in range(COLOURS):
-            if stage < 4 or N.impact[c, colour] == sub + 1:
+            if stage < 4 or stage >= 8 or N.impact[c, colour] == sub + 1:
                 start = N.colour_start[c, colour]
                 end = N.colour_start[c, colour + 1]
                 most = int(width)
@@ -550,6 +502,18 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                 sweep_contacts(5, N, c, K, B, at, stride, h, ahead, sub, o, M)
             for _further in range(strong * STRONG_FURTHER):
                 sweep_contacts(7, N, c, K, B, at, stride, h, ahead, sub, o, M)
+            if o.contacts != 0:
+                if N.impact[c, COLOURS + 2] == sub + 1:
+                    if M.member == 0:
+                        N.impact[c, COLOURS + 3] = group_rebounds(
+                            N, c, first_slot, K.at, K.room, B, at, stride, o.rebound_speed, numbers, body_a, body_b
+                        )
+                    wait_for_all(M.sync, c, M.members, M.pause)
+                    for _further in range(N.impact[c, COLOURS + 3] * SPREADING):
+                        sweep_contacts(9, N, c, K, B, at, stride, h, ahead, sub, o, M)
+                    if M.member == 0 and N.impact[c, COLOURS + 3] != 0:
+                        drop_impulses(N, c, K.at, K.room, numbers)
+                    wait_for_all(M.sync, c, M.members, M.pause)
         store_bodies(G, at, stride, first_slot, one * width, end * width, o.spin_share)
         if o.contacts != 0:
             keep_contacts(N, c, start, stop, K.at, K.room, B, at, stride, h, o.dt, numbers, body_a, body_b)

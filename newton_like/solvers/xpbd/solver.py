@@ -271,7 +271,7 @@ class SolverXPBD(SolverBase):
             # sorting needs twice the room
             chosen=whole((1 + sorts) * room), ordered=whole(room), colour=whole(room),
             colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),
-            impact=wp.zeros((chunks, COLOURS + 2), dtype=int, device=model.device),
+            impact=wp.zeros((chunks, COLOURS + 4), dtype=int, device=model.device),
             taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(places), kept_takers=whole(places),
             kept_head=whole(len(self._slots.body)),
         )  # fmt: skip

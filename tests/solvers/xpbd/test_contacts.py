@@ -62,6 +62,33 @@ def test_a_ball_rebounds_by_its_restitution(restitution, rng):
     assert max(heights) == pytest.approx(restitution**2, abs=2e-2)
 
 
+def test_a_row_of_touching_balls_rebounds_by_newtons_law(rng):
+    """The first ball hits four at rest with a restitution of 1: all contacts have it at once, and the energy stays. Balls that
+    rebound in another world change no bit."""
+    row, falling = nl.ModelBuilder(), nl.ModelBuilder()
+    cfg = nl.ShapeConfig(mu=0.0, restitution=1.0)
+    for x in (-0.3, 0.2, 0.4, 0.6, 0.8):
+        row.add_shape_sphere(row.add_body(xform=(x, 0, 0, 0, 0, 0, 1)), radius=0.1, cfg=cfg)
+    for z in (0.2, 0.43):
+        falling.add_shape_sphere(falling.add_body(xform=(0, 0, z, 0, 0, 0, 1)), radius=0.1, cfg=cfg)
+    falling.add_ground_plane(cfg=cfg)
+    results = []
+    for worlds in ([row], [row, falling]):
+        builder = nl.ModelBuilder()
+        for world in worlds:
+            builder.add_world(world)
+        model = builder.finalize("cpu")
+        for world in range(len(worlds)):
+            model.set_gravity((0.0, 0.0, -9.81 * world), world)
+        state, solver = started(model, joint_qd=[1.5, *np.zeros(model.joint_dof_count - 1)]), xpbd(model)
+        after(solver, state, 0.5, 1 / 240)
+        results.append(np.concatenate([state.body_q.numpy()[:5], state.body_qd.numpy()[:5]], axis=1))
+    speeds = results[0][:, 7]
+    np.testing.assert_allclose(speeds, [-0.9, 0.6, 0.6, 0.6, 0.6], atol=2e-3)
+    assert (speeds**2).sum() == pytest.approx(1.5**2, rel=2e-3)
+    assert np.array_equal(*results)
+
+
 def test_restitution_may_be_turned_off_and_on(rng):
     """A ball of restitution 0.8 stays down while rebounds are off."""
     builder = nl.ModelBuilder()

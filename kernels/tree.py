@@ -73,6 +73,9 @@ LAW = 14
     LAW_MIDPOINT, LAW_POWER, LAW_SHIFT,
 ) = (0, 1, *range(4, LAW))  # fmt: skip
 
+# What a tree has as `laws`: none; one of each collider and pair; or one of each candidate, where contacts are handed over.
+NO_LAWS, LAWS_OF_PAIRS, LAWS_OF_CANDIDATES = range(3)
+
 # Integers of a shape that may touch another one (its body, -1: the world; its kind; the first vertex and the number of vertices of its
 # hull), and of a pair of these: both shapes; the last dofs of the chains of the second and the first one's bodies, -1: none; the number
 # of dofs that both chains have; and the first candidate.

@@ -9,11 +9,12 @@ from functools import cache
 import warp as wp
 from newton_like.kernels.batched import batch_kernel
 from newton_like.kernels.collision.plane import FAR
+from newton_like.kernels.parameters.contacts import LAW_TABLE
 from newton_like.kernels.simd import GENERAL_FLAGS, module_options, simd_types, valid_code
 
 from newton_like.kernels.tree import (  # isort: skip
     GIVEN, GIVEN_MARGIN, GIVEN_NORMAL, GIVEN_ON, GIVEN_OTHER_MARGIN, GIVEN_OTHER_POINT, GIVEN_POINT, GIVEN_SURFACE,
-    OMEGA,
+    LAW, LAW_BY_RULE, LAW_MU, LAW_SHIFT, MU, MU_ROLLING, MU_TORSIONAL, OMEGA,
 )  # fmt: skip
 
 LOOKAHEAD = 1.0 / 120.0
@@ -275,6 +276,43 @@ def hand_over_kernels(real):
                         if pairs[n] == code:
                             key[i] = moves.shape[0] + n
 
+    @wp.func
+    def pair_with_law(one: int, two: int, codes: wp.array[wp.int64]) -> int:
+        """The place of two shapes among the pairs with laws of their own, -1 for none."""
+        code = wp.int64(wp.min(one, two)) * wp.int64(4294967296) + wp.int64(wp.max(one, two))
+        n = wp.lower_bound(codes, code)
+        if n < codes.shape[0]:
+            if codes[n] == code:
+                return n
+        return -1
+
+    @wp.func
+    def put_law(
+        table: wp.array[wp.float64], start: int, own: int, other: int, material: wp.array2d[real], margin: real,
+        given: wp.array3d[real], surface: int, laws: wp.array3d[real], row: int, b: int, lane: int,
+    ):  # fmt: skip
+        """Stores a law, as the kernel `laws` of `kernels.parameters.contacts`, and its friction as that of the surface."""
+        for j in range(LAW):
+            laws[b, row + j, lane] = real(table[start + j])
+        x = wp.float64(material[MU, own])
+        y = wp.float64(material[MU, other])
+        mu = (
+            table[start + LAW] * x
+            + table[start + LAW + 1] * y
+            + table[start + LAW + 2] * wp.max(x, y)
+            + table[start + LAW_MU]
+        )
+        laws[b, row + LAW_MU, lane] = real(mu)
+        # a pair has a margin of its own, or none
+        shift = real(0.0)
+        if table[start + LAW + 3] >= wp.float64(0.0):
+            shift = margin - real(table[start + LAW + 3])
+        laws[b, row + LAW_SHIFT, lane] = shift
+        if table[start + LAW_BY_RULE] > wp.float64(0.5):
+            given[b, surface + MU, lane] = real(mu)
+            given[b, surface + MU_TORSIONAL, lane] = real(table[start + LAW_MU + 1])
+            given[b, surface + MU_ROLLING, lane] = real(table[start + LAW_MU + 2])
+
     @wp.kernel(module="unique", enable_backward=False)
     def place(
         first: int,
@@ -294,9 +332,18 @@ def hand_over_kernels(real):
         margin0: wp.array[real],
         margin1: wp.array[real],
         material: wp.array2d[real],
+        # laws of contacts, see `newton_like.collision.laws.ListedLaws`; no classes: contacts have none
+        class_of: wp.array[int],
+        of_classes: wp.array[wp.float64],
+        codes: wp.array[wp.int64],
+        of_pairs: wp.array[wp.float64],
+        classes: int,
+        law_at: int,
+        # out:
         given: wp.array3d[real],
         used: wp.array[int],
         home: wp.array[int],
+        laws: wp.array3d[real],
     ):
         """Stores the n-th contact of a shape or pair as its n-th candidate. For each stored contact, used <- 1, and home <- the candidate,
         counted over all clusters from 1 on, times 2, plus 1 if the normal was turned round."""
@@ -349,6 +396,29 @@ def hand_over_kernels(real):
             if j == OMEGA:
                 mean = real(1.0) / wp.max(mean, real(1.0e-6))
             given[b, at + GIVEN_SURFACE + j, lane] = mean
+        if classes > 0:
+            row = law_at + LAW * (candidate[s] + rank)
+            pair = pair_with_law(own, other, codes)
+            if pair >= 0:
+                put_law(
+                    of_pairs,
+                    LAW_TABLE * pair,
+                    own,
+                    other,
+                    material,
+                    near + far,
+                    given,
+                    at + GIVEN_SURFACE,
+                    laws,
+                    row,
+                    b,
+                    lane,
+                )
+            else:
+                put_law(
+                    of_classes, LAW_TABLE * (class_of[own] * classes + class_of[other]), own, other, material, near + far, given,
+                    at + GIVEN_SURFACE, laws, row, b, lane,
+                )  # fmt: skip
         used[i] = 1
         home[i] = 2 * (a * (given.shape[1] // GIVEN) + candidate[s] + rank + 1) + turned
 

@@ -20,7 +20,7 @@ from newton_like.model.mujoco.contact_settings import (
 
 from newton_like.kernels.tree import (  # isort: skip
     LAW, LAW_BY_RULE, LAW_DAMPING, LAW_IMPEDANCE, LAW_IMPEDANCE_MOST, LAW_INVERSE_WIDTH, LAW_MIDPOINT, LAW_MOST, LAW_MU, LAW_POWER,
-    LAW_SHIFT, LAW_SOFT, LAW_STIFFNESS,
+    LAW_SHIFT, LAW_SOFT, LAW_STIFFNESS, LAWS_OF_CANDIDATES, LAWS_OF_PAIRS,
 )  # fmt: skip
 
 MIN_IMPEDANCE, MAX_IMPEDANCE = 1.0e-4, 0.9999
@@ -28,6 +28,10 @@ MIN_IMPEDANCE, MAX_IMPEDANCE = 1.0e-4, 0.9999
 
 TINY = 1.0e-15
 """MuJoCo's ``mjMINVAL``."""
+
+
+MOST_CLASSES = 512
+"""Largest number of kinds of shapes that state settings; laws of all pairs of them take 38 MB."""
 
 
 @dataclass
@@ -38,10 +42,29 @@ class Laws:
         shapes: model indices of the first and of the second shapes, ``[count, laws]`` each; contacts are colliders, then pairs. -1 for the
             limits of degrees of freedom, which follow.
         table: the numbers of laws, ``[count or 1, laws, LAW_TABLE]``.
+        handed: how many laws, the first ones, come with lists of contacts, one for each candidate.
     """
 
     shapes: tuple[np.ndarray, np.ndarray]
     table: np.ndarray
+    handed: int = 0
+
+
+@dataclass
+class ListedLaws:
+    """Laws of contacts in lists, by their shapes.
+
+    Attributes:
+        class_of: the class of each shape, ``[shape_count]``.
+        table: laws of the contacts of two classes, ``[classes, classes, LAW_TABLE]``.
+        codes: pairs of shapes with laws of their own, as 2^32 smaller + larger index, in ascending order.
+        of_pairs: the laws of these, ``[len(codes), LAW_TABLE]``.
+    """
+
+    class_of: np.ndarray
+    table: np.ndarray
+    codes: np.ndarray
+    of_pairs: np.ndarray
 
 
 def add_laws(model, tables: ContactTables) -> ContactTables:
@@ -69,8 +92,50 @@ def add_laws(model, tables: ContactTables) -> ContactTables:
     if (table == table[:1]).all():
         table = table[:1]
     tables.laws = Laws((one, two), table)
-    tables.numbers["laws"] = 1
+    tables.numbers["laws"] = LAWS_OF_PAIRS
     if table[..., LAW_MU + 1 : LAW_MU + 3].any():
+        tables.numbers["contact_rows"] = 6
+    return tables
+
+
+def listed_laws(model) -> ListedLaws | None:
+    """The laws of contacts that are handed over in lists; None: no shape or pair states one.
+
+    Raises:
+        ValueError: a setting is out of range; there are too many kinds of shapes.
+    """
+    if not has_contact_settings(model):
+        return None
+    settings = settings_of(model)
+    codes, of = _explicit(settings)
+    if not settings["contact_rules"].any() and not len(codes):
+        return None
+    _check(model, settings)
+    class_of, table = class_laws(model)
+    if len(table) > MOST_CLASSES:
+        raise ValueError(
+            f"the shapes have {len(table)} different sets of settings of MuJoCo (solref, solimp, condim, priority, solmix, friction);"
+            f" contacts that are handed over may have at most {MOST_CLASSES}; pass contacts=None"
+        )
+    if not settings["contact_rules"].any():
+        table[..., LAW + 3] = -1.0
+    of_pairs = np.zeros((len(codes), LAW_TABLE))
+    _state_pairs(of_pairs, settings, np.arange(len(codes)), of)
+    return ListedLaws(class_of, table, codes, of_pairs)
+
+
+def add_listed_laws(tables: ContactTables, laws: ListedLaws | None, count: int) -> ContactTables:
+    """Adds a law for each candidate to the tables of a batch of so many clusters that is handed contacts; lists fill them in."""
+    candidates = tables.numbers["candidates"]
+    if laws is None or not candidates:
+        return tables
+    none = np.full((count, candidates), -1)
+    table = np.zeros((1, candidates, LAW_TABLE))
+    table[..., LAW_IMPEDANCE : LAW_IMPEDANCE_MOST + 1] = table[..., LAW_MIDPOINT, None] = 0.5
+    table[..., LAW_POWER] = 1.0
+    tables.laws = Laws((none, none), table, candidates)
+    tables.numbers["laws"] = LAWS_OF_CANDIDATES
+    if any(x[..., LAW_MU + 1 : LAW_MU + 3].any() for x in (laws.table, laws.of_pairs)):
         tables.numbers["contact_rows"] = 6
     return tables
 
@@ -153,7 +218,7 @@ def add_limit_laws(model, batch, tables: ContactTables) -> ContactTables:
         shapes = tuple(np.concatenate([old, shapes[0]], axis=1) for old in tables.laws.shapes)
     if (table == table[:1]).all():
         table = table[:1]
-    tables.laws = Laws(shapes, table)
+    tables.laws = Laws(shapes, table, 0 if tables.laws is None else tables.laws.handed)
     tables.numbers.update(limit_laws=1, first_limit_law=first)
     return tables
 
@@ -168,7 +233,7 @@ def add_tendon_laws(tables: ContactTables, laws: np.ndarray, count: int) -> Cont
         parts = [np.broadcast_to(x, (length, *x.shape[1:])) for x in (tables.laws.table, laws)]
         laws = np.concatenate(parts, axis=1)
         shapes = tuple(np.concatenate([old, shapes[0]], axis=1) for old in tables.laws.shapes)
-    tables.laws = Laws(shapes, laws)
+    tables.laws = Laws(shapes, laws, 0 if tables.laws is None else tables.laws.handed)
     tables.numbers.update(first_tendon_law=first)
     return tables
 

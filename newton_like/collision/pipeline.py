@@ -21,6 +21,7 @@ from newton_like.collision.ground import (
     shape_kinds,
     unsupported_pairs,
 )  # fmt: skip
+from newton_like.collision.laws import ListedLaws
 from newton_like.collision.pairs import add_pairs, cluster_kinds, find_clusters, resolved
 from newton_like.collision.ration import Ration, lost_of
 from newton_like.collision.watch import ShapeWatch
@@ -490,7 +491,7 @@ class HandOver:
         home: of each contact of the last list, the candidate, as the kernel ``place`` counts them; 0: none.
     """
 
-    def __init__(self, model, tables: ContactTables, work: Workspace):
+    def __init__(self, model, tables: ContactTables, work: Workspace, laws: ListedLaws | None = None):
         self.model, self.work = model, work
         self.lanes = work.block_lanes(tables.numbers["given"])
         self.home = None
@@ -504,6 +505,14 @@ class HandOver:
         self._kinds = edits_of(model).last[KINDS]
         self.material = wp.zeros((len(MATERIALS), model.shape_count), dtype=model.dtype, device=device)
         self._turning = tables.numbers["contact_rows"] > 3
+        self._has_laws = laws is not None and tables.laws is not None and tables.laws.handed > 0
+        none = np.zeros(0)
+        found = (laws.class_of, laws.table, laws.codes, laws.of_pairs) if self._has_laws else (none,) * 4
+        self._laws = [
+            wp.array(np.ravel(x), dtype=kind, device=device)
+            for x, kind in zip(found, (wp.int32, wp.float64, wp.int64, wp.float64), strict=True)
+        ]
+        self._classes = len(laws.table) if self._has_laws else 0
         self.read()
 
     def _places(self, tables: ContactTables) -> tuple:
@@ -538,6 +547,13 @@ class HandOver:
             self.moves.assign(_motion(self.model))
             self._kinds = kinds
 
+    def _law_numbers(self) -> tuple[wp.array, int]:
+        """The parameters of the batch, as numbers, and where laws are in them."""
+        parameters = self.work.parameters
+        if not self._has_laws:
+            return wp.zeros((0, 0, 0), dtype=self.model.dtype, device=self.model.device), 0
+        return as_numbers(parameters.P.varying, self.model.dtype, self.work.m.width), parameters.at["law"]
+
     def place(self, contacts, used: wp.array) -> None:
         """Puts the contacts of a list where the step kernel finds them; `used` gets 1 for each that found a place."""
         room, device = contacts.rigid_contact_max, self.model.device
@@ -558,6 +574,7 @@ class HandOver:
             self._listed = room = min(max(int(contacts.rigid_contact_count.numpy()[0]), 0), room)
             if not room:
                 return
+        law_numbers, law_at = self._law_numbers()
         key = wp.zeros(2 * room, dtype=wp.int32, device=device)
         value = wp.zeros(2 * room, dtype=wp.int32, device=device)
         pair = [contacts.rigid_contact_shape0, contacts.rigid_contact_shape1]
@@ -571,8 +588,8 @@ class HandOver:
             inputs=[
                 key, value, self.articulation, self.candidate, self.room, self.second, *pair, contacts.rigid_contact_point0,
                 contacts.rigid_contact_point1, contacts.rigid_contact_normal, contacts.rigid_contact_margin0,
-                contacts.rigid_contact_margin1, self.material,
+                contacts.rigid_contact_margin1, self.material, *self._laws, self._classes, law_at,
             ],
-            outputs=[lanes, used, self.home],
+            outputs=[lanes, used, self.home, law_numbers],
             device=device,
         )  # fmt: skip

@@ -16,7 +16,7 @@ import warp as wp
 from newton_like.arrays import as_numbers, copied_array, flat
 from newton_like.compiler.cpp import Constants
 from newton_like.kernels.parameters import parameter_kernels
-from newton_like.kernels.tree import EFFORT, FRICTION, POSITION, PRESCRIBED, VELOCITY
+from newton_like.kernels.tree import EFFORT, FRICTION, LAW, POSITION, PRESCRIBED, VELOCITY
 from newton_like.model.editing.edit_checks import check_numbers
 from newton_like.model.editing.edits import (
     ARRAYS,
@@ -225,6 +225,10 @@ class Parameters:
             check_numbers(model)
         # a number that is not a number differs from itself
         held = (values == values) & ~self._differs.numpy() & ~self._layout.slots(self._loose)
+        if self.contacts is not None and self.contacts.laws is not None:
+            # lists of contacts write these
+            at = self.at["law"]
+            held[at : at + LAW * self.contacts.laws.handed] = False
         self.known = Constants(self.at, values, held)
         self._held = wp.array(np.where(held, self.known.values, np.nan), dtype=real, device=self.device)
         self._lay_out(first, held)

@@ -17,7 +17,7 @@ from newton_like.kernels.solvers.actuators import (
     ON_CONTACTS,
     PLACE,
 )
-from newton_like.kernels.tree import PRESCRIBED
+from newton_like.kernels.tree import LAWS_OF_CANDIDATES, PRESCRIBED
 
 ROUNDING = 1.0e-6
 """Gaps of surfaces that touch, in single precision [m]."""
@@ -47,6 +47,8 @@ def adhesion_program(m: types.SimpleNamespace) -> dict:
             law = T.candidate_collider[c]
             if c >= T.first_paired:
                 law = T.colliders + law
+            if T.laws == LAWS_OF_CANDIDATES:
+                law = c
             gap = m.law_gap(b, law, gap, P)
         # a soft contact at a gap of zero has no force of its own yet
         touches = m.where_lt(gap, m.fill(real(ROUNDING)), m.fill(real(1.0)), zero)

@@ -291,8 +291,9 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         visit_on_chain(t, a, c, T.leaf[k], 0, T, L, mem)
 
     @m.func
-    def pair_rows(b, t, a: int, c: int, p: int, material: int, o, T, P, L, mem):
-        """The rows of candidate c of the pair p as active contact a, with the material at `material` in memory."""
+    def pair_rows(b, t, a: int, c: int, p: int, material: int, law: int, o, T, P, L, mem):
+        """The rows of candidate c of the pair p as active contact a, with the material at `material` in memory. With laws, it has the law
+        number `law`."""
         n = m.get3(mem, L.normal + 3 * (c - T.first_paired), t)
         k = m.shape_body(m.pair_one(p, T), T)
         j = m.shape_body(m.pair_two(p, T), T)
@@ -302,7 +303,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         tree = m.moving_tree(j, m.pair_leaf(p, T), T)
         tree2 = m.moving_tree(k, m.pair_other(p, T), T)
         build_rows(
-            b, t, a, c, m.pair_leaf(p, T), m.pair_other(p, T), m.pair_shared(p, T), tree, tree2, j, k, material, T.colliders + p, two, one,
+            b, t, a, c, m.pair_leaf(p, T), m.pair_other(p, T), m.pair_shared(p, T), tree, tree2, j, k, material, law, two, one,
             n, m.tangent(n), m.second_tangent(n), o, T, P, L, mem,
         )  # fmt: skip
 
@@ -312,7 +313,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         m.mix_materials(b, t, p, T, P, L, mem)
         if T.laws > 0:
             m.law_material(b, t, L.material, T.colliders + p, P, mem)
-        pair_rows(b, t, a, c, p, L.material, o, T, P, L, mem)
+        pair_rows(b, t, a, c, p, L.material, T.colliders + p, o, T, P, L, mem)
 
     @m.func
     def listed_sweep(t, a: int, c: int, at: int, size: int, T, L, mem):
@@ -343,7 +344,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         n = m.get3(mem, at + GIVEN_NORMAL, t)
         x = m.get3(mem, L.point + 3 * c, t)
         build_rows(
-            b, t, a, c, T.leaf[k], -1, 0, m.tree_of(k, T), -1, k, -1, at + GIVEN_SURFACE, 0, x, x, n, m.tangent(n), m.second_tangent(n),
+            b, t, a, c, T.leaf[k], -1, 0, m.tree_of(k, T), -1, k, -1, at + GIVEN_SURFACE, c, x, x, n, m.tangent(n), m.second_tangent(n),
             o, T, P, L, mem,
         )  # fmt: skip
 
@@ -375,6 +376,6 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def given_pair_build(b, t, a: int, c: int, p: int, o, T, P, L, mem):
         """The rows of a contact of pair p that was handed over."""
-        pair_rows(b, t, a, c, p, L.given + GIVEN * c + GIVEN_SURFACE, o, T, P, L, mem)
+        pair_rows(b, t, a, c, p, L.given + GIVEN * c + GIVEN_SURFACE, c, o, T, P, L, mem)
 
     return locals()

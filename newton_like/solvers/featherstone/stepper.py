@@ -11,7 +11,7 @@ import warp as wp
 
 from newton_like.arrays import as_numbers, constant_array, copied_array, keep_for_graph
 from newton_like.collision.ground import find_colliders
-from newton_like.collision.laws import add_laws, add_limit_laws, add_tendon_laws
+from newton_like.collision.laws import add_laws, add_limit_laws, add_listed_laws, add_tendon_laws, listed_laws
 from newton_like.collision.pairs import add_pairs
 from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.compiler.cpp import FLAGS
@@ -148,7 +148,7 @@ class Stepper:
         self.kept = work.block_lanes(kept)
         # per block: how many contacts are remembered, which, and whether limits are
         self.kept_active = work.block_lanes(tables.numbers["candidates"] + 2, wp.int32)
-        self.hand_over = HandOver(model, tables, work) if self.given else None
+        self.hand_over = HandOver(model, tables, work, self.listed_laws) if self.given else None
         self.contacts_in = self.hand_over.lanes if self.given else work.block_lanes(0)
         self._stepped = False
         self._make_report()
@@ -195,7 +195,9 @@ class Stepper:
     def _find_tables(self):
         model = self.solver.model
         if self.given:
-            return add_limit_laws(model, self.batch, given_tables(model, self.batch))
+            tables = given_tables(model, self.batch)
+            self.listed_laws = listed_laws(model)
+            return add_limit_laws(model, self.batch, add_listed_laws(tables, self.listed_laws, self.batch.count))
         tables = add_laws(model, add_pairs(model, self.batch, find_colliders(model, self.batch)))
         return add_limit_laws(model, self.batch, tables)
 

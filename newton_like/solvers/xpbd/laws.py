@@ -6,15 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from newton_like.collision.laws import class_laws
+from newton_like.collision.laws import MOST_CLASSES, class_laws
 from newton_like.dynamics.matrices import eval_mass_matrix
 from newton_like.kernels.tree import LAW_SOFT
 from newton_like.kinematics import eval_jacobian
 from newton_like.model.mujoco.contact_settings import has_contact_settings, settings_of
 from newton_like.solvers.xpbd.moving import moving_bodies
-
-MOST_CLASSES = 512
-"""Largest number of kinds of shapes that state settings; laws of all pairs of them take 38 MB."""
 
 
 @dataclass

@@ -100,13 +100,14 @@ class NetworkActuatorCfg(DCMotorCfg):
     """Efforts from a function, such as a trained network, within the torque-speed line of a DC motor.
 
     Its input has a row for each joint of each instance: errors of position (target minus position) of the steps ``input_idx``, then
-    velocities of these steps, scaled. Its output is an effort for each row. Outputs are not checked: NaN makes
-    the state of its world NaN.
+    velocities of these steps, scaled. Joints of an instance follow each other. Steps before the first one of an episode have its entries.
+    Its output is an effort for each row. Outputs are not checked: NaN makes the state of its world NaN.
 
     Attributes:
         network: function of an array ``[instances * joints, 2 len(input_idx)]`` that gives ``[instances * joints]`` or one more dimension
             of size 1: a torch module (called with torch tensors, without gradients), path of an ONNX (``.onnx``) or TorchScript file, or
-            any function of NumPy arrays.
+            any function of NumPy arrays. A function or module with a memory, such as a recurrent network, may have a method
+            ``reset(env_ids)``, which resets of instances call with their indices.
         input_idx: how many physics steps ago the entries are; 0: now.
         input_order: ``"pos_vel"`` or ``"vel_pos"``.
         pos_scale, vel_scale, torque_scale: factors of errors, velocities and efforts.

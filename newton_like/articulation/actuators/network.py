@@ -40,8 +40,11 @@ class Network:
         self._fresh = np.ones(table.shape[0], dtype=bool)
 
     def reset(self, chosen) -> None:
-        """Forgets the histories of instances: they begin with the next entry."""
+        """Forgets the histories of instances: they begin with the next entry. A network with a memory of its own is told."""
         self._fresh[chosen.indices] = True
+        tell = getattr(self._call, "reset", None)
+        if callable(tell) and chosen.count:
+            tell(chosen.indices.copy())
 
     def compute(self) -> None:
         """Writes efforts into the table.

@@ -254,6 +254,40 @@ def test_delays_are_numbers_of_steps(rng):
         walker(rng, actuators={"a": DelayedPDActuatorCfg(ALL, max_delay=1.5)})
 
 
+def test_networks_with_a_memory_are_told_of_resets(rng):
+    """A running sum of errors begins again in the instances that are reset."""
+
+    class Summing:
+        def __init__(self):
+            self.sum, self.told = np.zeros((WORLDS, 4)), []
+
+        def reset(self, env_ids):
+            self.told.append(list(env_ids))
+            self.sum[env_ids] = 0.0
+
+        def __call__(self, rows):
+            self.sum += rows[:, 0].reshape(WORLDS, 4)
+            return self.sum.ravel()
+
+    network = Summing()
+    cfg = NetworkActuatorCfg(
+        ALL, network=network, input_idx=(0,), effort_limit=100.0, velocity_limit=1e3, saturation_effort=1e3
+    )
+    robot = walker(rng, actuators={"net": cfg})
+    assert network.told == [list(range(WORLDS))]
+    expected = np.zeros((WORLDS, 4))
+    for chosen in ([], [1, 3], [0]):
+        robot.reset(chosen)
+        expected[chosen] = 0.0
+        for _ in range(3):
+            robot.set_joint_position_target(rng.normal(size=(WORLDS, 4)))
+            expected += robot.data.joint_pos_target.numpy() - robot.data.joint_pos.numpy()
+            robot.write_data_to_sim()
+            np.testing.assert_allclose(robot.data.computed_torque.numpy(), expected, rtol=1e-4, atol=1e-5)
+            robot.sim.step()
+    assert network.told[1:] == [[1, 3], [0]]
+
+
 def linear_network(rng, width: int = 6) -> np.ndarray:
     return rng.normal(size=(width, 1)).astype(np.float32)
 

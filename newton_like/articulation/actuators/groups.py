@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import host_array
+from newton_like.arrays import check_recorded, host_array
 from newton_like.articulation.actuators import configs
 from newton_like.articulation.actuators.network import Network
 from newton_like.articulation.actuators.reading import Reading
@@ -61,7 +63,8 @@ class Actuator:
         table: the :class:`newton_like.articulation.actuators.table.ActuatorTable` of the articulation.
 
     Attributes:
-        name, cfg: as above.
+        name: as above.
+        cfg: a copy of the configuration; edits of the given one do not change this group.
         joint_names, joint_indices: joints of the group.
 
     Raises:
@@ -296,18 +299,50 @@ class DelayedPDActuator(Actuator):
         if seed is None:
             seed = list(f"{self._table.asset._layout.label}/{self.name}".encode())
         self._random = np.random.default_rng(seed)
+        # the table keeps as many commands; later edits of the configuration do not count
+        self._delays = low, high
         self._table.need_slots(high + 1)
 
     def reset(self, chosen) -> None:
-        lags = self._random.integers(self.cfg.min_delay, self.cfg.max_delay + 1, chosen.count)
+        low, high = self._delays
+        lags = self._random.integers(low, high + 1, chosen.count)
         self._table.put_delays(chosen, self.joint_indices, lags)
 
     @property
     def delay(self) -> np.ndarray:
-        """Delays of instances [physics steps], ``[num_instances]``: a copy that refuses to be written."""
+        """Delays of instances [physics steps], ``[num_instances]``: a copy that refuses to be written. An assignment is that of
+        :meth:`set_delay`."""
         lags = self._table.delay.numpy()[:, self.joint_indices[0]].copy()
         lags.flags.writeable = False
         return lags
+
+    @delay.setter
+    def delay(self, delay) -> None:
+        self.set_delay(delay)
+
+    def set_delay(self, delay, env_ids=None) -> None:
+        """Sets delays of instances. They hold until a reset of the instances draws others.
+
+        Args:
+            delay: physics steps, ``[chosen instances]`` or one number, from ``min_delay`` to ``max_delay`` of the configuration.
+            env_ids: instances: None (all), a slice, indices, or a mask of bools.
+
+        Raises:
+            TypeError: not integers.
+            ValueError: another shape, or delays out of range.
+            IndexError: an instance does not exist.
+        """
+        what, (low, high) = f"actuator {self.name!r}: delay", self._delays
+        check_recorded(self._table.delay.device, what)
+        rows, lags = self._table.asset._rows(env_ids), host_array(delay, what)
+        if lags.dtype.kind not in "iu":
+            raise TypeError(f"{what} must be an integer, or integers by instance, not {delay!r}")
+        if lags.shape not in ((), (rows.count,)):
+            raise ValueError(f"{what} has shape {lags.shape}; it must be ({rows.count},), or a single number")
+        if (lags < low).any() or (lags > high).any():
+            wrong = lags[(lags < low) | (lags > high)].ravel()[0]
+            raise ValueError(f"{what} {wrong} must be from min_delay {low} to max_delay {high}")
+        self._table.put_delays(rows, self.joint_indices, lags)
 
 
 class RemotizedPDActuator(DelayedPDActuator):
@@ -387,4 +422,5 @@ def make(name: str, cfg, joint_indices: list[int], table) -> Actuator:
         raise TypeError(
             f"actuator {name!r}: {type(cfg).__name__} is not the configuration of an actuator; use one of {names}"
         )
-    return kind(name, cfg, joint_indices, table)
+    # a copy: configurations may be edited for the next robot
+    return kind(name, copy(cfg), joint_indices, table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -39,7 +40,7 @@ class Multirotor(Articulation):
         **options: further arguments of that class.
 
     Attributes:
-        cfg: as above.
+        cfg: a copy of the settings; edits of the given ones do not change this multirotor.
         rotors: the :class:`newton_like.articulation.multirotor.rotors.Rotors`.
         thrusters: the groups of thrusters by name, :class:`newton_like.articulation.multirotor.Thruster`.
         controller: a :class:`newton_like.articulation.multirotor.LeePositionController` or another Lee controller of this multirotor, which
@@ -62,6 +63,9 @@ class Multirotor(Articulation):
             raise TypeError(f"cfg must be a MultirotorCfg, not {type(cfg).__name__}")
         if "init_state" in options:
             cfg = replace(cfg, init_state=options.pop("init_state"))
+        if isinstance(cfg.actuators, dict):
+            # copies: settings may be edited for the next vehicle
+            cfg = replace(cfg, actuators={group: copy(own) for group, own in cfg.actuators.items()})
         super().__init__(model, pattern, actuators, init_state=cfg.init_state, **options)
         self.cfg = cfg
         self.rotors = Rotors(self.model, self._layout.bodies, self.body_names, cfg, evaluator)

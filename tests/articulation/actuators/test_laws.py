@@ -104,6 +104,44 @@ def test_commands_arrive_late_by_the_delay_of_the_instance(rng):
         robot.reset()
 
 
+def test_delays_that_are_set_hold_until_a_reset(rng):
+    cfg = DelayedPDActuatorCfg(ALL, stiffness=KP, damping=KD, effort_limit=50.0, min_delay=1, max_delay=4)
+    robot = walker(rng, actuators={"a": cfg})
+    group = robot.actuators["a"]
+    delay = rng.integers(1, 5, WORLDS)
+    group.delay = delay
+    group.set_delay([4, 1], [3, 0])
+    group.set_delay(2, np.arange(WORLDS) == 1)
+    delay[[3, 0, 1]] = 4, 1, 2
+    np.testing.assert_array_equal(group.delay, delay)
+    s = signals(robot, rng)
+    then = np.maximum(np.arange(len(s["q"]))[:, None] - delay, 0), np.arange(WORLDS)
+    close(
+        s["computed"], pd({name: s[name][then] for name in ("target", "rate", "feed")} | {n: s[n] for n in ("q", "qd")})
+    )
+    for values, chosen, error, told in (
+        (0, None, ValueError, "delay 0 must be from min_delay 1 to max_delay 4"), (5, [2], ValueError, "delay 5"),
+        (1.5, None, TypeError, "integer"), ([1, 2], None, ValueError, r"shape \(2,\)"), (1, [9], IndexError, "index 9"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=told):
+            group.set_delay(values, chosen)
+    np.testing.assert_array_equal(group.delay, delay)
+    robot.reset([0, 1, 2])
+    np.testing.assert_array_equal(group.delay[3:], delay[3:])
+
+
+def test_edits_of_a_configuration_do_not_change_robots_that_were_made_with_it(rng):
+    """Delays above those of the first configuration were read outside of the table."""
+    cfg = DelayedPDActuatorCfg(ALL, stiffness=KP, damping=KD, max_delay=1, seed=3)
+    robot = walker(rng, actuators={"a": cfg})
+    cfg.max_delay = robot.actuators["a"].cfg.max_delay = 60
+    for _ in range(10):
+        robot.reset()
+        assert (robot.actuators["a"].delay <= 1).all()
+    with pytest.raises(ValueError, match="delay 2 must be from min_delay 0 to max_delay 1"):
+        robot.actuators["a"].set_delay(2)
+
+
 def test_delays_of_groups_differ_and_those_of_runs_agree(rng):
     cfg = dict(stiffness=KP, damping=KD, max_delay=50)
     left, right = (DelayedPDActuatorCfg(f"{side}.*", **cfg) for side in ("left", "right"))

@@ -249,3 +249,19 @@ def test_targets_that_are_no_numbers_show_in_thrust_and_state(rng, state):
         for drone in (calm, torn):
             drone.reset([1])
         assert np.array_equal(*(drone.data.applied_thrust.numpy() for drone in (calm, torn)))
+
+
+def test_settings_that_are_edited_for_the_next_vehicle_do_not_change_the_first():
+    kept = []
+
+    def keep(settings):
+        settings.actuators["rotors"].integration = "exact"
+        kept.append(settings)
+
+    first, other = (flock("iris", 1, cfg=keep) for _ in range(2))
+    kept[0].actuators["rotors"].integration = "euler"
+    for drone in (first, other):
+        drone.sim.dt *= 2.0
+        drone.set_thrust_target(1.0)
+        drone.write_data_to_sim()
+    np.testing.assert_array_equal(first.data.computed_thrust.numpy(), other.data.computed_thrust.numpy())

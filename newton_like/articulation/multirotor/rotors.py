@@ -162,7 +162,7 @@ class Rotors:
         if self.cfg.allocation_matrix is None:
             return None
         try:
-            matrix = np.asarray(self.cfg.allocation_matrix, dtype=float)
+            matrix = np.array(self.cfg.allocation_matrix, dtype=float)
         except (TypeError, ValueError):
             raise TypeError("allocation_matrix must be 6 rows of numbers") from None
         if matrix.shape != (6, len(self.names)):

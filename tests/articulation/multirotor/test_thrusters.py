@@ -256,10 +256,13 @@ def test_settings_that_are_edited_for_the_next_vehicle_do_not_change_the_first()
 
     def keep(settings):
         settings.actuators["rotors"].integration = "exact"
+        settings.allocation_matrix = np.arange(24.0).reshape(6, 4)
         kept.append(settings)
 
     first, other = (flock("iris", 1, cfg=keep) for _ in range(2))
     kept[0].actuators["rotors"].integration = "euler"
+    kept[0].allocation_matrix[:] = 0.0
+    np.testing.assert_array_equal(first.allocation_matrix.numpy(), other.allocation_matrix.numpy())
     for drone in (first, other):
         drone.sim.dt *= 2.0
         drone.set_thrust_target(1.0)

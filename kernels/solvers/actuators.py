@@ -26,6 +26,8 @@ ACTUATOR_TABLE = 7
 GAIN_TYPE, BIAS_TYPE, DYNAMICS, EARLY, LINE, ENTRY, PLACE = range(ACTUATOR_TABLE)
 FIXED, AFFINE, OF_MUSCLE, OF_MOTOR = range(4)
 NO_DYNAMICS, INTEGRATOR, FILTER, FILTER_EXACT, MUSCLE_DYNAMICS, CURRENT = range(6)
+OF_SUM, OF_WEIGHT = 1, 2
+"""Bits of the integers of degrees of freedom, which follow those of actuators, see `kernels.solvers.force_ranges`."""
 NO_ENTRY, ENTRY_Q, ENTRY_QD, ENTRY_F, ON_CONTACTS = range(5)
 
 # Numbers of an actuator.
@@ -235,7 +237,7 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
 
     @m.struct
     class Pull:
-        """The force of an actuator before gears, and dt times how it falls with its speed."""
+        """The force of an actuator before gears and before its range, and dt times how it falls with its speed."""
 
         force: m.lane
         drag: m.lane
@@ -285,13 +287,20 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
         # forces that grow with length or speed are explicit
         stiffness = m.larger(stiffness, zero)
         slope = m.fma(dt, stiffness, m.larger(damping, zero))
-        asked = m.fnma(m.mul(dt, stiffness), speed, force)
-        force = in_range(asked, b, at + FORCE_RANGE, T)
+        return Pull(m.fnma(m.mul(dt, stiffness), speed, force), m.mul(dt, slope))
+
+    @m.func
+    def pull_in_range(b, t, n: int, asked: m.lane, drag: m.lane, T, L, mem) -> Pull:
+        """The force of an actuator in its range, and its damper, which is zero at an end of the range. The cogging torque has no range."""
+        zero = m.fill(real(0.0))
+        force = in_range(asked, b, ACTUATOR * n + FORCE_RANGE, T)
         off = m.sub(asked, force)
-        slope = m.where_lt(zero, m.mul(off, off), zero, slope)
-        if bias_of == OF_MOTOR:
-            force = m.add(force, cogging(b, n, length, T))
-        return Pull(force, m.mul(dt, slope))
+        left = m.where_lt(zero, m.mul(off, off), zero, drag)
+        table = ACTUATOR_TABLE * n
+        if T.actuator_table[table + BIAS_TYPE] == OF_MOTOR:
+            length = m.get(mem, L.tendon_length + T.actuator_table[table + LINE], t)
+            force = m.add(force, cogging(b, n, m.mul(actuator_number(b, ACTUATOR * n + GEAR, T), length), T))
+        return Pull(force, left)
 
     @m.func
     def add_actuator_drag(b, t, n: int, drag: m.lane, T, L, mem):
@@ -303,20 +312,23 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, row + NEED, t, m.larger(total, m.get(mem, row + NEED, t)))
 
     @m.func
-    def actuator_force(b, t, n: int, dt: m.lane, T, L, mem):
-        """The force of an actuator with a row, which adds to the forces of that row."""
+    def push_line(b, t, n: int, pull: m.lane, summed: int, T, L, mem):
+        """A force before gears goes to the row of its actuator and to the joint forces; with ``summed``, to the drives of dofs whose limit
+        bounds a sum."""
         line = T.actuator_table[ACTUATOR_TABLE * n + LINE]
         row = L.tendon_row + TENDON_ROW * line
-        pull = actuator_pull(b, t, n, dt, T, L, mem)
-        force = m.mul(actuator_number(b, ACTUATOR * n + GEAR, T), pull.force)
-        add_actuator_drag(b, t, n, pull.drag, T, L, mem)
+        force = m.mul(actuator_number(b, ACTUATOR * n + GEAR, T), pull)
         m.put(mem, row + FORCE, t, m.add(force, m.get(mem, row + FORCE, t)))
-        j = L.tendon_j + T.dofs * line
         for i in range(T.tendon_span[line], T.tendon_span[line + 1]):
             k = T.tendon_span[i]
-            x = m.mul(force, m.get(mem, j + k, t))
-            m.put(mem, L.tendon_tau + k, t, m.add(x, m.get(mem, L.tendon_tau + k, t)))
+            x = m.mul(force, m.get(mem, L.tendon_j + T.dofs * line + k, t))
             m.put(mem, L.tau + k, t, m.add(x, m.get(mem, L.tau + k, t)))
+            # as drives, they do not count for the bias forces
+            at = L.tendon_tau + k
+            if summed != 0:
+                if (T.actuator_table[ACTUATOR_TABLE * T.actuators + k] & OF_SUM) != 0:
+                    at = L.push + k
+            m.put(mem, at, t, m.add(x, m.get(mem, at, t)))
 
     @m.func
     def actuator_forces(b, t, o, T, P, L, mem):
@@ -324,7 +336,10 @@ def actuator_program(m: types.SimpleNamespace) -> dict:
         dt = m.fill(o.dt)
         for n in range(T.actuators):
             if T.actuator_table[ACTUATOR_TABLE * n + LINE] >= 0:
-                actuator_force(b, t, n, dt, T, L, mem)
+                asked = actuator_pull(b, t, n, dt, T, L, mem)
+                pull = pull_in_range(b, t, n, asked.force, asked.drag, T, L, mem)
+                add_actuator_drag(b, t, n, pull.drag, T, L, mem)
+                push_line(b, t, n, pull.force, 0, T, L, mem)
 
     @m.func
     def relieve(b, t, T, P, L, mem):

@@ -5,7 +5,10 @@ forces go to the force of the drive at no velocity then (`push`), which is *satu
 the range, the drive has the force push - c - slope v, within the effort limit, and c is a further joint force.
 
 The forces of several actuators of a tendon, before gears, may have a range, too: outside of it each is scaled, so that the sum is at the
-end of the range.
+end of the range. The ranges of single actuators hold for the scaled forces.
+
+Each degree of freedom has an integer for these bits: the limit bounds the sum of forces (`OF_SUM`); compensated weight counts
+(`OF_WEIGHT`). Behind them each row of a tendon has one if the sum of its forces has a range.
 
 Forces that a range cuts do not fall with velocity: an actuator all of whose degrees of freedom are beyond their range, at the velocity
 before the step, has no damper.
@@ -13,13 +16,8 @@ before the step, has no damper.
 
 import types
 
-from newton_like.kernels.solvers.actuators import ACTUATOR, ACTUATOR_TABLE, GEAR, LINE
-from newton_like.kernels.solvers.tendons import FORCE, TENDON_ROW
+from newton_like.kernels.solvers.actuators import ACTUATOR, ACTUATOR_TABLE, LINE, OF_SUM, OF_WEIGHT
 from newton_like.kernels.tree import EFFORT_LIMIT
-
-OF_SUM, OF_WEIGHT = 1, 2
-"""Bits of the integers of degrees of freedom, which follow those of actuators: the limit bounds the sum of forces; compensated weight
-counts. Behind them each row of a tendon has one if the sum of its forces has a range."""
 
 
 def range_program(m: types.SimpleNamespace) -> dict:
@@ -64,24 +62,6 @@ def range_program(m: types.SimpleNamespace) -> dict:
                         m.put(mem, L.actuator_strength + n, t, m.mul(share, m.get(mem, L.actuator_strength + n, t)))
                         drag = m.get(mem, L.actuator_ctrl + n, t)
                         m.put(mem, L.actuator_ctrl + n, t, m.where_lt(zero, m.mul(off, off), zero, drag))
-
-    @m.func
-    def push_line(b, t, n: int, T, L, mem):
-        """The force of an actuator goes to its row, to the drives of limited sums, and to the other joint forces."""
-        line = T.actuator_table[ACTUATOR_TABLE * n + LINE]
-        row = L.tendon_row + TENDON_ROW * line
-        gear = m.actuator_number(b, ACTUATOR * n + GEAR, T)
-        force = m.mul(gear, m.get(mem, L.actuator_strength + n, t))
-        m.put(mem, row + FORCE, t, m.add(force, m.get(mem, row + FORCE, t)))
-        for i in range(T.tendon_span[line], T.tendon_span[line + 1]):
-            k = T.tendon_span[i]
-            x = m.mul(force, m.get(mem, L.tendon_j + T.dofs * line + k, t))
-            m.put(mem, L.tau + k, t, m.add(x, m.get(mem, L.tau + k, t)))
-            # as drives, they do not count for the bias forces
-            at = L.tendon_tau + k
-            if (T.actuator_table[ACTUATOR_TABLE * T.actuators + k] & OF_SUM) != 0:
-                at = L.push + k
-            m.put(mem, at, t, m.add(x, m.get(mem, at, t)))
 
     @m.func
     def push_weight(b, t, T, P, L, mem):
@@ -129,7 +109,10 @@ def range_program(m: types.SimpleNamespace) -> dict:
         bring_lines_into_range(b, t, T, L, mem)
         for n in range(T.actuators):
             if T.actuator_table[ACTUATOR_TABLE * n + LINE] >= 0:
-                push_line(b, t, n, T, L, mem)
+                asked = m.get(mem, L.actuator_strength + n, t)
+                pull = m.pull_in_range(b, t, n, asked, m.get(mem, L.actuator_ctrl + n, t), T, L, mem)
+                m.put(mem, L.actuator_ctrl + n, t, pull.drag)
+                m.push_line(b, t, n, pull.force, 1, T, L, mem)
         push_weight(b, t, T, P, L, mem)
         for i in range(T.dofs):
             if (T.actuator_table[ACTUATOR_TABLE * T.actuators + i] & OF_SUM) != 0:

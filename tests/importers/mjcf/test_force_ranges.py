@@ -193,6 +193,14 @@ SUMS = {
     "a site": dict(a=EVEN, actuators='<motor site="f" gear="10 0 20 0 0 0"/><motor joint="a"/>'),
     "a muscle and a motor of a tendon": dict(t=TENDON, actuators='<motor tendon="t" gear="20"/>' + PULL),
     "gears of a tendon": dict(t=TENDON, actuators='<motor tendon="t" gear="2"/><motor tendon="t" gear="-3"/>'),
+    "ranges of a tendon and of its motors": dict(
+        t=TENDON,
+        actuators='<general tendon="t" gainprm="9" forcerange="-1 1"/><position tendon="t" kp="20" gear="2" forcerange="-4 1"/>' + PULL,
+    ),
+    "a motor with windings and a servo of a tendon": dict(
+        t='actuatorfrcrange="-.4 .3"',
+        actuators='<position tendon="t" kp="20"/><dcmotor tendon="t" motorconst="1 1" resistance="1" cogging="3 6 .4" saturation="1 0 0"/>',
+    ),
     "a tendon and a joint": dict(
         a='actuatorfrcrange="-.3 .4"', t=TENDON,
         actuators='<position tendon="t" kp="20" gear="2"/><motor joint="a"/>' + PULL,

@@ -393,6 +393,9 @@ class SceneBuilder:
             linear, angular = self._six(group[0])
             index = builder.add_joint(JointType.FREE, parent, link, linear_axes=linear, angular_axes=angular, **common)
             self._remember(group[0], index, 0)
+            if group[0].given.get("stiffness"):
+                at = builder.joint_q_start[index]
+                builder.joint_rest_q[at : at + 7] = builder.joint_q[at : at + 7]
             return
         place = scale * next((joint.pos for joint in group if joint.kind != "slide"), group[0].pos)
         if kind == "ball":
@@ -435,18 +438,13 @@ class SceneBuilder:
         """Axes of a free joint."""
         if any(joint.given.values()):
             self.model.findings.remark(
-                "free joints have armature, damping or friction: these act on the centre of mass, not on the origin of the frame",
+                "free joints have springs, armature, damping or friction: these act on the centre of mass, not on the origin of the frame",
                 joint.name,
             )
-        if joint.given.get("stiffness"):
-            self.model.findings.remark("springs of free joints are ignored", joint.name)
-        if not any(value for name, value in joint.given.items() if name != "stiffness"):
+        if not any(joint.given.values()):
             return None, None
         make = self.builder.JointDofConfig.create_unlimited
-        given = [
-            {name: value for name, value in self._given(joint, turns).items() if name != "stiffness"}
-            for turns in (False, True)
-        ]
+        given = [self._given(joint, turns) for turns in (False, True)]
         return tuple([make(axis).copy(**settings) for axis in ("x", "y", "z")] for settings in given)
 
     def _given(self, joint: Joint, turns: bool = True) -> dict[str, float]:

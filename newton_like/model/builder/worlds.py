@@ -315,12 +315,17 @@ def _moved_columns(source, poses: np.ndarray) -> dict[str, list]:
 
 
 def _move_roots(source, poses, roots, moved) -> None:
-    """Moves root joints: the parent anchors of joints with limited motion, and the coordinates of joints with free motion."""
+    """Moves root joints: the parent anchors of joints with limited motion, and the coordinates of joints with free motion, with the poses
+    to which springs and drives pull them."""
     copies = len(poses)
     x_p = np.array([as_transform(x, "joint_X_p") for x in source.joint_X_p])
     anchors = np.broadcast_to(x_p, (copies, *x_p.shape)).copy()
     q = np.tile(np.array([as_number(v, "joint_q") for v in source.joint_q]), (copies, 1))
     qd = np.tile(np.array([as_number(v, "joint_qd") for v in source.joint_qd]), (copies, 1))
+    pulls = {"joint_rest_q": source.joint_stiffness, "joint_target_q": source.joint_target_ke}
+    poses_of = {
+        name: np.tile(np.array([as_number(v, name) for v in getattr(source, name)]), (copies, 1)) for name in pulls
+    }
     for joint in roots:
         if JOINT_TYPES[source.joint_type[joint]].anchored:
             anchors[:, joint] = transform_multiply(poses, x_p[joint])
@@ -329,12 +334,16 @@ def _move_roots(source, poses, roots, moved) -> None:
         change = transform_multiply(transform_inverse(x_p[joint]), transform_multiply(poses, x_p[joint]))
         at = slice(source.joint_q_start[joint], source.joint_q_start[joint] + 7)
         q[:, at] = transform_multiply(change, q[:, at])
-        at = slice(source.joint_qd_start[joint], source.joint_qd_start[joint] + 6)
+        place, at = at, slice(source.joint_qd_start[joint], source.joint_qd_start[joint] + 6)
+        for name, gains in pulls.items():
+            if any(gains[at]):
+                poses_of[name][:, place] = transform_multiply(change, poses_of[name][:, place])
         turned = quat_rotate(change[:, None, 3:], qd[:, at].reshape(copies, 2, 3))
         qd[:, at] = turned.reshape(copies, 6)
     moved["joint_X_p"] = _rows(anchors)
     moved["joint_q"] = q.ravel().tolist()
     moved["joint_qd"] = qd.ravel().tolist()
+    moved |= {name: numbers.ravel().tolist() for name, numbers in poses_of.items()}
 
 
 def _rows(array: np.ndarray) -> list[tuple[float, ...]]:

@@ -42,7 +42,11 @@ def _disabled_joints(model, solver: str) -> str | None:
     disabled = np.flatnonzero(~enabled & (model.joint_articulation.numpy() >= 0))
     if not len(disabled):
         return None
-    return f"joint '{model.joint_label[disabled[0]]}' (index {disabled[0]}) is disabled; {solver} keeps all tree joints: remove it"
+    return (
+        f"joint '{model.joint_label[disabled[0]]}' (index {disabled[0]}) is disabled; {solver} keeps all tree joints: remove it; or give"
+        " its child a free joint, in the same articulation, and connect both links by a joint that is in no articulation, which closes a"
+        " loop and may be disabled; or use SolverXPBD"
+    )
 
 
 def _kinematic_bodies(model, solver: str) -> str | None:

@@ -117,3 +117,23 @@ def test_stages_keep_inactive_equalities(kind, tmp_path):
     np.testing.assert_allclose(
         np.sort(fall(back, SolverFeatherstone(back, evaluator="general"))), np.sort(on), atol=1e-5
     )
+
+
+def test_a_loop_joint_takes_the_place_of_a_disabled_joint_of_a_tree(rng):
+    """As the message about a disabled joint of a tree says: its child is free where the loop joint is disabled."""
+    robot, reach = ModelBuilder(), rng.uniform(0.1, 0.3)
+    base, arm = (robot.add_link(mass=1.0, inertia=0.01 * np.eye(3)) for _ in range(2))
+    robot.add_articulation([robot.add_joint_fixed(-1, base), robot.add_joint_free(arm)])
+    robot.joint_q[-7:] = [reach, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+    robot.add_joint_revolute(base, arm, axis=(0, 1, 0), child_xform=(-reach, 0, 0, 0, 0, 0, 1), enabled=False)
+    builder = ModelBuilder()
+    builder.replicate(robot, 2)
+    model = builder.finalize("cpu", dtype=wp.float64)
+    solver = SolverFeatherstone(model, evaluator="general")
+    enabled = model.joint_enabled.numpy()
+    enabled[np.flatnonzero(~enabled.astype(bool))[1]] = True
+    model.joint_enabled.assign(enabled)
+    solver.notify_model_changed(ModelFlags.JOINT_PROPERTIES)
+    places = fall(model, solver, 48)[:, :3]
+    assert abs(places[0] - [reach, 0.0, -0.5 * 9.81 * 0.2**2]).max() < 1.0e-3
+    assert abs(np.linalg.norm(places[1]) - reach) < 1.0e-4 and places[1, 2] < -0.02

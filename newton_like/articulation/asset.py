@@ -195,7 +195,7 @@ class Asset(Drawing):
         # a graph applies what will be set later
         captured = is_captured(self.device)
         active = lasting.active or once.active or captured
-        if active or self._pressed or self.adds_wrenches:
+        if active or self._pressed or self.adds_wrenches or self._pressing.left:
             self.sim.forward()
             adds = not self._pressing.is_first(self, self.sim.steps)
             launch = self._wrench_launches.get(adds)

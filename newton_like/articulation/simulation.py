@@ -250,7 +250,7 @@ class SimulationContext:
     def pressing(self, asset, bodies: np.ndarray) -> Pressing:
         """The assets of the same bodies, with this one. Assets are held weakly."""
         found = self._pressing.setdefault(bodies.tobytes(), Pressing())
-        found.assets.add(asset)
+        found.add(asset)
         return found
 
     def slide(self, asset, dofs: np.ndarray, slides: bool) -> None:

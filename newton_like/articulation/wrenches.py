@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 import warp as wp
 
@@ -11,21 +11,40 @@ from newton_like.kernels.articulation.wrenches import COMPOSED, wrench_kernels
 
 
 class Pressing:
-    """The assets of the same bodies: of those that apply forces between two steps, the first one writes ``body_f``, and the others add."""
+    """The assets of the same bodies: of those that apply forces between two steps, the first one writes ``body_f``, and the others add.
+
+    Attributes:
+        assets: the assets, held weakly.
+        left: whether ``body_f`` may have forces of an asset that is gone.
+    """
 
     def __init__(self):
         self.assets: WeakSet = WeakSet()
         self._step, self._writers = -1, set()
+        self.left, self._acted = False, False
+
+    def add(self, asset) -> None:
+        """Takes an asset in."""
+        self.assets.add(asset)
+        finalize(asset, self._leave).atexit = False
+
+    def _leave(self) -> None:
+        self.left = self._acted
 
     def is_first(self, asset, step: int) -> bool:
         """Notes that an asset applies its forces now, before a step; returns whether it is the first one. An asset that applies them again
         begins anew."""
+        self._acted = True
         if len(self.assets) < 2:
+            self.left = False
             return True
         if step != self._step or id(asset) in self._writers:
             self._step, self._writers = step, set()
         self._writers.add(id(asset))
-        return len(self._writers) == 1
+        if len(self._writers) > 1:
+            return False
+        self.left = False
+        return True
 
 
 class WrenchComposer:

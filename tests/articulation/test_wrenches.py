@@ -1,5 +1,7 @@
 """External wrenches on bodies that turn, in link and in world axes, at points, of chosen instances."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -146,3 +148,33 @@ def test_wrenches_of_another_asset_add_to_the_forces_of_rotors():
     for added in ends:
         np.testing.assert_allclose(added[:, 0], [[*force, 0, 0, 0]] * 2, atol=1e-5)
         np.testing.assert_allclose(added[:, 1:], 0.0, atol=1e-5)
+
+
+def test_forces_of_an_asset_that_is_gone_end(rng):
+    """A robot that a notebook makes again has no wrench of the first one."""
+    sim = SimulationContext(walker(rng).model)
+    one = [Articulation(sim, "walker")]
+    one[0].set_external_force_and_torque(rng.normal(size=3), None)
+    assert applied(one[0]).any(axis=(1, 2)).all()
+    again = Articulation(sim, "walker")
+    one.clear()
+    gc.collect()
+    assert not applied(again).any()
+    # forces that other code writes stay as long as no wrench acts
+    sim.state.body_f.fill_(1.0)
+    assert (applied(again) == 1.0).all()
+    again.set_external_force_and_torque([0.0, 0.0, 2.0], None, body_ids=[0], is_global=True)
+    np.testing.assert_array_equal(applied(again).sum(axis=1), np.tile([0, 0, 2.0, 0, 0, 0], (WORLDS, 1)))
+
+
+def test_thrusts_of_a_multirotor_that_is_gone_end():
+    one = nl.ModelBuilder()
+    settings = add_vehicle(one, "iris")
+    sim = SimulationContext(one.finalize("cpu"), evaluator="general")
+    drones = [Multirotor(sim, "iris", settings)]
+    drones[0].write_data_to_sim()
+    assert sim.state.body_f.numpy()[0, 2] > 0.0
+    drones.clear()
+    gc.collect()
+    RigidObject(sim, "iris").write_data_to_sim()
+    assert not sim.state.body_f.numpy().any()

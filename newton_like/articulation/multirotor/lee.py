@@ -8,6 +8,7 @@ follows.
 from __future__ import annotations
 
 import math
+from difflib import get_close_matches
 from typing import ClassVar, Never
 
 import numpy as np
@@ -65,7 +66,8 @@ class LeeController:
 
     Attributes:
         multirotor: as above.
-        command: the command of each world, ``[count, n]`` Warp array; None before :meth:`set_command`.
+
+    Gains and options cannot be set afterwards; a multirotor may get another controller at any time.
 
     Raises:
         TypeError: not a multirotor; an argument that the controller does not use.
@@ -139,8 +141,25 @@ class LeeController:
             )
         self._weights = checked_weights(weights)
         refuse_unused_weights(self._weights, allocation)
-        self.command: wp.array | None = None
+        self._command: wp.array | None = None
         self._rotors.prepare_allocation(self._full, type(self).__name__)
+
+    def __setattr__(self, name: str, value) -> None:
+        if not name.startswith("_") and not hasattr(self, name) and get_close_matches(name, (*SOME, *ALWAYS), 1, 0.8):
+            raise AttributeError(
+                f"{name!r} of a {type(self).__name__} cannot be set; gains and options are arguments, so make another controller, such as"
+                f" {type(self).__name__}(multirotor, rate_gain=20.0)"
+            )
+        super().__setattr__(name, value)
+
+    @property
+    def command(self) -> wp.array | None:
+        """The command of each world, ``[count, n]``; None before :meth:`set_command`. An assignment is that of :meth:`set_command`."""
+        return self._command
+
+    @command.setter
+    def command(self, command) -> None:
+        self.set_command(command)
 
     def _put_gain(self, name: str, at: int, value, count: int) -> None:
         gain = np.asarray(value.numpy() if isinstance(value, wp.array) else value, dtype=float)
@@ -175,13 +194,13 @@ class LeeController:
         rotors = self._rotors
         self._check(command, n)
         rows = choose(env_ids, rotors.count, rotors.model.device, "env_ids")
-        target = self.command
+        target = self._command
         if target is None or target.shape[1] != n:
             if not rows.everything:
                 raise ValueError(f"{type(self).__name__}: give a command of {n} numbers to all worlds first")
             target = wp.zeros((rotors.count, n), dtype=rotors.model.dtype, device=rotors.model.device)
         write(target, rows, Chosen(None, n, rotors.model.device), command, "command")
-        self.command = target
+        self._command = target
 
     def _check(self, command, n: int) -> None:
         """Raises ValueError: a command of n numbers makes no sense."""

@@ -340,6 +340,20 @@ def test_commands_of_chosen_worlds(rng):
     controller.set_command(np.ones((2, 4)), env_ids=[1, 3])
     whole[[1, 3]] = 1.0
     assert np.array_equal(controller.command.numpy(), whole)
+    controller.command = whole[::-1]
+    assert np.array_equal(controller.command.numpy(), whole[::-1])
+    with pytest.raises(ValueError, match="a command has 4 or 7"):
+        controller.command = 3.0
+
+
+@pytest.mark.parametrize("name", ["position_gain", "position_gian", "weights", "allocation", "fully_actuated"])
+def test_gains_and_options_that_are_set_afterwards_are_refused(name):
+    """They had no effect."""
+    controller = LeePositionController(flock("iris", 1))
+    with pytest.raises(AttributeError, match=f"'{name}' of a LeePositionController cannot be set.*make another"):
+        setattr(controller, name, 1.0)
+    assert not hasattr(controller, name)
+    controller.note = "free"
 
 
 def test_gravity_of_each_world_is_carried(rng):

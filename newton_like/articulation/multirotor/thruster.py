@@ -5,10 +5,12 @@ from __future__ import annotations
 import warp as wp
 
 from newton_like.articulation.multirotor.config import ThrusterCfg
+from newton_like.articulation.multirotor.rotors import PARAMETERS
 
 
 class Thruster:
-    """A group of thrusters, with arrays ``[num_instances, num_thrusters]`` of its thrusters, which share memory with those of all.
+    """A group of thrusters, with arrays ``[num_instances, num_thrusters]`` of its thrusters, which share memory with those of all. Its
+    attributes cannot be set; the multirotor has methods that set targets and parameters.
 
     Attributes:
         cfg: its settings.
@@ -32,6 +34,13 @@ class Thruster:
         self.computed_thrust: wp.array = flight.computed[:, first:last]
         self.applied_thrust: wp.array = flight.applied[:, first:last]
         self.state: wp.array = flight.speed[:, first:last]
+        self._is_made = True
+
+    def __setattr__(self, name: str, value) -> None:
+        if getattr(self, "_is_made", False):
+            call = f"set_thruster_parameter({name!r}, ...)" if name in PARAMETERS else "set_thrust_target(...)"
+            raise AttributeError(f"{name!r} of a group of thrusters cannot be set; call {call} of its Multirotor")
+        super().__setattr__(name, value)
 
     @property
     def num_thrusters(self) -> int:

@@ -96,6 +96,17 @@ def test_groups_of_thrusters_and_joints_have_different_names():
         Multirotor(one.finalize("cpu"), "crane", cfg, actuators={"all": ImplicitActuatorCfg("elbow")})
 
 
+def test_attributes_of_groups_of_thrusters_are_not_set():
+    """They had no effect."""
+    group = flock("iris", 1).actuators["rotors"]
+    for name, told in (
+        ("thrust_constant", r"set_thruster_parameter\('thrust_constant'"), ("efficiency", "set_thruster_parameter"),
+        ("thrust_target", "set_thrust_target"), ("target", "set_thrust_target"),
+    ):  # fmt: skip
+        with pytest.raises(AttributeError, match=f"'{name}' of a group of thrusters cannot be set; call {told}"):
+            setattr(group, name, 0.5)
+
+
 def test_groups_that_overlap_are_refused():
     def overlap(settings):
         settings.actuators["more"] = ThrusterCfg("rotor_[23]")

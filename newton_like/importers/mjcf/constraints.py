@@ -30,6 +30,7 @@ class Equality:
         on_sites: whether these are sites.
         anchor: connected point [m]: of a connect in the first body, of a weld in the second.
         relpose: pose of the second body in the first that a weld keeps, or ``None`` for the initial one.
+        distance: between the surfaces of two geoms [m].
         polycoef: five coefficients of ``q1 - ref1 = sum of c_i (q2 - ref2)^i``; q are lengths of tendons, and ref those at the start.
         joint: index of its joint in the builder: a loop joint, or the follower of a mimic relation; -1 if it is only data.
         attributes: attributes of the element and its defaults, as strings (``solref``, ``solimp``, ...).
@@ -45,6 +46,7 @@ class Equality:
     on_sites: bool = False
     anchor: np.ndarray = field(default_factory=lambda: np.zeros(3))
     relpose: np.ndarray | None = None
+    distance: float = 0.0
     polycoef: tuple[float, ...] = (0.0, 1.0, 0.0, 0.0, 0.0)
     joint: int = -1
     softness: tuple | None = None
@@ -146,6 +148,7 @@ def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
         equality = Equality(name, element.tag, words(element, "active", BOOL, True), "", "")
         equality.attributes = dict(element.attributes)
         equality.softness = _softness(model, element, name)
+        equality.distance = element.number("distance", 0.0)
         if element.tag == "weld":
             equality.torquescale = element.number("torquescale", 1.0)
         equality.on_sites = element.tag in ("connect", "weld") and bool(element.get("site1") or element.get("site2"))

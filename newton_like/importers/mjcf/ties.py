@@ -64,12 +64,22 @@ class Ties:
         return found
 
     def _body_of(self, equality: Equality, which: str) -> tuple[int, np.ndarray]:
-        """Body of one side of a connect or weld, and the pose of the connected frame in it."""
+        """Body of one side of a connect, weld or distance, and the pose of the connected frame in it."""
         name = getattr(equality, which)
+        if equality.kind == "distance":
+            geom = self._names.tables["geom"][name]
+            return geom.body, geom.pose
         if equality.on_sites:
             site = self._names.tables["site"][name]
             return site.body, site.pose
         return (self._index[name] if name else 0), IDENTITY
+
+    def _closes_loop(self, equality: Equality) -> bool:
+        """Whether an equality becomes a loop joint: a connect, a weld, or a distance of spheres, which is one of their centres."""
+        if equality.kind != "distance":
+            return equality.kind in ("connect", "weld")
+        geoms = self._names.tables["geom"]
+        return all(name and geoms[name].kind == "sphere" for name in (equality.first, equality.second))
 
     def pairs(self) -> list[tuple[int, int]]:
         """Pairs of bodies that must be in one articulation."""
@@ -82,7 +92,7 @@ class Ties:
                 ends = [carriers.get(name, -1) for name in (equality.first, equality.second)]
                 if equality.kind == "tendon" and min(ends) > 0:
                     ties.append((ends[0], ends[1]))
-                if equality.kind in ("connect", "weld"):
+                if self._closes_loop(equality):
                     ties.append((self._body_of(equality, "first")[0], self._body_of(equality, "second")[0]))
         if self.options.parent_body >= 0:
             roots = [i for i, body in enumerate(self.model.bodies) if body.parent == 0]
@@ -166,15 +176,16 @@ class Ties:
             self._soften(builder, equality, index[name])
 
     def add_loops(self, builder, hosts, links, in_link) -> None:
-        """Adds loop joints for connects and welds."""
+        """Adds loop joints for connects, welds and distances."""
         findings = self.model.findings
         for equality in self.equalities:
-            if equality.kind == "distance":
-                findings.remark("distances between geoms are kept as data only", equality.name)
-            if equality.kind not in ("connect", "weld") or self.options.skip_equality_constraints:
+            far = equality.kind == "distance"
+            if far and not self._closes_loop(equality):
+                findings.remark("distances between geoms that are not spheres are kept as data only", equality.name)
+            if not self._closes_loop(equality) or self.options.skip_equality_constraints:
                 continue
             (first, at_first), (second, at_second) = (self._body_of(equality, side) for side in ("first", "second"))
-            if not equality.on_sites:
+            if not equality.on_sites and not far:
                 relative = equality.relpose
                 if relative is None:
                     relative = transform_multiply(
@@ -203,6 +214,22 @@ class Ties:
                 "enabled": equality.active,
             }
             placed["label"] = f"{self.model.name}/{equality.name}"
+            if far:
+                geoms = self._names.tables["geom"]
+                radii = [geoms[name].size[0] for name in (equality.first, equality.second)]
+                length = self.options.scale * (equality.distance + sum(radii))
+                if not length > 0.0:
+                    findings.remark(
+                        "distances between spheres are less than minus the sum of their radii, and are ignored",
+                        equality.name,
+                    )
+                    continue
+                equality.joint = builder.add_joint_distance(
+                    parent, child, min_distance=length, max_distance=length, **placed
+                )
+                if equality.softness is not None:
+                    findings.remark("distances have a softness, which is ignored", equality.name)
+                continue
             if equality.kind == "connect" or equality.torquescale == 0.0:
                 equality.joint = builder.add_joint_ball(parent, child, **NO_FORCES, **placed)
             else:

@@ -1,9 +1,9 @@
 """A step of an environment beside the bare step of the solver: ``python -m tests.benchmarks.bench_articulation``.
 
 Quadrupeds stand on the ground. A step of the environment sets position targets, runs the actuators, steps, and reads all data of the root
-and the joints. Both take turns; minima over rounds. Before anything is timed, the states after some steps of the environment are compared
-with those of bare steps with the same drives (implicit actuators): they must be equal bit for bit. The last columns are the time of a
-reset of all worlds, and of one in fifty.
+and the joints. Both take turns; medians over rounds, also of the ratio. Before anything is timed, the states after some steps of the
+environment are compared with those of bare steps with the same drives (implicit actuators): they must be equal bit for bit. The last
+columns are the time of a reset of all worlds, and of one in fifty.
 """
 
 from __future__ import annotations
@@ -119,23 +119,23 @@ def check(env: Environment) -> None:
     assert np.array_equal(found, state.joint_q.numpy()), "the environment and the solver alone differ"
 
 
-def measure(jobs: dict, rounds: int, repeat: int, clock) -> dict[str, float]:
-    """Smallest time of each job [ms], in turns."""
-    best = dict.fromkeys(jobs, np.inf)
-    for _ in range(rounds):
+def measure(jobs: dict, rounds: int, repeat: int, clock) -> dict[str, np.ndarray]:
+    """Times of each job in all rounds [ms], in turns."""
+    times = {name: np.zeros(rounds) for name in jobs}
+    for i in range(rounds):
         for name, job in jobs.items():
             start = clock()
             for _ in range(repeat):
                 job()
-            best[name] = min(best[name], (clock() - start) / repeat * 1e3)
-    return best
+            times[name][i] = (clock() - start) / repeat * 1e3
+    return times
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--worlds", type=int, default=4096)
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument(
         "--cpu-time", action="store_true", help="time of the processor, for one thread of a busy machine"
     )
@@ -157,18 +157,18 @@ def main(arguments: list[str] | None = None) -> None:
             check(env)
         few = np.arange(0, options.worlds, 50)
         jobs = {"bare": env.bare, "env": env.step}
-        found = measure(jobs, options.rounds, 10, clock)
+        found = measure(jobs, options.rounds, 2, clock)
         resets = measure(
             {"all": env.robot.reset_to, "few": lambda env=env, few=few: env.robot.reset_to(few)},
-            options.rounds,
+            -(-options.rounds // 10),
             1,
             clock,
         )
-        ratio = found["env"] / found["bare"]
-        print(
-            f"| {name} | {found['bare']:.2f} | {found['env']:.2f} | {ratio:.2f} | {resets['all']:.2f} | {resets['few']:.2f} |",
-            flush=True,
+        ratio = np.median(found["env"] / found["bare"])
+        bare, whole, every, few = (
+            np.median(times) for times in (found["bare"], found["env"], resets["all"], resets["few"])
         )
+        print(f"| {name} | {bare:.2f} | {whole:.2f} | {ratio:.2f} | {every:.2f} | {few:.2f} |", flush=True)
 
 
 def names_of_all(worlds: int) -> list[str]:

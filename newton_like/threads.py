@@ -120,18 +120,19 @@ _COMPILERS = 4
 
 
 @compiling
-def load_together(kernels: list, device) -> None:
+def load_together(kernels: list, device, threads: int | None = None) -> None:
     """Compiles and loads kernels side by side, before launches would load them one after the other. For GPUs nothing is done.
 
     Args:
         kernels: the kernels, those first that take the longest time; kernels of one module count once.
         device: device of their launches.
+        threads: largest number of threads, see :func:`worker_count`.
 
     Raises:
         Exception: of Warp, if it cannot compile a kernel.
     """
     modules = list(dict.fromkeys(kernel.module for kernel in kernels))
-    threads = min(worker_count(), len(modules), _COMPILERS)
+    threads = min(worker_count(threads), len(modules), _COMPILERS)
     if not device.is_cpu or threads < 2:
         return
     left = itertools.count()

@@ -107,7 +107,7 @@ def ration_kernels(real):
         number: wp.array[int],
         quota: wp.array[int],
         place: wp.array[int],
-        # units by world, without `order` in ascending order; of each one the number of contacts, and where they begin in `numbers`
+        # units sorted by world (an empty `order` means 0, 1, 2, ...); of each one the number of contacts, and where they begin in `numbers`
         order: wp.array[int],
         first_unit: wp.array[int],
         counts: wp.array[int],

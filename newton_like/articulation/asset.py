@@ -410,7 +410,7 @@ class Asset(Drawing):
         """Applies external wrenches. Call it before every physics step."""
         self._apply_wrenches()
 
-    def parts(self) -> list:
+    def _members(self) -> list:
         """The assets that are written and updated with this one: itself."""
         return [self]
 

@@ -18,7 +18,7 @@ class Repeated:
         device: device of the launch.
         pieces: number of small pieces of work, which says whether threads share them.
         in_graph: the arguments in a graph; None: the same.
-        of_worlds: threads, and worlds that they handle, if threads handle all worlds of the model in their order; None: they do not.
+        of_worlds: ``(t, w)``: t neighbouring threads compute w neighbouring worlds, from world 0 on; None: threads have another order.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Repeated:
         of_worlds: tuple[int, int] | None = None,
     ):
         self._kernel, self._size, self._device, self._on_cpu = kernel, size, device, device.is_cpu
-        self._of_worlds = of_worlds
+        self._of_worlds, self._commands = of_worlds, {}
         self._arguments, self._in_graph = arguments, arguments if in_graph is None else in_graph
 
         self._shares = _recorded(self._record, size, size if pieces is None else pieces, device) if size else None
@@ -57,8 +57,11 @@ class Repeated:
         threads, worlds = self._of_worlds
         if first * threads % worlds:
             return None
-        begin, end = first * threads // worlds, -(-(first + count) * threads // worlds)
-        return Command(self._record(begin, end - begin))
+        known = self._commands.get((first, count))
+        if known is None:
+            begin, end = first * threads // worlds, -(-(first + count) * threads // worlds)
+            known = self._commands[first, count] = Command(self._record(begin, end - begin))
+        return known
 
     def launch(self) -> None:
         """Runs the kernel, or records the launch in the graph that is being captured, which keeps the arguments alive."""

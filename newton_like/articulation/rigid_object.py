@@ -382,9 +382,9 @@ class RigidObjectCollection:
         for each in self.objects.values():
             each.write_data_to_sim()
 
-    def parts(self) -> list:
-        """The objects."""
-        return list(self.objects.values())
+    def _members(self) -> list:
+        """The collection and its objects."""
+        return [self, *self.objects.values()]
 
     def update(self, dt: float) -> None:
         """See :meth:`newton_like.articulation.Articulation.update`."""

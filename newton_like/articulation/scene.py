@@ -178,15 +178,18 @@ class InteractiveScene:
         for asset in self._assets():
             asset.write_data_to_sim()
 
-    def parts(self) -> list:
-        """All articulations and rigid objects, also those of collections."""
-        return [part for asset in self._assets() for part in asset.parts()]
+    def _members(self) -> list:
+        """All assets, also those of collections."""
+        return [part for asset in self._assets() for part in asset._members()]
 
     def update(self, dt: float) -> None:
         """Tells all assets that the simulation went on.
 
         Args:
-            dt: time since the last call [s].
+            dt: time since the last call [s], at least 0.
+
+        Raises:
+            TypeError, ValueError: see :meth:`newton_like.articulation.Articulation.update`.
         """
         for asset in self._assets():
             asset.update(dt)

@@ -12,6 +12,7 @@ import warp as wp
 
 from newton_like.arrays import is_captured
 from newton_like.articulation.chosen import Chosen
+from newton_like.articulation.data.fields import Fresh
 from newton_like.articulation.graphs import StepGraph
 from newton_like.articulation.launching import Repeated
 from newton_like.articulation.wrenches import Pressing
@@ -298,7 +299,7 @@ class SimulationContext:
             return
         for _ in range(count - 1):
             self._write_and_step(scene, ())
-        ahead = [(asset.data, asset.data.launches_ahead()) for asset in assets]
+        ahead = [(asset.data, asset.data.launches_ahead()) for asset in assets if isinstance(asset.data, Fresh)]
         self._write_and_step(scene, tuple(launch for _, found in ahead for launch in found.values()))
         scene.update(self.dt * count)
         for data, found in ahead:
@@ -313,8 +314,10 @@ class SimulationContext:
             return None
         if not (is_own(scene, "write_data_to_sim", "update") and is_own(self, "step")):
             return None
-        assets = scene.parts()
-        return assets if all(is_own(each, "write_data_to_sim", "update") for each in assets) else None
+        assets = scene._members()
+        controllers = [controller for each in assets if (controller := getattr(each, "controller", None)) is not None]
+        own = all(is_own(each, "write_data_to_sim", "update") for each in assets) and all(map(is_own, controllers))
+        return assets if own else None
 
     def _write_and_step(self, scene, after: tuple) -> None:
         """Takes a physics step with the commands of a scene, whose launches go with that of the solver."""

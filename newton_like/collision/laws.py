@@ -114,8 +114,8 @@ def listed_laws(model) -> ListedLaws | None:
     class_of, table = class_laws(model)
     if len(table) > MOST_CLASSES:
         raise ValueError(
-            f"the shapes have {len(table)} different sets of settings of MuJoCo (solref, solimp, condim, priority, solmix, friction);"
-            f" contacts that are handed over may have at most {MOST_CLASSES}; pass contacts=None"
+            f"the shapes have {len(table)} different sets of settings of MuJoCo (solref, solimp, condim, priority, solmix, torsional"
+            f" and rolling friction); contacts that are handed over may have at most {MOST_CLASSES}; use fewer, or pass contacts=None"
         )
     if not settings["contact_rules"].any():
         table[..., LAW + 3] = -1.0
@@ -157,6 +157,9 @@ def class_laws(model) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(model.shape_count, dtype=int), table
     _check(model, settings)
     turning = _turning(model)
+    if not (settings["contact_rules"] & FRICTION_RULE).any():
+        # no law reads it
+        turning = np.zeros_like(turning)
     names = (
         "contact_rules",
         "condim",

@@ -355,7 +355,8 @@ def check_contacts(model, contacts) -> None:
         raise ValueError("contacts belong to another model (device or scalar type); they come from model.contacts()")
     check_made_by(model, contacts, "contacts", "use contacts made by model.contacts() of the given model")
     if getattr(contacts, "world_count", model.world_count) != model.world_count:
-        contacts.set_world_count(model.world_count)
+        with unrecorded(model.device, "a list of contacts that the user made"):
+            contacts.set_world_count(model.world_count)
 
 
 def collide(model, state, contacts, unsupported_contacts: str = "error", moves: wp.array | None = None) -> None:

@@ -24,8 +24,8 @@ def _places(targets, i: int) -> list[tuple[np.ndarray, int]]:
     return [(first, i) if i < len(first) else (second, i - len(first)) for first, second in targets]
 
 
-MOST_BESIDE = 8
-"""How many sets of launches beside its own a recording keeps."""
+MOST_BESIDE = 3
+"""How many sets of launches beside its own a recording keeps, and their arrays with them."""
 
 
 class Recording:

@@ -8,6 +8,7 @@ from newton_like.articulation import (
     IdealPDActuatorCfg,
     InteractiveScene,
     NetworkActuatorCfg,
+    RigidObjectCollection,
     SimulationContext,
     simulation,
 )
@@ -153,6 +154,37 @@ def test_other_solvers(rng, make):
         ours.sim.advance(ours)
         written_out(plain)
         assert_same(ours, plain, ("root_state_w", "heading_w", "applied_torque", "joint_pos"))
+
+
+def test_edits_of_the_model_count_at_the_first_reading(rng):
+    ours, plain = pair(rng, {"all": ACTUATORS["ideal"]}, threads=2)
+    for each in (ours, plain):
+        for down in (-9.81, 3.0):
+            ours.sim.advance(ours) if each is ours else written_out(plain)
+            each.model.set_gravity((0.0, down, 0.0))
+            gravity = each.data.projected_gravity_b.numpy().copy()
+            assert np.allclose(np.linalg.norm(gravity, axis=1), 1.0, atol=1e-5)
+        assert_same(each, ours, ("projected_gravity_b", "root_state_w"))
+
+
+def test_subclasses_of_collections_see_the_control(rng):
+    seen = []
+
+    class Objects(RigidObjectCollection):
+        def write_data_to_sim(self) -> None:
+            super().write_data_to_sim()
+            seen.append(abs(self.sim.control.joint_act.numpy()).max())
+
+    def box(one) -> None:
+        body = one.add_body(label="box")
+        one.add_shape_box(body, hx=0.1, hy=0.1, hz=0.1)
+
+    sim = SimulationContext(scene(rng, 3, beside=box), dt=1 / 240, evaluator="general", unsupported_contacts="ignore")
+    robot = Articulation(sim, "walker", actuators={"all": IdealPDActuatorCfg(".*", **GAINS)})
+    shake(robot, rng)
+    whole = InteractiveScene(sim, {"robot": robot, "boxes": Objects(sim, ["box*"])})
+    sim.advance(whole)
+    assert seen[0] == abs(robot.data.applied_torque.numpy()).max() > 0.0
 
 
 def test_code_of_the_user_sees_the_control(rng):

@@ -30,13 +30,13 @@ def dispatch_of(m: types.SimpleNamespace, pairs: frozenset | None) -> dict:
 
     @m.func
     def no_capsule_cylinder(b, t, T, P, L, mem):
-        """The same, see ``capsule_cylinder``."""
+        """Does nothing, with the arguments of ``capsule_cylinder``."""
 
     @m.func
     def no_convex_points(
         b, t, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem
     ):
-        """The same, see ``convex_points``."""
+        """Does nothing, with the arguments of ``convex_points``."""
 
     def chosen(one: int, two: int, program, otherwise=nothing):
         return program if pairs is None or (one, two) in pairs else otherwise

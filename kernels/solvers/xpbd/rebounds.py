@@ -8,6 +8,7 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.solvers.xpbd.bodies import INVERSE_MASS
+from newton_like.kernels.solvers.xpbd.contact_laws import TURNS_AT
 from newton_like.kernels.solvers.xpbd.order import order_struct
 from newton_like.kernels.solvers.xpbd.touching import APPROACH, IMPACT, IMPULSES, REBOUND
 
@@ -31,17 +32,17 @@ def rebound_functions(real):
         N: wp.ref[Listed], c: int, first_slot: int, at: int, room: int, B: wp.array[real], body_at: int, stride: int,
         rebound_speed: real, numbers: wp.array[real], body_a: wp.array[int], body_b: wp.array[int],
     ) -> int:  # fmt: skip
-        """Sets IMPACT of the contacts of bodies that rebounds may reach, and zero for others. Returns 1 if there
-        is a rebound, else 0."""
+        """Sets IMPACT of the contacts of bodies that rebounds may reach, and zero for others. Returns 1 if one of these bodies has several
+        contacts, else 0: a single contact has its rebound already."""
         start = N.start[c]
         count = N.start[c + 1] - start
         mass_at = body_at + INVERSE_MASS * stride
         none = wp.uint64(0)
         one = wp.uint64(1)
+        has_contact = wp.uint64(2)
         for k in range(count):
             N.taken[first_slot + body_a[start + k]] = none
             N.taken[first_slot + body_b[start + k]] = none
-        rebounds = int(0)
         for k in range(count):
             j = at + k
             if (
@@ -49,7 +50,6 @@ def rebound_functions(real):
                 and numbers[j + REBOUND * room] > real(0.0)
                 and numbers[j + IMPULSES * room] > real(0.0)
             ):
-                rebounds += 1
                 a = body_a[start + k]
                 b = body_b[start + k]
                 if B[mass_at + a] > real(0.0):
@@ -74,20 +74,33 @@ def rebound_functions(real):
             grown += 1
             if grows == 0:
                 grown = int(-1)
+        several = int(0)
         for k in range(count):
             member = real(0.0)
-            if N.taken[first_slot + body_a[start + k]] != none or N.taken[first_slot + body_b[start + k]] != none:
-                member = real(IN_GROUP)
+            for side in range(2):
+                body = body_a[start + k]
+                if side == 1:
+                    body = body_b[start + k]
+                if N.taken[first_slot + body] != none:
+                    member = real(IN_GROUP)
+                    if N.taken[first_slot + body] == has_contact:
+                        several = 1
+                    N.taken[first_slot + body] = has_contact
             numbers[at + k + IMPACT * room] = member
-        return wp.min(rebounds, 1)
+        return several
 
     @wp.func
-    def drop_impulses(N: wp.ref[Listed], c: int, at: int, room: int, numbers: wp.array[real]):
+    def drop_impulses(
+        N: wp.ref[Listed], c: int, at: int, room: int, numbers: wp.array[real], extra_at: int, extra: wp.array[real]
+    ):
         """The impulses of groups are not kept: the next sub-step would give them to the bodies once more, and two passes would not take all
         of them back."""
         for k in range(N.start[c + 1] - N.start[c]):
             if numbers[at + k + IMPACT * room] == real(IN_GROUP):
                 for x in range(3):
                     numbers[at + k + (IMPULSES + x) * room] = real(0.0)
+                    # those of contacts with laws
+                    if extra.shape[0] > 0:
+                        extra[extra_at + k + (TURNS_AT + x) * room] = real(0.0)
 
     return group_rebounds, drop_impulses

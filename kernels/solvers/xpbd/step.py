@@ -512,7 +512,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                     for _further in range(N.impact[c, COLOURS + 3] * SPREADING):
                         sweep_contacts(9, N, c, K, B, at, stride, h, ahead, sub, o, M)
                     if M.member == 0 and N.impact[c, COLOURS + 3] != 0:
-                        drop_impulses(N, c, K.at, K.room, numbers)
+                        drop_impulses(N, c, K.at, K.room, numbers, K.extra_at, K.extra)
                     wait_for_all(M.sync, c, M.members, M.pause)
         store_bodies(G, at, stride, first_slot, one * width, end * width, o.spin_share)
         if o.contacts != 0:

@@ -106,11 +106,12 @@ class NetworkActuatorCfg(DCMotorCfg):
     Attributes:
         network: function of an array ``[instances * joints, 2 len(input_idx)]`` that gives ``[instances * joints]`` or one more dimension
             of size 1: a torch module (called with torch tensors, without gradients), path of an ONNX (``.onnx``) or TorchScript file, or
-            any function of NumPy arrays. A function or module with a memory, such as a recurrent network, may have a method
-            ``reset(env_ids)``, which resets of instances call with their indices.
+            any function of NumPy arrays.
         input_idx: how many physics steps ago the entries are; 0: now.
         input_order: ``"pos_vel"`` or ``"vel_pos"``.
         pos_scale, vel_scale, torque_scale: factors of errors, velocities and efforts.
+        on_reset: function of a NumPy array of indices, which is called when these instances are reset, for networks with a memory, such as
+            recurrent ones.
     """
 
     network: Callable | str | None = None
@@ -119,3 +120,4 @@ class NetworkActuatorCfg(DCMotorCfg):
     pos_scale: float = 1.0
     vel_scale: float = 1.0
     torque_scale: float = 1.0
+    on_reset: Callable | None = None

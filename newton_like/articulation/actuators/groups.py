@@ -89,7 +89,9 @@ class Actuator:
         self._is_made = True
 
     def __setattr__(self, name: str, value) -> None:
-        if self._is_made and not (name.startswith("_") or name in self.__dict__ or hasattr(type(self), name)):
+        # constants of the class have no effect either
+        known = name.startswith("_") or name in self.__dict__ or hasattr(getattr(type(self), name, None), "__set__")
+        if self._is_made and not known:
             raise unknown_attribute(self, name, "unknown attributes have no effect")
         super().__setattr__(name, value)
 

@@ -33,6 +33,10 @@ class Network:
             raise ValueError(f"actuator {name!r}: input_order {cfg.input_order!r} must be 'pos_vel' or 'vel_pos'")
         if cfg.network is None:
             raise ValueError(f"actuator {name!r} needs a network: a torch module, a path, or a function of an array")
+        if cfg.on_reset is not None and not callable(cfg.on_reset):
+            raise ValueError(
+                f"actuator {name!r}: on_reset {cfg.on_reset!r} must be a function of an array of indices, or None"
+            )
         self._call, self._torch = _function(name, cfg.network)
         self._length = 1 + max(self._steps)
         # errors and velocities of each step, [step, 2, instance, joint]; the entry of now is at _now
@@ -40,11 +44,10 @@ class Network:
         self._fresh = np.ones(table.shape[0], dtype=bool)
 
     def reset(self, chosen) -> None:
-        """Forgets the histories of instances: they begin with the next entry. A network with a memory of its own is told."""
+        """Forgets the histories of instances: they begin with the next entry. Calls ``on_reset``."""
         self._fresh[chosen.indices] = True
-        tell = getattr(self._call, "reset", None)
-        if callable(tell) and chosen.count:
-            tell(chosen.indices.copy())
+        if self._cfg.on_reset is not None and chosen.count:
+            self._cfg.on_reset(chosen.indices.copy())
 
     def compute(self) -> None:
         """Writes efforts into the table.

@@ -90,9 +90,10 @@ class Fresh(Assigned):
         self._stamps: dict[str, int] = {}
         self._groups: dict[str, wp.array] = {}
         self._turned: dict[str, tuple[int, wp.array]] = {}
-        # groups that were read since the last step of the environment, and the stamps of those that the step has computed
+        # groups that were read since the last step of the environment; and those that this step has computed, with the stamp and the
+        # version of the model
         self._read: set[str] = set()
-        self._ahead: dict[str, int] = {}
+        self._ahead: dict[str, tuple[int, int]] = {}
 
     @property
     def numpy(self) -> NumpyViews:
@@ -108,17 +109,19 @@ class Fresh(Assigned):
         """The numbers of a group, computed unless they are those of now."""
         if self._stamps.get(group) != self._sim.stamp:
             self._sim.forward()
-            self._read.add(group)
-            if self._ahead.get(group) == self._sim.stamp:
-                self._stamps[group] = self._sim.stamp
-                return self._groups[group]
-            numbers = getattr(self, f"_compute_{group}")(self._groups.get(group))
-            if numbers is not self._groups.get(group):
-                self._groups[group] = numbers
-                for name in [n for n in self._views if getattr(getattr(type(self), n, None), "group", None) == group]:
-                    del self._views[name]
+            # edits of the model after a step count at the first reading
+            if self._ahead.get(group) != (self._sim.stamp, self._sim.model.version):
+                self._compute(group)
             self._stamps[group] = self._sim.stamp
+            self._read.add(group)
         return self._groups[group]
+
+    def _compute(self, group: str) -> None:
+        numbers = getattr(self, f"_compute_{group}")(self._groups.get(group))
+        if numbers is not self._groups.get(group):
+            self._groups[group] = numbers
+            for name in [n for n in self._views if getattr(getattr(type(self), n, None), "group", None) == group]:
+                del self._views[name]
 
     def launches_ahead(self) -> dict[str, Repeated]:
         """The launches of groups that were read since the last call, which a step can take over. :meth:`computed` follows the step."""
@@ -128,7 +131,7 @@ class Fresh(Assigned):
 
     def computed(self, groups) -> None:
         """Tells that the numbers of groups are those of now."""
-        self._ahead = dict.fromkeys(groups, self._sim.stamp)
+        self._ahead = dict.fromkeys(groups, (self._sim.stamp, self._sim.model.version))
 
     def __getattr__(self, name: str):
         base = name.removesuffix("_wxyz")

@@ -145,10 +145,11 @@ class LeeController:
         self._rotors.prepare_allocation(self._full, type(self).__name__)
 
     def __setattr__(self, name: str, value) -> None:
-        if not name.startswith("_") and not hasattr(self, name) and get_close_matches(name, (*SOME, *ALWAYS), 1, 0.8):
+        near = [] if name.startswith("_") or hasattr(self, name) else get_close_matches(name, (*SOME, *ALWAYS), 1, 0.8)
+        if near:
             raise AttributeError(
                 f"{name!r} of a {type(self).__name__} cannot be set; gains and options are arguments, so make another controller, such as"
-                f" {type(self).__name__}(multirotor, rate_gain=20.0)"
+                f" {type(self).__name__}(multirotor, {near[0]}=...)"
             )
         super().__setattr__(name, value)
 

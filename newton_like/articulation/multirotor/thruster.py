@@ -6,6 +6,7 @@ import warp as wp
 
 from newton_like.articulation.multirotor.config import ThrusterCfg
 from newton_like.articulation.multirotor.rotors import PARAMETERS
+from newton_like.options import unknown_attribute
 
 
 class Thruster:
@@ -38,8 +39,14 @@ class Thruster:
 
     def __setattr__(self, name: str, value) -> None:
         if getattr(self, "_is_made", False):
-            call = f"set_thruster_parameter({name!r}, ...)" if name in PARAMETERS else "set_thrust_target(...)"
-            raise AttributeError(f"{name!r} of a group of thrusters cannot be set; call {call} of its Multirotor")
+            calls = dict.fromkeys(PARAMETERS, f"set_thruster_parameter({name!r}, ...)") | {
+                "thrust_target": "set_thrust_target(...)"
+            }
+            if name not in calls:
+                raise unknown_attribute(self, name, "attributes of a group of thrusters cannot be set")
+            raise AttributeError(
+                f"{name!r} of a group of thrusters cannot be set; call {calls[name]} of its Multirotor"
+            )
         super().__setattr__(name, value)
 
     @property

@@ -316,12 +316,15 @@ def _moved_columns(source, poses: np.ndarray) -> dict[str, list]:
 
 def _move_roots(source, poses, roots, moved) -> None:
     """Moves root joints: the parent anchors of joints with limited motion, and the coordinates of joints with free motion, with the poses
-    to which springs and drives pull them."""
+    and velocities to which springs and drives pull them."""
     copies = len(poses)
     x_p = np.array([as_transform(x, "joint_X_p") for x in source.joint_X_p])
     anchors = np.broadcast_to(x_p, (copies, *x_p.shape)).copy()
     q = np.tile(np.array([as_number(v, "joint_q") for v in source.joint_q]), (copies, 1))
-    qd = np.tile(np.array([as_number(v, "joint_qd") for v in source.joint_qd]), (copies, 1))
+    qd, target_qd = (
+        np.tile(np.array([as_number(v, name) for v in getattr(source, name)]), (copies, 1))
+        for name in ("joint_qd", "joint_target_qd")
+    )
     pulls = {"joint_rest_q": source.joint_stiffness, "joint_target_q": source.joint_target_ke}
     poses_of = {
         name: np.tile(np.array([as_number(v, name) for v in getattr(source, name)]), (copies, 1)) for name in pulls
@@ -338,11 +341,12 @@ def _move_roots(source, poses, roots, moved) -> None:
         for name, gains in pulls.items():
             if any(gains[at]):
                 poses_of[name][:, place] = transform_multiply(change, poses_of[name][:, place])
-        turned = quat_rotate(change[:, None, 3:], qd[:, at].reshape(copies, 2, 3))
-        qd[:, at] = turned.reshape(copies, 6)
+        for speeds in (qd, target_qd) if any(source.joint_target_kd[at]) else (qd,):
+            turned = quat_rotate(change[:, None, 3:], speeds[:, at].reshape(copies, 2, 3))
+            speeds[:, at] = turned.reshape(copies, 6)
     moved["joint_X_p"] = _rows(anchors)
     moved["joint_q"] = q.ravel().tolist()
-    moved["joint_qd"] = qd.ravel().tolist()
+    moved["joint_qd"], moved["joint_target_qd"] = qd.ravel().tolist(), target_qd.ravel().tolist()
     moved |= {name: numbers.ravel().tolist() for name, numbers in poses_of.items()}
 
 

@@ -142,11 +142,11 @@ class ContactReport:
                 return wp.empty(0, dtype=model.dtype, device=model.device), self.starts
         else:
             total = sum(s.batch.count * (s.kept_active.shape[1] - 1) for s in steppers)
-        with unrecorded(model.device, _CALL):
-            if self.ration is None:
-                self.ration = Ration(model)
-                self.moved = wp.zeros(model.articulation_count, dtype=int, device=model.device)
-            if self.numbers is None or self.numbers.size < 2 * total:
+        if self.numbers is None or self.numbers.size < 2 * total:
+            with unrecorded(model.device, _CALL):
+                if self.ration is None:
+                    self.ration = Ration(model)
+                    self.moved = wp.zeros(model.articulation_count, dtype=int, device=model.device)
                 self.numbers = wp.zeros(2 * total, dtype=model.dtype, device=model.device)
         self.ration.share(room, self.starts, lost_of(model, contacts))
         for stepper, part in zip(steppers, parts, strict=True):

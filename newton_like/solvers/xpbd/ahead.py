@@ -30,4 +30,4 @@ def load_ahead(solver, step, contacts, finds: bool) -> None:
         kernels.append(order_kernels(model.dtype)[1])
     if inverse:
         kernels.append(parameter_kernels(model.dtype).copies)
-    load_together(kernels, model.device)
+    load_together(kernels, model.device, solver.threads)

@@ -292,7 +292,7 @@ def test_delays_are_numbers_of_steps(rng):
         walker(rng, actuators={"a": DelayedPDActuatorCfg(ALL, max_delay=1.5)})
 
 
-def test_networks_with_a_memory_are_told_of_resets(rng):
+def test_resets_call_on_reset_of_networks(rng):
     """A running sum of errors begins again in the instances that are reset."""
 
     class Summing:
@@ -309,7 +309,13 @@ def test_networks_with_a_memory_are_told_of_resets(rng):
 
     network = Summing()
     cfg = NetworkActuatorCfg(
-        ALL, network=network, input_idx=(0,), effort_limit=100.0, velocity_limit=1e3, saturation_effort=1e3
+        ALL,
+        network=network,
+        input_idx=(0,),
+        effort_limit=100.0,
+        velocity_limit=1e3,
+        saturation_effort=1e3,
+        on_reset=network.reset,
     )
     robot = walker(rng, actuators={"net": cfg})
     assert network.told == [list(range(WORLDS))]

@@ -101,10 +101,12 @@ def test_attributes_of_groups_of_thrusters_are_not_set():
     group = flock("iris", 1).actuators["rotors"]
     for name, told in (
         ("thrust_constant", r"set_thruster_parameter\('thrust_constant'"), ("efficiency", "set_thruster_parameter"),
-        ("thrust_target", "set_thrust_target"), ("target", "set_thrust_target"),
+        ("thrust_target", "set_thrust_target"),
     ):  # fmt: skip
         with pytest.raises(AttributeError, match=f"'{name}' of a group of thrusters cannot be set; call {told}"):
             setattr(group, name, 0.5)
+    with pytest.raises(AttributeError, match="'target'; did you mean 'thrust_target'"):
+        group.target = 0.5
 
 
 def test_groups_that_overlap_are_refused():

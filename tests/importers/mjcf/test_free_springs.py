@@ -53,6 +53,18 @@ def test_poses_of_springs_and_drives_move_with_copies(gain):
     np.testing.assert_allclose(getattr(scene, name), scene.joint_q, atol=1e-6)
 
 
+def test_velocities_of_drives_turn_with_copies():
+    builder, _ = _read(BOX.format('stiffness="0"'))
+    builder.joint_target_qd[:6] = builder.joint_qd[:6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    scene = ModelBuilder()
+    scene.add_builder(builder, xform=(0.0, 0.0, 0.0, 0.0, 0.0, np.sqrt(0.5), np.sqrt(0.5)))
+    builder.joint_target_kd[:6] = [5.0] * 6
+    scene.add_builder(builder, xform=(0.0, 0.0, 0.0, 0.0, 0.0, np.sqrt(0.5), np.sqrt(0.5)))
+    np.testing.assert_allclose(scene.joint_qd, [-2.0, 1.0, 3.0, -5.0, 4.0, 6.0] * 2, atol=1e-6)
+    np.testing.assert_allclose(scene.joint_target_qd[6:], scene.joint_qd[6:], atol=1e-6)
+    assert scene.joint_target_qd[:6] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
 def test_the_place_of_the_file_is_that_of_rest_at_any_start():
     builder, report = _read(BOX.format('stiffness="30"'), keyframe="aside")
     start, _ = _read(BOX.format('stiffness="30"'))

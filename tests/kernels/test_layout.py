@@ -113,7 +113,8 @@ TENDONS = (*OF_TENDONS, "tendon_report")
         ("tendons massive", TENDONS, {"tendon_row", "tendon_length", "tendon_j"}, OF_TENDONS),
         # `adhere` copies z into `trial`; the other rows are inputs of a step
         ("adhesion", ("adhere", "relieve"), {"trial", "wrench"}, ()),
-        ("actuators", ("actuate", "actuator_forces"), {"force", "target_v"}, ()),
+        # `push` is read where sums of forces have ranges, and "ranges" is a reader, too
+        ("actuators", ("actuate", "actuator_forces"), {"force", "target_v", "push"}, ()),
     ],
 )
 def test_general_functions_read_from_traced_stages_what_the_table_says(reader, entries, own, general):

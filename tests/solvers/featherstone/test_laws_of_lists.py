@@ -118,5 +118,5 @@ def test_more_kinds_of_shapes_than_there_are_laws_for_are_refused():
         robot.add_shape_sphere(body, radius=0.1, custom_attributes=settings)
     model = robot.finalize("cpu")
     solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
-    with pytest.raises(ValueError, match=r"514 different sets.*at most 512; pass contacts=None"):
+    with pytest.raises(ValueError, match=r"514 different sets.*at most 512; use fewer, or pass contacts=None"):
         solver.step(state, state, None, model.contacts(4), DT)

@@ -130,10 +130,7 @@ def add_listed_laws(tables: ContactTables, laws: ListedLaws | None, count: int) 
     if laws is None or not candidates:
         return tables
     none = np.full((count, candidates), -1)
-    table = np.zeros((1, candidates, LAW_TABLE))
-    table[..., LAW_IMPEDANCE : LAW_IMPEDANCE_MOST + 1] = table[..., LAW_MIDPOINT, None] = 0.5
-    table[..., LAW_POWER] = 1.0
-    tables.laws = Laws((none, none), table, candidates)
+    tables.laws = Laws((none, none), _plain_laws(1, candidates), candidates)
     tables.numbers["laws"] = LAWS_OF_CANDIDATES
     if any(x[..., LAW_MU + 1 : LAW_MU + 3].any() for x in (laws.table, laws.of_pairs)):
         tables.numbers["contact_rows"] = 6
@@ -151,10 +148,7 @@ def class_laws(model) -> tuple[np.ndarray, np.ndarray]:
     """
     settings = settings_of(model) if has_contact_settings(model) else {}
     if not np.asarray(settings.get("contact_rules", ())).any():
-        table = np.zeros((1, 1, LAW_TABLE))
-        table[..., LAW_IMPEDANCE : LAW_IMPEDANCE_MOST + 1] = table[..., LAW_MIDPOINT, None] = 0.5
-        table[..., LAW_POWER] = 1.0
-        return np.zeros(model.shape_count, dtype=int), table
+        return np.zeros(model.shape_count, dtype=int), _plain_laws(1, 1)
     _check(model, settings)
     turning = _turning(model)
     if not (settings["contact_rules"] & FRICTION_RULE).any():
@@ -203,9 +197,7 @@ def add_limit_laws(model, batch, tables: ContactTables) -> ContactTables:
     soft = settings["limit_rules"][index] != 0
     if not soft.any():
         return tables
-    table = np.zeros((*index.shape, LAW_TABLE))
-    table[..., LAW_IMPEDANCE : LAW_IMPEDANCE_MOST + 1] = table[..., LAW_MIDPOINT, None] = 0.5
-    table[..., LAW_POWER] = 1.0
+    table = _plain_laws(*index.shape)
     table[..., LAW_SHIFT] = np.where(soft, -settings["limit_margin"][index].astype(np.float64), 0.0)
     flat = table.reshape(-1, LAW_TABLE)
     numbers = (settings[name][index].astype(np.float64) for name in ("solreflimit", "solimplimit"))
@@ -258,15 +250,22 @@ def _explicit(settings: dict) -> tuple[np.ndarray, np.ndarray]:
     return codes[order], used[order]
 
 
+def _plain_laws(*shape: int) -> np.ndarray:
+    """Laws that state nothing, ``[*shape, LAW_TABLE]``."""
+    table = np.zeros((*shape, LAW_TABLE))
+    table[..., LAW_IMPEDANCE : LAW_IMPEDANCE_MOST + 1] = table[..., LAW_MIDPOINT, None] = 0.5
+    table[..., LAW_POWER] = 1.0
+    return table
+
+
 def _codes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (np.minimum(a, b).astype(np.int64) << 32) | np.maximum(a, b)
 
 
 def _combined(settings: dict, pairs, turning: np.ndarray, s: np.ndarray, g: np.ndarray) -> np.ndarray:
     """The numbers of the laws of pairs of shapes, ``[n, LAW_TABLE]``."""
-    table = np.zeros((len(s), LAW_TABLE))
-    table[:, LAW_IMPEDANCE : LAW_IMPEDANCE_MOST + 1] = table[:, LAW_MIDPOINT, None] = 0.5
-    table[:, LAW_POWER], table[:, LAW + 3] = 1.0, -1.0
+    table = _plain_laws(len(s))
+    table[:, LAW + 3] = -1.0
     rules, priority = settings["contact_rules"], settings["geom_priority"]
     # whose settings decide: -1 the first shape's, 1 the second one's, 0 both
     decides = np.sign(priority[g] - priority[s])

@@ -158,13 +158,12 @@ def test_other_solvers(rng, make):
 
 def test_edits_of_the_model_count_at_the_first_reading(rng):
     ours, plain = pair(rng, {"all": ACTUATORS["ideal"]}, threads=2)
-    for each in (ours, plain):
-        for down in (-9.81, 3.0):
-            ours.sim.advance(ours) if each is ours else written_out(plain)
+    for down in (-9.81, 3.0):
+        ours.sim.advance(ours)
+        written_out(plain)
+        for each in (ours, plain):
             each.model.set_gravity((0.0, down, 0.0))
-            gravity = each.data.projected_gravity_b.numpy().copy()
-            assert np.allclose(np.linalg.norm(gravity, axis=1), 1.0, atol=1e-5)
-        assert_same(each, ours, ("projected_gravity_b", "root_state_w"))
+        assert_same(ours, plain, ("projected_gravity_b", "root_state_w"))
 
 
 def test_subclasses_of_collections_see_the_control(rng):

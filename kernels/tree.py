@@ -14,8 +14,12 @@ import types
 
 import warp as wp
 
-# Limits and friction that a degree of freedom may have, as bits of Tree.dof_limits; PRESCRIBED: it moves a kinematic body in some world.
-EFFORT, FRICTION, VELOCITY, POSITION, PRESCRIBED = 1, 2, 4, 8, 16
+# Limits and friction that a degree of freedom may have, as bits of Tree.dof_limits; PRESCRIBED: it moves a kinematic body in some world;
+# SLIP: dry friction in motion is not that at rest. The order is that of their bits.
+BITS = EFFORT, FRICTION, VELOCITY, POSITION, PRESCRIBED, SLIP = 1, 2, 4, 8, 16, 32
+
+# Joints at this speed or below it are at rest for dry friction [m/s or rad/s].
+REST_SPEED = 1.0e-4
 
 # The armature of a prescribed degree of freedom, and half of it; other armatures are smaller. Rounding removes all inertia and all
 # impulses beside it. It is a power of four, so that products of its root and of the inverse of this root are exact. Squares of whitened
@@ -50,10 +54,11 @@ MOTION_SCALE, SCREW_PITCH = DISTANCE_MIN, DISTANCE_MAX
 DOF = 10
 AXIS, AXIS_IN_PARENT, HALF_TURN_QUAT = 0, 3, 6
 
-GAIN = 17
+GAIN = 18
 (
     ARMATURE, DAMPING, STIFFNESS, REST_Q, TARGET_KE, TARGET_KD, TARGET_VELOCITY_GAIN, EFFORT_LIMIT, VELOCITY_LIMIT, FRICTION_LOSS,
     LIMIT_LOWER, LIMIT_UPPER, LIMIT_OMEGA, LIMIT_DAMPING_RATIO, MIMIC_OFFSET, MIMIC_RATIO, CLIP_FORCE,
+    FRICTION_RATIO,
 ) = range(GAIN)  # fmt: skip
 # The four numbers of a rest orientation: x, y, z at REST_Q of three dofs, and w at MIMIC_OFFSET of the first one.
 REST_W = MIMIC_OFFSET

@@ -8,7 +8,7 @@ sum of all previous rates.
 
 import types
 
-from newton_like.kernels.tree import DAMPING, FRICTION_LOSS, LIMIT_LOWER, LIMIT_UPPER, STIFFNESS
+from newton_like.kernels.tree import DAMPING, FRICTION_LOSS, FRICTION_RATIO, LIMIT_LOWER, LIMIT_UPPER, STIFFNESS
 
 # Passive forces of joints, as bits.
 STATIC_FRICTION, VISCOUS_FRICTION, LIMITS, SPRINGS = 1, 2, 4, 8
@@ -49,7 +49,8 @@ def system_program(m: types.SimpleNamespace) -> dict:
             f = m.get(mem, L.force + i, t)
             v = m.get(mem, L.v + i, t)
             if T.force_terms & STATIC_FRICTION:
-                f = m.fnma(m.gain(P, b, i, FRICTION_LOSS), friction_share(v, speed), f)
+                friction = m.mul(m.gain(P, b, i, FRICTION_LOSS), m.gain(P, b, i, FRICTION_RATIO))
+                f = m.fnma(friction, friction_share(v, speed), f)
             if T.force_terms & VISCOUS_FRICTION:
                 f = m.fnma(m.gain(P, b, i, DAMPING), v, f)
             if T.force_terms & LIMITS:

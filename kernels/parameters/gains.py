@@ -6,9 +6,10 @@ import warp as wp
 from newton_like.kernels.parameters.gather import EFFORT_MODE, gather_functions
 
 from newton_like.kernels.tree import (  # isort: skip
-    ARMATURE, CLIP_FORCE, DAMPING, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, GAIN, LIMIT_DAMPING_RATIO, LIMIT_LOWER, LIMIT_OMEGA,
+    ARMATURE, CLIP_FORCE, DAMPING, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, FRICTION_RATIO, GAIN, LIMIT_DAMPING_RATIO,
+    LIMIT_LOWER, LIMIT_OMEGA,
     LIMIT_UPPER, MIMIC_OFFSET, MIMIC_RATIO, POSITION, PRESCRIBED, PRESCRIBED_ARMATURE, REST_Q, STIFFNESS, TARGET_KD, TARGET_KE,
-    TARGET_VELOCITY_GAIN, VELOCITY, VELOCITY_LIMIT,
+    SLIP, TARGET_VELOCITY_GAIN, VELOCITY, VELOCITY_LIMIT,
 )  # fmt: skip
 
 STOP_OMEGA, STOP_DAMPING_RATIO = 1000.0, 100.0
@@ -71,6 +72,7 @@ def gain_kernels(real, module) -> types.SimpleNamespace:
         joint_effort_limit: wp.array[real]
         joint_velocity_limit: wp.array[real]
         joint_friction: wp.array[real]
+        joint_friction_ratio: wp.array[real]
         joint_limit_lower: wp.array[real]
         joint_limit_upper: wp.array[real]
         joint_rest_q: wp.array[real]
@@ -83,7 +85,7 @@ def gain_kernels(real, module) -> types.SimpleNamespace:
         T: GainTables,
         M: GainArrays,
         gain_at: int,
-        # out: whether some articulation is bound by a limit, five a dof
+        # out: whether some articulation is bound by a limit, six a dof
         binds: wp.array[wp.bool],
     ):
         at_lane, share = wp.tid()
@@ -109,6 +111,7 @@ def gain_kernels(real, module) -> types.SimpleNamespace:
             effort = fetch(M.joint_effort_limit, j)
             speed = fetch(M.joint_velocity_limit, j)
             friction = fetch(M.joint_friction, j)
+            in_motion = fetch(M.joint_friction_ratio, j)
             lower = fetch(M.joint_limit_lower, j)
             upper = fetch(M.joint_limit_upper, j)
             armature = fetch(M.joint_armature, j)
@@ -116,6 +119,7 @@ def gain_kernels(real, module) -> types.SimpleNamespace:
             stiffness = fetch(M.joint_stiffness, j)
             far = wp.float64(NO_LIMIT)
             least = wp.min(wp.min(wp.min(stiff, damp), wp.min(armature, damping)), wp.min(stiffness, friction))
+            least = wp.min(least, wp.min(in_motion, wp.float64(1.0) - in_motion))
             rest = none
             if whole(T.rest_of, d) >= 0:
                 rest = fetch(M.joint_rest_q, B.q_start + B.q_stride * i + whole(T.rest_of, d))
@@ -132,7 +136,7 @@ def gain_kernels(real, module) -> types.SimpleNamespace:
                 ratio = fetch(M.joint_mimic_coeffs, pair + 1)
             if whole(T.has_coordinate, d) != 0:
                 watch_order(G, lower, upper)
-            gains = stiff + damp + armature + damping + stiffness + friction + rest + offset + ratio
+            gains = stiff + damp + armature + damping + stiffness + friction + in_motion + rest + offset + ratio
             watch_gains(G, gains, least, effort, speed, lower, upper, far, mode)
             kinematic = prescribed(whole(T.driver, d), B.body_start + B.body_stride * i, M.body_flags)
             if kinematic:
@@ -157,6 +161,7 @@ def gain_kernels(real, module) -> types.SimpleNamespace:
             give(G, lane, at + EFFORT_LIMIT, effort)
             give(G, lane, at + VELOCITY_LIMIT, speed)
             give(G, lane, at + FRICTION_LOSS, friction)
+            give(G, lane, at + FRICTION_RATIO, in_motion)
             give(G, lane, at + LIMIT_LOWER, lower)
             give(G, lane, at + LIMIT_UPPER, upper)
             give(G, lane, at + LIMIT_OMEGA, wp.float64(STOP_OMEGA))
@@ -172,19 +177,22 @@ def gain_kernels(real, module) -> types.SimpleNamespace:
             bits = int(0)
             if effort < far and (T.driven != 0 or ke != none or kd != none or effort < weak or clip != none):
                 bits = EFFORT
-                binds[5 * d] = True
+                binds[6 * d] = True
             if friction > none:
                 bits = bits | FRICTION
-                binds[5 * d + 1] = True
+                binds[6 * d + 1] = True
+                if in_motion != wp.float64(1.0):
+                    bits = bits | SLIP
+                    binds[6 * d + 5] = True
             if speed < weak:
                 bits = bits | VELOCITY
-                binds[5 * d + 2] = True
+                binds[6 * d + 2] = True
             if whole(T.has_coordinate, d) != 0 and (lower > -far or upper < far):
                 bits = bits | POSITION
-                binds[5 * d + 3] = True
+                binds[6 * d + 3] = True
             if kinematic:
                 bits = bits | PRESCRIBED
-                binds[5 * d + 4] = True
+                binds[6 * d + 4] = True
             if (bits & ~whole(T.limits, d)) != 0:
                 G.status[1] = True
 

@@ -17,7 +17,7 @@ import warp as wp
 from newton_like.kernels.solvers.packed import WILD
 from newton_like.kernels.solvers.polish import STILL
 from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES
-from newton_like.kernels.tree import FRICTION, FRICTION_LOSS, VELOCITY, VELOCITY_LIMIT
+from newton_like.kernels.tree import FRICTION, VELOCITY, VELOCITY_LIMIT
 
 FORWARDS = 64
 """Sweeps in one direction before pairs of sweeps."""
@@ -524,7 +524,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             i = active[T.candidates + n, t] // 2
             bound = zero
             if T.dof_limits[i] & FRICTION:
-                bound = m.mul(m.fill(o.dt), m.gain(P, b, i, FRICTION_LOSS))
+                bound = m.friction_bound(b, t, i, m.fill(o.dt), T, P, L, mem)
             m.put(mem, L.friction_bound + n, t, bound)
             fastest = zero
             if T.dof_limits[i] & VELOCITY:

@@ -89,7 +89,6 @@ class Articulation(JointParameters, TendonParameters, JointDrawing, Asset):
                     f"init_state.rps: '{layout.label}' has no rotors; make it a Multirotor, or leave rps out"
                 )
         data.close()
-        self._stiction_changed()
         self._actuators.reset(self._every)
 
     def _make_data(self) -> ArticulationData:

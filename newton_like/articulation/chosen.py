@@ -247,3 +247,9 @@ def scalars(array: wp.array) -> wp.array:
     )
     result._ref = array
     return result
+
+
+def friction_ratio(at_rest: np.ndarray, in_motion: np.ndarray) -> np.ndarray:
+    """Dry friction in motion divided by that at rest; one where there is none."""
+    some = at_rest > 0.0
+    return np.where(some, in_motion / np.where(some, at_rest, 1.0), 1.0)

@@ -8,14 +8,8 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import check_recorded
-from newton_like.articulation.chosen import Chosen, write
-from newton_like.articulation.launching import Repeated
-from newton_like.articulation.layout import regular_place
-from newton_like.kernels.articulation.joints import slip_kernels
+from newton_like.articulation.chosen import Chosen, friction_ratio, write
 from newton_like.types import MAXVAL, ModelFlags
-
-SLOW = 1.0e-4
-"""Speeds of joints up to this count as rest [rad/s or m/s]."""
 
 
 class JointParameters:
@@ -24,8 +18,6 @@ class JointParameters:
     Parameters are those of the model, for each world: data read them back from the arrays of the model. The first write of a parameter that
     was equal in all worlds compiles a specialised kernel again; name the array in ``varying`` of the solver to avoid it.
     """
-
-    _slip_launches: list[Repeated] | None = None
 
     def _write(self, target: wp.array, values, joint_ids, env_ids, name: str, then=None) -> None:
         """Writes a parameter of joints, and tells actuators and solver."""
@@ -131,8 +123,8 @@ class JointParameters:
         """Writes friction of joints.
 
         At rest, dry friction holds a joint up to ``joint_friction_coeff``. While it moves faster than 1e-4 rad/s (m/s) at the beginning
-        of a physics step, dry friction against the motion is at most ``joint_dynamic_friction_coeff``: ``sim.step`` adds the difference to
-        ``control.joint_f`` for the step.
+        of a step or substep of the solver, dry friction is at most ``joint_dynamic_friction_coeff``. In the model these are
+        ``joint_friction`` and, divided by it, ``joint_friction_ratio``.
 
         Args:
             joint_friction_coeff: dry friction at rest [N m or N], at least 0.
@@ -169,39 +161,14 @@ class JointParameters:
         write(data.joint_friction_coeff, rows, columns, rest, "joint_friction_coeff")
         write(data.joint_dynamic_friction_coeff, rows, columns, moving, "joint_dynamic_friction_coeff")
         write(data._friction, rows, columns, rest, "joint_friction_coeff")
+        write(data._friction_ratio, rows, columns, friction_ratio(rest, moving), "joint_dynamic_friction_coeff")
         if viscous is not None:
             write(data._damping, rows, columns, viscous, "joint_viscous_friction_coeff")
         self.sim.notify(ModelFlags.JOINT_DOF_PROPERTIES, rows, self._layout.worlds)
-        self._stiction_changed()
 
     def write_joint_friction_to_sim(self, joint_friction, joint_ids=None, env_ids=None) -> None:
         """Writes dry friction at rest and in motion, both the same [N m or N]."""
         self.write_joint_friction_coefficient_to_sim(joint_friction, joint_friction, None, joint_ids, env_ids)
-
-    def _stiction_changed(self) -> None:
-        self.sim.slide(self, self._layout.dofs, self.data.stiction_differs())
-
-    def slip(self) -> None:
-        """Adds efforts that lower dry friction to that in motion, for the next physics step. Called by the context."""
-        if self._slip_launches is None:
-            data, real, sim = self.data, self.model.dtype, self.sim
-            count, joints = data.joint_friction_coeff.shape
-            first_v, step_v, each = regular_place(self._layout.dofs)
-            effort, before, kernels = sim.control.joint_f, data.buffer(count * joints), slip_kernels(real, each)
-            friction = data.joint_friction_coeff.flatten(), data.joint_dynamic_friction_coeff.flatten()
-            slip = [joints, *friction, real(SLOW), first_v, step_v, sim.state.joint_qd, effort, before]
-            self._slip_launches = [
-                Repeated(kernel, count, arguments, self.device, count * joints // 6)
-                for kernel, arguments in (
-                    (kernels.slip, slip),
-                    (kernels.put_back, [joints, first_v, step_v, effort, before]),
-                )
-            ]
-        self._slip_launches[0].launch()
-
-    def slipped(self) -> None:
-        """Takes the efforts of :meth:`slip` away again."""
-        self._slip_launches[1].launch()
 
 
 def _host(values) -> np.ndarray:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from weakref import WeakSet, WeakValueDictionary, ref
+from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 import warp as wp
@@ -123,10 +122,8 @@ class SimulationContext:
         # with substeps: accelerations of the last one, those of its links, and memory
         self._last_substep = self._last_accelerations = self._change = None
         self._accelerated = self._touched = -1
-        # by the dofs of an articulation: its dry friction at rest and in motion, the assets that hold it, and whether the two differ
+        # by the dofs of an articulation: its dry friction at rest and in motion
         self._friction: dict[bytes, tuple[wp.array, wp.array]] = {}
-        self._holders: dict[bytes, list[ref]] = {}
-        self._sliding: set[bytes] = set()
         # the graph that is being captured, and those that were
         self.graph: StepGraph | None = None
         self._graphs: WeakSet[StepGraph] = WeakSet()
@@ -206,17 +203,10 @@ class SimulationContext:
         change = state.joint_qdd if not gives else self._change_of(state) if several else None
         if change is not None:
             wp.copy(change, state.joint_qd)
-        sliding = [asset for key in self._sliding if (asset := self._holder(key)) is not None]
-        for asset in sliding:
-            asset.slip()
-        try:
-            if before or after:
-                step_beside(solver, before, after, state, self.control, self.dt)
-            else:
-                solver.step(state, state, self.control, dt=self.dt)
-        finally:
-            for asset in reversed(sliding):
-                asset.slipped()
+        if before or after:
+            step_beside(solver, before, after, state, self.control, self.dt)
+        else:
+            solver.step(state, state, self.control, dt=self.dt)
         if change is not None:
             kernel = requested_kernels(self.model.dtype).change
             inputs = [state.joint_qd, self.model.dtype(1.0 / self.dt)]
@@ -234,18 +224,23 @@ class SimulationContext:
             self._change, self._last_substep = wp.empty_like(state.joint_qd), wp.empty_like(state.joint_qd)
         return self._change
 
-    def friction_of(self, dofs: np.ndarray, at_rest: wp.array, data) -> tuple[wp.array, wp.array]:
+    def friction_of(self, dofs: np.ndarray, at_rest: wp.array, ratio: wp.array, data) -> tuple[wp.array, wp.array]:
         """Dry friction of joints at rest and in motion, ``[num_instances, num_joints]``: arrays that all assets of the same joints share.
 
         Args:
             dofs: dofs of the joints.
-            at_rest: the friction in the model.
+            at_rest, ratio: the friction in the model, and that in motion divided by it.
             data: the data of the asset.
         """
         key = dofs.tobytes()
-        known = self._friction.get(key)
-        if known is None or not np.array_equal(known[0].numpy(), at_rest.numpy()):
+        known, in_motion = self._friction.get(key), at_rest.numpy() * ratio.numpy()
+        # ratios are rounded
+        agrees = (
+            known and np.array_equal(known[0].numpy(), at_rest.numpy()) and np.allclose(known[1].numpy(), in_motion)
+        )
+        if not agrees:
             known = self._friction[key] = data.copy_of(at_rest), data.copy_of(at_rest)
+            known[1].assign(in_motion)
         return known
 
     def pressing(self, asset, bodies: np.ndarray) -> Pressing:
@@ -253,23 +248,6 @@ class SimulationContext:
         found = self._pressing.setdefault(bodies.tobytes(), Pressing())
         found.add(asset)
         return found
-
-    def slide(self, asset, dofs: np.ndarray, slides: bool) -> None:
-        """Notes whether joints of an asset have other dry friction in motion than at rest: ``slip()`` of one of the assets of these joints
-        is called before each step, and ``slipped()`` after it. Assets are held weakly."""
-        key = dofs.tobytes()
-        others = [each for each in self._holders.get(key, ()) if each() is not None and each() is not asset]
-        self._holders[key] = [*others, ref(asset)]
-        if slides and key not in self._sliding and self._graphs:
-            warnings.warn(
-                "graphs that were captured earlier have the same dry friction at rest and in motion: capture them again",
-                stacklevel=5,
-            )
-        (self._sliding.add if slides else self._sliding.discard)(key)
-
-    def _holder(self, key: bytes):
-        """An asset of these joints; None: there is none any more."""
-        return next((asset for each in reversed(self._holders[key]) if (asset := each()) is not None), None)
 
     def advance(self, scene, steps: int | None = None) -> None:
         """Takes :attr:`decimation` physics steps with the commands of a scene or an asset, then updates its data.

@@ -279,6 +279,8 @@ class _Writer:
             self._remark("limits of 0, which readers interpret as no limit", label)
         if np.any(self.joint_stiffness[dofs]):
             self._remark("springs", label)
+        if np.any((self.joint_friction_ratio[dofs] != 1.0) & (self.joint_friction[dofs] > 0.0)):
+            self._remark("other dry friction in motion than at rest", label)
         if np.any(self.joint_target_ke[dofs]) or np.any(self.joint_target_kd[dofs]):
             self._remark("gains of drives", label)
 

@@ -104,7 +104,14 @@ COLUMNS: tuple[Column, ...] = (
         "dof",
         _row("joint_axis", "vec3", "unit axis in the parent anchor frame"),
         _row("joint_armature", "real", "inertia of the drive [kg or kg m^2]", low=0.0),
-        _row("joint_friction", "real", "dry friction [N or N m]", low=0.0, unlimited=True),
+        _row(
+            "joint_friction",
+            "real",
+            "dry friction [N or N m], at rest if joint_friction_ratio is below 1",
+            low=0.0,
+            unlimited=True,
+        ),
+        _row("joint_friction_ratio", "real", "dry friction in motion, divided by that at rest [1]", low=0.0, high=1.0),
         _row("joint_damping", "real", "passive viscous damping [N s/m or N m s/rad]", low=0.0),
         _row("joint_stiffness", "real", "passive spring about joint_rest_q [N/m or N m/rad]", low=0.0),
         _row(

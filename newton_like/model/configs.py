@@ -86,6 +86,8 @@ class JointDofConfig(_Copied):
     """Largest speed. Solvers keep velocities within it."""
     friction: float = 0.0
     """Dry friction: the force below which the axis does not move."""
+    friction_ratio: float = 1.0
+    """Dry friction in motion, divided by that at rest, 0 to 1. An axis moves if it is faster than 1e-4 rad/s (m/s) as a step begins."""
     actuator_mode: JointTargetMode | None = None
     """Targets of the drive; ``None``: determined by the gains (:meth:`JointTargetMode.from_gains`)."""
 

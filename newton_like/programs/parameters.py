@@ -16,7 +16,7 @@ import warp as wp
 from newton_like.arrays import as_numbers, copied_array, flat
 from newton_like.compiler.cpp import Constants
 from newton_like.kernels.parameters import parameter_kernels
-from newton_like.kernels.tree import EFFORT, FRICTION, LAW, POSITION, PRESCRIBED, VELOCITY
+from newton_like.kernels.tree import BITS, LAW, POSITION, PRESCRIBED
 from newton_like.model.editing.edit_checks import check_numbers
 from newton_like.model.editing.edits import (
     ARRAYS,
@@ -206,10 +206,10 @@ class Parameters:
             first[start:end].assign(self.contacts.hull)
         self._differs = wp.zeros(size, dtype=wp.bool, device=self.device)
         self._status = wp.zeros(4, dtype=wp.bool, device=self.device)
-        self._binds = wp.zeros(5 * max(self.batch.template.dofs, 1), dtype=wp.bool, device=self.device)
+        self._binds = wp.zeros(len(BITS) * max(self.batch.template.dofs, 1), dtype=wp.bool, device=self.device)
         none = wp.full(size, float("nan"), dtype=real, device=self.device)
         # programs without contacts have no rows for limits, so that all limits are known there
-        self._limits = wp.full(max(self.batch.template.dofs, 1), 31, dtype=wp.int32, device=self.device)
+        self._limits = wp.full(max(self.batch.template.dofs, 1), sum(BITS), dtype=wp.int32, device=self.device)
         always = wp.full(1, -1, dtype=wp.int32, device=self.device)
         alone = self._target(none, None, always)
         alone.count = alone.width = alone.written = alone.step = 1
@@ -444,8 +444,8 @@ class Parameters:
 
     def _dof_limits(self, declared: frozenset[str]) -> np.ndarray:
         template = self.batch.template
-        found = self._binds.numpy()[: 5 * template.dofs].reshape(-1, 5)
-        bits = found @ np.array([EFFORT, FRICTION, VELOCITY, POSITION, PRESCRIBED])
+        found = self._binds.numpy()[: len(BITS) * template.dofs].reshape(-1, len(BITS))
+        bits = found @ np.array(BITS)
         for name in declared & set(BINDING):
             bits |= BINDING[name]
         if FLAGS in declared and self._layout.drivers:

@@ -10,10 +10,10 @@ from newton_like.model.editing.edits import BODIES, FLAGS, GAINS, GRAVITY, JOINT
 
 from newton_like.kernels.tree import (  # isort: skip
     ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTER, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, COLLIDER, DAMPING,
-    DAMPING_RATIO, DISTANCE_MAX, DISTANCE_MIN, DOF, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, GAIN, GAP, HALF_LENGTH,
+    DAMPING_RATIO, DISTANCE_MAX, DISTANCE_MIN, DOF, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, FRICTION_RATIO, GAIN, GAP, HALF_LENGTH,
     HALF_TURN_QUAT, HOME_QUAT, INERTIA, JOINT, LAW, LAW_MU, LAW_SHIFT, LIMIT_LOWER, LIMIT_UPPER, MARGIN, MASS, MIMIC_OFFSET,
     MIMIC_RATIO, MU, MU_ROLLING, MU_TORSIONAL, OMEGA, PARENT_POS, PARENT_QUAT, PLANE, POSITION, RADIUS, RESTITUTION,
-    REST_Q, REST_W, ROTATION, SIZE, STIFFNESS, SURFACE, TARGET_KD, TARGET_KE, TARGET_VELOCITY_GAIN, VELOCITY, VELOCITY_LIMIT,
+    REST_Q, REST_W, ROTATION, SIZE, SLIP, STIFFNESS, SURFACE, TARGET_KD, TARGET_KE, TARGET_VELOCITY_GAIN, VELOCITY, VELOCITY_LIMIT,
 )  # fmt: skip
 
 RECORDS = {
@@ -69,6 +69,7 @@ SOURCES: dict[str, dict[str, list[int]]] = {
     "joint_effort_limit": {"gain": [EFFORT_LIMIT]},
     "joint_velocity_limit": {"gain": [VELOCITY_LIMIT]},
     "joint_friction": {"gain": [FRICTION_LOSS]},
+    "joint_friction_ratio": {"gain": [FRICTION_RATIO]},
     "joint_limit_lower": {"gain": [LIMIT_LOWER]},
     "joint_limit_upper": {"gain": [LIMIT_UPPER]},
     "joint_rest_q": {"gain": [REST_Q, REST_W]},
@@ -101,8 +102,8 @@ KINEMATIC = {
 """The parameters that depend on whether a body is kinematic."""
 
 BINDING = {
-    "joint_effort_limit": EFFORT, "joint_friction": FRICTION, "joint_velocity_limit": VELOCITY, "joint_limit_lower": POSITION,
-    "joint_limit_upper": POSITION,
+    "joint_effort_limit": EFFORT, "joint_friction": FRICTION, "joint_friction_ratio": SLIP, "joint_velocity_limit": VELOCITY,
+    "joint_limit_lower": POSITION, "joint_limit_upper": POSITION,
 }  # fmt: skip
 """Limits that may bind a dof once numbers of an array vary."""
 

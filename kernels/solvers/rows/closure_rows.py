@@ -46,6 +46,7 @@ from newton_like.kernels.dynamics.loops import (
     PARENT_DIRECTION,
 )
 from newton_like.kernels.solvers.tendons import BEND, SPEED, TENDON_ROW
+from newton_like.kernels.tree import REST_SPEED
 
 TURN, POLYNOMIAL, LENGTH, TENDONS, SPIN, SWING, MIDDLE, OUTER, TOWARDS, TILT = range(ANGULAR + 1, ANGULAR + 11)
 
@@ -60,7 +61,7 @@ ROW_LAW = 9
 ) = range(ROW_LAW)  # fmt: skip
 # spring and drive; dry friction; limit
 ROW_KE, ROW_KD, ROW_REST, ROW_SPEED, ROW_EFFORT, ROW_GOAL = range(6)
-ROW_FRICTION = 0
+ROW_FRICTION, ROW_IN_MOTION = 0, 1
 ROW_LOWER, ROW_UPPER = 0, 1
 
 OWN_REST, LEADER_REST = 5, 6
@@ -561,7 +562,12 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         if law == STOP:
             return stop_target(t, r, dt, T, L, mem)
         if law == DRY:
-            most = m.mul(dt, row_law(t, r, ROW_FRICTION, L, mem))
+            speed = m.get(mem, L.loop_speed + r, t)
+            force = m.where_lt(
+                m.fill(real(REST_SPEED * REST_SPEED)), m.mul(speed, speed), row_law(t, r, ROW_IN_MOTION, L, mem),
+                row_law(t, r, ROW_FRICTION, L, mem),
+            )  # fmt: skip
+            most = m.mul(dt, force)
             put_bounds(t, r, m.neg(most), most, T, L, mem)
             return m.fill(real(0.0))
         if law == DRIVE:

@@ -3,7 +3,7 @@
 All act along the same direction e_i, so they share one whitened row y and one response A = y.y, and are swept together by
 projected Gauss-Seidel: with u = y.z the velocity of the dof,
 
-    friction loss    |p| <= friction dt,  p drives u to zero
+    friction loss    |p| <= friction dt,  p drives u to zero; the friction of a dof that moves as the step begins may be smaller
     velocity limit   |u| <= limit
     position limit   one-sided: an implicit spring-damper, as for contacts, aims at gap + dt u = 0 while apart; or soft as in MuJoCo, see
                      `kernels.solvers.rows.contact_law`, with the response A in the place of the inverse masses
@@ -17,8 +17,8 @@ import types
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
 
 from newton_like.kernels.tree import (  # isort: skip
-    FRICTION, FRICTION_LOSS, LIMIT_DAMPING_RATIO, LIMIT_LOWER, LIMIT_OMEGA, LIMIT_UPPER, POSITION, VELOCITY,
-    VELOCITY_LIMIT,
+    FRICTION, FRICTION_LOSS, FRICTION_RATIO, LIMIT_DAMPING_RATIO, LIMIT_LOWER, LIMIT_OMEGA, LIMIT_UPPER, POSITION, REST_SPEED, SLIP,
+    VELOCITY, VELOCITY_LIMIT,
 )  # fmt: skip
 
 # MASS, SOFTNESS and TARGET of the position limit first, and its SIDE.
@@ -36,7 +36,8 @@ OF_FRICTION, OF_VELOCITY, OF_POSITION = range(DOF_IMPULSES)
 
 
 def dof_row_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``dof_need``, ``dof_violation``, ``dof_build``, ``dof_sweep`` and ``speeding``."""
+    """For the namespace `m`: ``dof_need``, ``dof_violation``, ``dof_build``, ``dof_sweep``, ``friction_bound`` and
+    ``speeding``."""
     real = m.real
 
     @m.func
@@ -154,6 +155,15 @@ def dof_row_program(m: types.SimpleNamespace) -> dict:
         m.chain_add(t, i, y, total, T, L, mem)
 
     @m.func
+    def friction_bound(b, t, i: int, dt: m.lane, T, P, L, mem) -> m.lane:
+        """The largest impulse of dry friction of dof i: of motion where the dof moves before the step, else of rest."""
+        bound = m.mul(dt, m.gain(P, b, i, FRICTION_LOSS))
+        if T.dof_limits[i] & SLIP:
+            moving = m.mul(bound, m.gain(P, b, i, FRICTION_RATIO))
+            bound = m.where_lt(m.fill(real(REST_SPEED)), absolute(m.get(mem, L.v + i, t)), moving, bound)
+        return bound
+
+    @m.func
     def dof_sweep(b, t, i: int, full: int, dt: m.lane, T, P, L, mem):
         """One Gauss-Seidel visit of dof i."""
         limits = T.dof_limits[i]
@@ -167,7 +177,7 @@ def dof_row_program(m: types.SimpleNamespace) -> dict:
         total = zero
         if limits & FRICTION:
             old = m.get(mem, p + OF_FRICTION, t)
-            new = clamp(m.fnma(u, inverse, old), m.mul(dt, m.gain(P, b, i, FRICTION_LOSS)))
+            new = clamp(m.fnma(u, inverse, old), friction_bound(b, t, i, dt, T, P, L, mem))
             total = m.sub(new, old)
             m.put(mem, p + OF_FRICTION, t, new)
             u = m.fma(a, total, u)

@@ -10,10 +10,11 @@ from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, LENGTH, DOF_NUMBERS,
     DOFS_AT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LINEAR,
-    LINEAR_FRAME, LINEAR_SIGN, LOSS, LOWER, MOST, MOST_SPEED, OFFSET,
+    LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, OFFSET,
     PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE,
     POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROWS, SPEED, STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
+from newton_like.kernels.tree import REST_SPEED  # isort: skip
 
 
 def joint_solve_program(m: types.SimpleNamespace) -> dict:
@@ -152,7 +153,10 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         m.put(J.work, at + MOST, 0, m.mul(dt, m.get(P, c + EFFORT, 0)))
         m.put(J.work, at + PASSIVE, 0, m.fma(dt, passive, m.mul(armature, u)))
         m.put(J.work, at + PASSIVE_SLOPE, 0, m.fma(dt, m.fma(dt, stiffness, m.get(P, c + DAMPING, 0)), armature))
-        m.put(J.work, at + STICK, 0, m.mul(dt, m.get(P, c + LOSS, 0)))
+        loss = m.where_lt(
+            m.mul(u, u), m.fill(real(REST_SPEED * REST_SPEED)), m.get(P, c + LOSS, 0), m.get(P, c + LOSS_IN_MOTION, 0)
+        )
+        m.put(J.work, at + STICK, 0, m.mul(dt, loss))
         rate = m.fill(real(1.0) / h)
         slow = m.fill(real(RECOVERY) / h)
         fastest = m.fill(push_speed)

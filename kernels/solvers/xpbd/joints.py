@@ -8,7 +8,7 @@ the locked rows are eliminated, and what is left is the inertia that a degree of
 
     drive      within its effort limit, h (ke (q* - q - h u) + kd* u* - kd u + feed-forward)
     passive    h (-stiffness (q + h u - rest) - damping u + force) + armature (before - u)
-    friction   at most h times the loss, against u
+    friction   at most h times the loss, against u; the loss is that in motion where u is not zero as the sub-step begins
     limits     of position and velocity, as bounds of u
 
 at the new velocity u. The sum is monotone in u, so that one passage through the cases finds u. Joints with several degrees of freedom pass
@@ -32,8 +32,10 @@ PARENT_AT, CHILD_AT, LINEAR_FRAME, PARENT_FRAME, CHILD_FRAME, LINEAR_SIGN, ANGUL
 )
 DOFS_AT = 24
 # of a degree of freedom
-(KE, KD, KV, EFFORT, SPEED, LOSS, LOWER, UPPER, ARMATURE, DAMPING, STIFFNESS, REST, CLIP) = range(13)
-DOF_NUMBERS = 13
+DOF_NUMBERS = 14
+(KE, KD, KV, EFFORT, SPEED, LOSS, LOSS_IN_MOTION, LOWER, UPPER, ARMATURE, DAMPING, STIFFNESS, REST, CLIP) = range(
+    DOF_NUMBERS
+)
 JOINT_NUMBERS = DOFS_AT + 6 * DOF_NUMBERS
 
 # Numbers that are written in a sub-step: directions of rows, arms of the anchor, factor, impulses of free rows, what acts along them, ...

@@ -27,7 +27,7 @@ class ActuatorCfg(Settings):
         velocity_limit_sim: velocity limit that the step keeps; None: that of the model.
         armature: inertia of the rotor at the joint [kg m^2 or kg]; None: that of the model.
         friction, dynamic_friction, viscous_friction: dry friction at rest and in motion [N m or N], and viscous friction [N m s/rad or
-            N s/m] of the joint; None: those of the model, and for ``dynamic_friction`` the value of ``friction``.
+            N s/m] of the joint; None: those of the model, and for ``dynamic_friction`` its share of ``friction`` in the model.
         gear_ratio: turns of the motor for one of the joint; reported in ``data.gear_ratio`` only. Gains, limits and armature are those at
             the joint.
     """

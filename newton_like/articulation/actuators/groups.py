@@ -150,7 +150,7 @@ class Actuator:
             damping=self.numbers("viscous_friction", table.of_model("damping", columns)),
         )
         friction = self.numbers("friction", table.of_model("friction", columns))
-        moving = self.numbers("dynamic_friction", friction)
+        moving = self.numbers("dynamic_friction", friction * table.of_model("friction_ratio", columns))
         if (moving > friction).any():
             joint = self.joint_names[int(np.argwhere(moving > friction)[0, -1])]
             raise ValueError(

@@ -7,7 +7,7 @@ import warp as wp
 
 from newton_like.articulation.actuators.groups import Actuator, make
 from newton_like.articulation.actuators.servos import Servos
-from newton_like.articulation.chosen import Chosen, write
+from newton_like.articulation.chosen import Chosen, friction_ratio, write
 from newton_like.articulation.launching import Repeated
 from newton_like.articulation.layout import regular_place
 from newton_like.articulation.names import find_names
@@ -212,6 +212,7 @@ class ActuatorTable:
         _put(self._data.joint_friction_coeff, columns, at_rest)
         _put(self._data.joint_dynamic_friction_coeff, columns, in_motion)
         _put(self._data._friction, columns, at_rest)
+        _put(self._data._friction_ratio, columns, friction_ratio(at_rest, in_motion))
 
     def need_slots(self, count: int) -> None:
         """Keeps at least so many commands."""

@@ -48,8 +48,8 @@ class ArticulationData(BodyData):
         self._q, self._qd = view(state.joint_q, layout.coords), view(state.joint_qd, layout.dofs)
         self._qdd = view(state.joint_qdd, layout.dofs)
         for name in (
-            "target_ke", "target_kd", "armature", "damping", "friction", "effort_limit", "velocity_limit", "limit_lower", "limit_upper",
-            "target_mode",
+            "target_ke", "target_kd", "armature", "damping", "friction", "friction_ratio", "effort_limit", "velocity_limit", "limit_lower",
+            "limit_upper", "target_mode",
         ):  # fmt: skip
             setattr(self, f"_{name}", view(getattr(model, f"joint_{name}"), layout.dofs))
         self._limits_version = None
@@ -64,7 +64,7 @@ class ArticulationData(BodyData):
         self.gear_ratio = self.buffer(n, j, value=1.0)
         self.soft_joint_vel_limits = self.copy_of(self._velocity_limit)
         self.default_joint_pos, self.default_joint_vel = self.copy_of(self._q), self.copy_of(self._qd)
-        friction = sim.friction_of(layout.dofs, self._friction, self)
+        friction = sim.friction_of(layout.dofs, self._friction, self._friction_ratio, self)
         self.joint_friction_coeff, self.joint_dynamic_friction_coeff = friction
 
     def keep_defaults(self) -> None:
@@ -158,7 +158,3 @@ class ArticulationData(BodyData):
     def default_fixed_tendon_limit(self) -> wp.array:
         """Another name of ``default_fixed_tendon_pos_limits``."""
         return self.default_fixed_tendon_pos_limits
-
-    def stiction_differs(self) -> bool:
-        """Whether a joint has other dry friction at rest than in motion."""
-        return not np.array_equal(self.joint_friction_coeff.numpy(), self.joint_dynamic_friction_coeff.numpy())

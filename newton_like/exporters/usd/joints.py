@@ -256,6 +256,8 @@ class JointWriter:
         """Whether a reader finds these numbers without a ``newtonLike:`` attribute."""
         if column in ("joint_f", "joint_act"):
             return not values.any()
+        if column == "joint_friction_ratio":
+            return bool(np.all(values == 1.0))
         if kind.compound:
             return column in ("joint_limit_lower", "joint_limit_upper", "joint_qd") and not np.any(
                 (self._host.joint_limit_lower[rows] == 0.0) & (self._host.joint_limit_upper[rows] == 0.0)

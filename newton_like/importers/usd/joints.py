@@ -22,7 +22,9 @@ LINEAR, ANGULAR = ("transX", "transY", "transZ"), ("rotX", "rotY", "rotZ")
 _INSTANCES = {"revolute": ("angular",), "prismatic": ("linear",), "d6": (*LINEAR, *ANGULAR, "distance")}
 """Instance names of limits and drives, by kind of joint."""
 
-_OF_BALLS = frozenset(("armature", "friction", "damping", "stiffness", "velocity_limit", "effort_limit"))
+_OF_BALLS = frozenset(
+    ("armature", "friction", "friction_ratio", "damping", "stiffness", "velocity_limit", "effort_limit")
+)
 
 
 @dataclass
@@ -304,7 +306,22 @@ class JointReader:
                 else:
                     axis.settings[setting] = unit * self._reader.number(prim, attribute)
                 break
+        self._friction_in_motion(prim, physx, axis)
         self._actuator_range(prim, axis, units)
+
+    def _friction_in_motion(self, prim, physx: str, axis: Axis) -> None:
+        """Reads PhysX's dry friction in motion, if that at rest is PhysX's, too."""
+        names = physx + "staticFrictionEffort", physx + "dynamicFrictionEffort"
+        at_rest, in_motion = (self._reader.authored(prim, name) for name in names)
+        if in_motion is None or self._reader.authored(prim, "newton:friction") is not None:
+            return
+        if in_motion < 0.0:
+            raise self._reader.error(prim, f"{names[1]} {in_motion:g} is negative; give at least 0")
+        at_rest = at_rest or 0.0
+        if in_motion > at_rest:
+            self._remark("dry friction in motion is above that at rest; the latter is used for both", prim)
+        elif at_rest > 0.0:
+            axis.settings["friction_ratio"] = in_motion / at_rest
 
     def _actuator_range(self, prim, axis: Axis, units: DofUnits) -> None:
         """Reads ``mjc:actuatorfrcrange``, limits of the effort. The effort limit is symmetric, so the larger one is used."""

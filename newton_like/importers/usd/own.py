@@ -20,6 +20,7 @@ from newton_like.types import GeoType, JointTargetMode, JointType, ShapeFlags
 DOF_ARRAYS = {
     "armature": "joint_armature",
     "friction": "joint_friction",
+    "frictionRatio": "joint_friction_ratio",
     "damping": "joint_damping",
     "stiffness": "joint_stiffness",
     "limitLower": "joint_limit_lower",

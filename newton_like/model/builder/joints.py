@@ -185,6 +185,7 @@ class JointMethods:
         rest_q: float | None = None, limit_lower: float | None = None, limit_upper: float | None = None,
         limit_ke: float | None = None, limit_kd: float | None = None, armature: float | None = None,
         effort_limit: float | None = None, velocity_limit: float | None = None, friction: float | None = None,
+        friction_ratio: float | None = None,
         actuator_mode=None, target_pos: float | None = None, target_vel: float | None = None,
         label: str | None = None, collision_filter_parent: bool | None = None,
         enabled: bool = True, custom_attributes: dict | None = None,
@@ -206,6 +207,7 @@ class JointMethods:
         rest_q: float | None = None, limit_lower: float | None = None, limit_upper: float | None = None,
         limit_ke: float | None = None, limit_kd: float | None = None, armature: float | None = None,
         effort_limit: float | None = None, velocity_limit: float | None = None, friction: float | None = None,
+        friction_ratio: float | None = None,
         actuator_mode=None, target_pos: float | None = None, target_vel: float | None = None,
         label: str | None = None, collision_filter_parent: bool | None = None,
         enabled: bool = True, custom_attributes: dict | None = None,
@@ -217,7 +219,8 @@ class JointMethods:
     def add_joint_ball(
         self, parent: int, child: int, *, parent_xform=None, child_xform=None, target_q=None, target_qd=None,
         target_ke: float | None = None, target_kd: float | None = None, armature: float | None = None,
-        friction: float | None = None, damping: float | None = None, stiffness: float | None = None, rest_q=None,
+        friction: float | None = None, friction_ratio: float | None = None, damping: float | None = None,
+        stiffness: float | None = None, rest_q=None,
         effort_limit: float | None = None, velocity_limit: float | None = None, actuator_mode=None,
         max_angle: float | None = None, max_swing: float | None = None, label: str | None = None,
         collision_filter_parent: bool | None = None, enabled: bool = True, custom_attributes: dict | None = None,
@@ -390,7 +393,7 @@ _DOF_SETTINGS = {*_DOF_FIELDS, *OLD_NAMES} - {"axis"}
 _NO_COLUMNS = {"target_q", "target_qd", "rest_q", "actuator_mode"}
 _DOF_COLUMNS = tuple(name for name in _DOF_FIELDS if name not in _NO_COLUMNS)
 _BALL_SETTINGS = (
-    "target_ke", "target_kd", "armature", "friction", "damping", "stiffness", "effort_limit", "velocity_limit",
+    "target_ke", "target_kd", "armature", "friction", "friction_ratio", "damping", "stiffness", "effort_limit", "velocity_limit",
     "actuator_mode",
 )  # fmt: skip
 _NOT_FOR_BALL = {"limit_lower": -MAXVAL, "limit_upper": MAXVAL, "target_q": None, "rest_q": None}

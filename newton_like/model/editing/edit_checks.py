@@ -61,7 +61,7 @@ _CHECKED = {
     ),
     "dof": (
         "joint_axis", "joint_target_mode", "joint_target_ke", "joint_target_kd", "joint_armature", "joint_damping", "joint_stiffness",
-        "joint_friction", "joint_effort_limit", "joint_velocity_limit", "joint_limit_lower", "joint_limit_upper",
+        "joint_friction", "joint_friction_ratio", "joint_effort_limit", "joint_velocity_limit", "joint_limit_lower", "joint_limit_upper",
     ),
     "coord": ("joint_rest_q",),
     "shape": ("shape_transform", "shape_scale", "shape_collision_radius", *MATERIALS, "shape_margin", "shape_gap"),

@@ -60,8 +60,8 @@ ARRAYS = {
     JOINTS: ("joint_X_p", "joint_X_c", "joint_min_distance", "joint_max_distance", "joint_axis"),
     GAINS: (
         "joint_target_mode", "joint_target_ke", "joint_target_kd", "joint_armature", "joint_damping", "joint_stiffness",
-        "joint_effort_limit", "joint_velocity_limit", "joint_friction", "joint_limit_lower", "joint_limit_upper", "joint_rest_q",
-        "joint_mimic_coeffs",
+        "joint_effort_limit", "joint_velocity_limit", "joint_friction", "joint_friction_ratio", "joint_limit_lower", "joint_limit_upper",
+        "joint_rest_q", "joint_mimic_coeffs",
     ),
     BODIES: ("body_mass", "body_com", "body_inertia"),
     SHAPES: (

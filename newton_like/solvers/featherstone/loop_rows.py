@@ -229,8 +229,8 @@ class _Finder:
         names = (
             "joint_type", "joint_enabled", "joint_parent", "joint_articulation", "joint_X_p", "joint_X_c", "joint_q_start",
             "joint_qd_start", "joint_dof_dim", "joint_min_distance", "joint_max_distance", "joint_target_mode", "joint_target_ke",
-            "joint_target_kd", "joint_effort_limit", "joint_friction", "joint_damping", "joint_stiffness", "joint_rest_q",
-            "joint_limit_lower", "joint_limit_upper", "joint_mimic_joint", "joint_mimic_coeffs",
+            "joint_target_kd", "joint_effort_limit", "joint_friction", "joint_friction_ratio", "joint_damping", "joint_stiffness",
+            "joint_rest_q", "joint_limit_lower", "joint_limit_upper", "joint_mimic_joint", "joint_mimic_coeffs",
         )  # fmt: skip
         for name in names:
             setattr(self, name.removeprefix("joint_"), getattr(model, name).numpy())
@@ -444,7 +444,8 @@ class _Finder:
             laws.append(_Law("a drive", MOTOR, law, (ke, kd, 0.0, 0.0, effort, *goal), targets, acts))
         acts = self.friction[i] > 0.0
         if acts or self._may_vary("joint_friction"):
-            laws.append(_Law("friction", RUBBING, DRY, (float(self.friction[i]),), acts=acts))
+            forces = float(self.friction[i]), float(self.friction[i] * self.friction_ratio[i])
+            laws.append(_Law("friction", RUBBING, DRY, forces, acts=acts))
         lower, upper = float(self.limit_lower[i]), float(self.limit_upper[i])
         acts = lower > -NO_LIMIT or upper < NO_LIMIT
         if acts or self._may_vary("joint_limit_lower", "joint_limit_upper"):

@@ -14,7 +14,7 @@ from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ANGULAR_SIGN, ARMATURE, AXES, CHILD_AT, CHILD_FRAME, CLIP, DAMPING, LENGTH, DOF_NUMBERS, DOFS_AT, EFFORT, JOINT_NUMBERS, KD, KE, KV,
-    LINEAR_FRAME, LINEAR_SIGN, LOSS, LOWER, PARENT_AT, PARENT_FRAME, REST, REST_TURN, SPEED, STIFFNESS, TURNS, UPPER,
+    LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, PARENT_AT, PARENT_FRAME, REST, REST_TURN, SPEED, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.order import BODY_AT, CHUNK_COLUMNS, SLOTS
 from newton_like.model.joint_types import JOINT_TYPES, look_up
@@ -408,6 +408,7 @@ def _dofs(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray, keeps: n
         for name in (
             "armature",
             "friction",
+            "friction_ratio",
             "damping",
             "stiffness",
             "effort_limit",
@@ -449,6 +450,7 @@ def _dofs(model, out: np.ndarray, rows: np.ndarray, joints: np.ndarray, keeps: n
         out[at, c + CLIP] = mode[d] == JointTargetMode.EFFORT
         out[at, c + EFFORT], out[at, c + SPEED] = arrays["effort_limit"][d], arrays["velocity_limit"][d]
         out[at, c + LOSS], out[at, c + ARMATURE] = arrays["friction"][d], arrays["armature"][d]
+        out[at, c + LOSS_IN_MOTION] = arrays["friction"][d] * arrays["friction_ratio"][d]
         out[at, c + DAMPING], out[at, c + STIFFNESS] = arrays["damping"][d], arrays["stiffness"][d]
         scalar = ~quaternion[here]
         out[at[scalar], c + LOWER], out[at[scalar], c + UPPER] = lower[d[scalar]], upper[d[scalar]]

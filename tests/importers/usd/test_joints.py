@@ -249,6 +249,22 @@ def test_vendor_attributes(rng):
     assert load(writer.stage)[0].joint_effort_limit == [7.0]
 
 
+def test_dry_friction_of_physx_in_motion(rng):
+    """The ratio of both efforts; a larger one in motion is none."""
+    at_rest, share = rng.uniform(1.0, 3.0), rng.uniform(0.1, 0.9)
+    for in_motion, ratio in ((share * at_rest, share), (1.5 * at_rest, 1.0)):
+        writer = StageWriter()
+        writer.body("/b", IDENTITY, {"mass": 1.0, "moments": np.ones(3)})
+        joint = writer.joint("/j", "revolute", None, "/b", axis=0)
+        for name, value in (("static", at_rest), ("dynamic", in_motion)):
+            writer.number(joint.GetPrim(), f"physxJointAxis:angular:{name}FrictionEffort", value)
+        builder, report = load(writer.stage)
+        assert builder.joint_friction[0] == pytest.approx(at_rest, rel=SINGLE)
+        assert builder.joint_friction_ratio[0] == pytest.approx(ratio, rel=SINGLE)
+        assert not report.not_understood
+        assert any("dry friction in motion" in remark for remark in report.remarks) == (ratio == 1.0)
+
+
 def test_vendor_attributes_of_spherical_joints(rng):
     writer = StageWriter(0.01, 0.5)
     writer.body("/b", IDENTITY, {"mass": 1.0, "moments": np.ones(3)})

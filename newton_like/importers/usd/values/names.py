@@ -15,7 +15,7 @@ _READ = {
         rf"newton:{_DOF}:(position|velocity|limitStiffness|limitDamping)",
         r"physxJoint:(armature|maxJointVelocity)",
         rf"physxLimit:{_DOF}:(stiffness|damping)",
-        rf"physxJointAxis:{_DOF}:(armature|maxJointVelocity|staticFrictionEffort|viscousFrictionCoefficient)",
+        rf"physxJointAxis:{_DOF}:(armature|maxJointVelocity|staticFrictionEffort|dynamicFrictionEffort|viscousFrictionCoefficient)",
         rf"physxMimicJoint:{_DOF}:(referenceJoint|gearing|offset)",
         rf"state:{_DOF}:physics:(position|velocity)",
         rf"limit:(distance|{_DOF}):physics:(low|high)",

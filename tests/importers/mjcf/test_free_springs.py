@@ -30,7 +30,7 @@ def test_a_box_on_springs_moves_as_in_mujoco():
     data = mujoco.MjData(reference)
     mujoco.mj_resetDataKeyframe(reference, data, 0)
     model = _read(text, keyframe="aside")[0].finalize("cpu", dtype=wp.float64)
-    solver, state = SolverFeatherstone(model, evaluator="general", width=1), model.state()
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
     for _ in range(500):
         mujoco.mj_step(reference, data, 10)
         solver.step(state, state, dt=1e-3)

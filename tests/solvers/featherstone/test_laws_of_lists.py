@@ -67,7 +67,8 @@ def moved(model, steps: int, listed: bool, push=0.0, solver=None):
     return state.body_q.numpy().reshape(WORLDS, -1, 7)[:, :, :3]
 
 
-@pytest.mark.parametrize("dtype", [wp.float32, pytest.param(wp.float64, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [wp.float32, wp.float64])
 def test_bodies_rest_as_on_contacts_that_the_solver_finds(rng, dtype):
     model = built(file(rng), dtype)
     found, listed = (moved(model, 300, of_list) for of_list in (False, True))

@@ -246,7 +246,7 @@ def test_the_fingers_of_a_panda_move_together(rng):
     builder.add_urdf(PANDA, hide_visuals=True)
     follower = next(j for j, reference in enumerate(builder.joint_mimic_joint) if reference >= 0)
     reference = builder.joint_mimic_joint[follower]
-    simulation = Simulation(builder)
+    simulation = Simulation(builder, dtype=wp.float64)
     at = [builder.joint_q_start[j] for j in (reference, follower)]
     # Only the leading finger is driven, the whole arm swings.
     targets = simulation.control.joint_target_q.numpy()
@@ -277,7 +277,7 @@ def tethered(rng, low: float, high: float, distance: float, speed: float, gravit
     return builder
 
 
-@pytest.mark.parametrize("dtype", [wp.float32, wp.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(wp.float32, marks=pytest.mark.slow), wp.float64])
 def test_distances_stay_between_their_bounds(rng, dtype):
     builders = [tethered(rng, 0.3, 0.8, rng.uniform(0.3, 0.8), rng.uniform(0, 3), g) for g in [0, -GRAVITY] * 8]
     builders += [tethered(rng, -1.0, 0.5, 0.5, 2.0, -GRAVITY), tethered(rng, 0.5, -1.0, 0.5, 2.0, -GRAVITY)]
@@ -312,7 +312,7 @@ def test_a_hanging_weight_rests_at_the_longest_distance(rng):
     assert np.median(length[360:].max(axis=0) - longest) < 1e-3
 
 
-@pytest.mark.parametrize("dtype", [wp.float32, wp.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(wp.float32, marks=pytest.mark.slow), wp.float64])
 def test_distances_that_start_outside_their_bounds_return_at_a_bounded_speed(rng, dtype):
     """A mass point at rest: the speed is a fifth of the gap a step, at most that at which shapes are separated."""
     gaps = np.concatenate([10.0 ** rng.uniform(-4.0, -2.0, 8), rng.uniform(0.02, 1.0, 8), [1.0, 1.0]])

@@ -510,7 +510,7 @@ def test_a_quadruped_with_loops_in_its_legs_stands_as_in_mujoco():
     np.testing.assert_allclose(solver.contact_forces().numpy().sum(axis=0), [0, 0, weight], rtol=0, atol=0.02 * weight)
 
 
-@pytest.mark.parametrize("dtype", [wp.float32, wp.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(wp.float32, marks=pytest.mark.slow), wp.float64])
 def test_a_connection_that_holds_anyway_changes_nothing(rng, dtype):
     """It ties a link to its parent at a point of the axis of its hinge: no joint moves its rows, which are rounding errors."""
     axis = rng.normal(size=3)

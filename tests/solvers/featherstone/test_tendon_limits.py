@@ -13,8 +13,9 @@ from tests.support.tendons import chain
 BAR = """<mujoco><option timestep="{}"/><worldbody><site name="w" pos="0 0 1.2"/><body pos="0 0 1">
 <joint name="j" axis="0 1 0" damping=".05"/>
 <geom type="capsule" size=".03" fromto="0 0 0 .3 0 0"/><site name="s" pos=".3 0 0"/></body></worldbody>
-<tendon><spatial name="t" limited="true" {}><site site="w"/><site site="s"/></spatial></tendon></mujoco>"""
-"""The tendon is between 0.1 and 0.5 long."""
+<tendon><spatial name="t" limited="true" {}><site site="w"/><site site="s"/></spatial></tendon>
+<actuator><motor tendon="t"/></actuator></mujoco>"""
+"""The tendon is between 0.1 and 0.5 long. The motor is idle; with it, the kernel is that of the tests of actuators."""
 DT = 1.0 / 240.0
 
 
@@ -25,7 +26,7 @@ def both(limits: str, seconds: float) -> tuple[np.ndarray, np.ndarray]:
     data, want = mujoco.MjData(model), []
     builder = ModelBuilder()
     builder.add_mjcf(text)
-    sim = Simulation(builder, DT)
+    sim = Simulation(builder, DT, dtype=wp.float64, width=1)
     for _ in range(round(seconds / DT)):
         mujoco.mj_step(model, data)
         want.append(data.qvel[0])

@@ -69,6 +69,7 @@ from newton_like.kernels.robot.tasks import robot_task_program
 from newton_like.kernels.rows import row_program
 from newton_like.kernels.solvers.actuators import actuator_program
 from newton_like.kernels.solvers.balance import balance_program
+from newton_like.kernels.solvers.copies import copies_program
 from newton_like.kernels.solvers.drives import drive_program
 from newton_like.kernels.solvers.finish import finish_program
 from newton_like.kernels.solvers.force_ranges import range_program
@@ -161,6 +162,7 @@ LAYERS = (
     dof_row_program,
     contact_row_program,
     packed_program,
+    copies_program,
     slot_program,
     polish_program,
     finish_program,

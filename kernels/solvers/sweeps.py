@@ -139,18 +139,6 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             coupling_sweep(t, T.couplings - 1 - e, T, L, mem)
 
     @m.func
-    def impulse_at(n: int, contacts: int, limits: int, t, T, L, active: wp.array2d[int]) -> int:
-        """Where impulse n of active rows is: those of contacts, then those of limits, then those of couplings."""
-        rows = T.contact_rows
-        at = L.coupling_impulse + n - rows * contacts - DOF_IMPULSES * limits
-        if n < rows * contacts:
-            at = L.impulse + rows * active[n // rows, t] + n % rows
-        elif n < rows * contacts + DOF_IMPULSES * limits:
-            k = n - rows * contacts
-            at = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + k // DOF_IMPULSES, t] // 2) + k % DOF_IMPULSES
-        return at
-
-    @m.func
     def list_spans(t, contacts: int, T, active: wp.array2d[int]):
         """Behind the active contacts and dofs <- where the table of pairs lists the dofs of each active contact, and how many they are. The
         rows of active contacts in the table are far apart, and sweeps read them often."""
@@ -163,13 +151,10 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     @m.func
     def begin_to_extrapolate(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Notes the impulses and z with which the first sweep starts."""
-        for n in range(T.contact_rows * contacts + DOF_IMPULSES * limits + T.bonds):
-            p = m.get(mem, impulse_at(n, contacts, limits, t, T, L, active), t)
-            m.put(mem, L.start_impulse + n, t, p)
-            m.put(mem, L.swept_impulse + n, t, p)
-        m.copy(t, L.swept_z, L.z, T.dofs, mem)
-        m.copy(t, L.round_z, L.z, T.dofs, mem)
-        m.put(mem, L.pace, t, m.fill(real(1.0)))
+        one = m.fill(real(1.0))
+        m.copy_rows(t, one, 0, L.swept_z, L.start_impulse, 0, 0, contacts, contacts, limits, T, L, mem, active)
+        m.copy_rows(t, one, 0, L.round_z, L.swept_impulse, 0, 0, contacts, contacts, limits, T, L, mem, active)
+        m.put(mem, L.pace, t, one)
         m.put(mem, L.first_way, t, m.fill(real(0.0)))
 
     @m.func
@@ -306,27 +291,13 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
 
     @m.func
     def keep_settled(t, now: m.lane, first: int, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
-        """The results of worlds that settle `now`: their z, and the impulses of active rows from number `first` on."""
-        zero = m.fill(real(0.0))
-        for i in range(T.dofs):
-            kept = m.get(mem, L.settled_z + i, t)
-            m.put(mem, L.settled_z + i, t, m.where_lt(zero, now, m.get(mem, L.z + i, t), kept))
-        for n in range(first, T.contact_rows * contacts + DOF_IMPULSES * limits + T.bonds):
-            p = m.get(mem, impulse_at(n, contacts, limits, t, T, L, active), t)
-            kept = m.get(mem, L.settled_impulse + n, t)
-            m.put(mem, L.settled_impulse + n, t, m.where_lt(zero, now, p, kept))
+        """The results of worlds that settle `now`: their z, and the impulses of active rows, those of contacts from number `first` on."""
+        m.copy_rows(t, now, 0, L.settled_z, L.settled_impulse, 0, first, contacts, contacts, limits, T, L, mem, active)
 
     @m.func
     def take_settled(t, old: m.lane, first: int, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Gives worlds that have settled, where `old` is positive, their results."""
-        zero = m.fill(real(0.0))
-        for i in range(T.dofs):
-            kept = m.get(mem, L.settled_z + i, t)
-            m.put(mem, L.z + i, t, m.where_lt(zero, old, kept, m.get(mem, L.z + i, t)))
-        for n in range(first, T.contact_rows * contacts + DOF_IMPULSES * limits + T.bonds):
-            at = impulse_at(n, contacts, limits, t, T, L, active)
-            kept = m.get(mem, L.settled_impulse + n, t)
-            m.put(mem, at, t, m.where_lt(zero, old, kept, m.get(mem, at, t)))
+        m.copy_rows(t, old, 1, L.settled_z, L.settled_impulse, 0, first, contacts, contacts, limits, T, L, mem, active)
 
     @m.func
     def moving_worlds(t, early: bool, o, T, L, mem) -> m.lane:
@@ -370,7 +341,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         first = int(0)
         if T.polished != 0:
             # impulses of contacts of worlds that have settled do not change
-            first = T.contact_rows * contacts
+            first = int(contacts)
         m.put(mem, L.settled, t, zero)
         all_done = bool(False)
         while done < o.iterations * LONGEST and not all_done:
@@ -450,56 +421,18 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         bound = m.mul(m.fill(real(STILL * STILL)), m.fill(o.tolerance * o.tolerance))
         return m.where_lt(m.mul(bound, whole), m.get(mem, L.sweep_change, t), m.fill(real(1.0)), m.fill(real(0.0)))
 
-    @m.func
-    def note_packed(t, contacts: int, slots: int, T, L, mem, active: wp.array2d[int]):
-        m.copy(t, L.aside_impulse, L.packed_impulse, T.contact_rows * slots, mem)
-
-    @m.func
-    def note_listed(t, contacts: int, slots: int, T, L, mem, active: wp.array2d[int]):
-        for a in range(contacts):
-            m.copy(
-                t, L.aside_impulse + T.contact_rows * a, L.impulse + T.contact_rows * active[a, t], T.contact_rows, mem
-            )
-
-    note_contacts = note_packed if can_pack else note_listed
+    in_slots = int(can_pack)
 
     @m.func
     def note_impulses(t, contacts: int, slots: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Notes z and the impulses, before steps of Newton."""
-        m.copy(t, L.round_z, L.z, T.dofs, mem)
-        note_contacts(t, contacts, slots, T, L, mem, active)
-        for n in range(limits):
-            p = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + n, t] // 2)
-            m.copy(t, L.aside_impulse + T.contact_rows * contacts + DOF_IMPULSES * n, p, DOF_IMPULSES, mem)
-
-    @m.func
-    def restore(t, at: int, kept: int, n: int, worse: m.lane, mem):
-        """n rows from `at` on <- those from `kept` on, where `worse` is positive."""
-        zero = m.fill(real(0.0))
-        for i in range(n):
-            m.put(mem, at + i, t, m.where_lt(zero, worse, m.get(mem, kept + i, t), m.get(mem, at + i, t)))
-
-    @m.func
-    def restore_packed(t, worse: m.lane, contacts: int, slots: int, T, L, mem, active: wp.array2d[int]):
-        restore(t, L.packed_impulse, L.aside_impulse, T.contact_rows * slots, worse, mem)
-
-    @m.func
-    def restore_listed(t, worse: m.lane, contacts: int, slots: int, T, L, mem, active: wp.array2d[int]):
-        rows = T.contact_rows
-        for a in range(contacts):
-            restore(t, L.impulse + rows * active[a, t], L.aside_impulse + rows * a, rows, worse, mem)
-
-    restore_contacts = restore_packed if can_pack else restore_listed
+        one = m.fill(real(1.0))
+        m.copy_rows(t, one, 0, L.round_z, L.aside_impulse, in_slots, 0, slots, contacts, limits, T, L, mem, active)
 
     @m.func
     def take_back(t, worse: m.lane, contacts: int, slots: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Gives worlds where `worse` is positive the z and impulses that were set aside."""
-        restore(t, L.z, L.round_z, T.dofs, worse, mem)
-        restore_contacts(t, worse, contacts, slots, T, L, mem, active)
-        for n in range(limits):
-            p = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + n, t] // 2)
-            kept = L.aside_impulse + T.contact_rows * contacts + DOF_IMPULSES * n
-            restore(t, p, kept, DOF_IMPULSES, worse, mem)
+        m.copy_rows(t, worse, 1, L.round_z, L.aside_impulse, in_slots, 0, slots, contacts, limits, T, L, mem, active)
 
     @m.func
     def slow_pace(t, where: m.lane, L, mem):
@@ -517,7 +450,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         first = int(0)
         if not slotted:
             # impulses of contacts of worlds that have settled do not change
-            first = T.contact_rows * contacts
+            first = int(contacts)
         m.put(mem, L.settled, t, zero)
         m.put(mem, L.resting, t, zero)
         for n in range(limits):

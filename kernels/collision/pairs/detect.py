@@ -239,10 +239,11 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
             know_box_of(b, t, one, T, P, L, mem)
             know_box_of(b, t, two, T, P, L, mem)
             gap = m.box_gap(t, one, two, d, L, mem)
-            reach = closing_reach(b, t, p, reach, dt, T, P, L, mem)
-            bound = m.larger(m.add(reach, apart), m.fill(real(0.0)))
-            limit = m.where_lt(m.dot(d, d), m.mul(bound, bound), reach, nowhere)
-            limit = m.where_lt(gap, limit, limit, nowhere)
+            if m.any_lt(gap, reach):
+                reach = closing_reach(b, t, p, reach, dt, T, P, L, mem)
+                bound = m.larger(m.add(reach, apart), m.fill(real(0.0)))
+                limit = m.where_lt(m.dot(d, d), m.mul(bound, bound), reach, nowhere)
+                limit = m.where_lt(gap, limit, limit, nowhere)
         return limit
 
     @m.func

@@ -52,6 +52,12 @@ MATERIALS = MU_ROLLING + 1
 KINDS = 16
 """Pairs of kinds are numbered KINDS * first + second."""
 
+MOST_WORLDS = 16
+"""Of a block. The list of near pairs has an integer with a bit for each of them, and the number of the kinds above these."""
+
+AWAY_FROM = 1.0e4
+"""Components of the place of the second shape where a visit has no pair in a world [m]. No search looks at shapes that are so far apart."""
+
 # Of the record of a shape in ``shape_more``: its size, margin, gap and material.
 MORE_SIZE, MORE_MARGIN, MORE_GAP, MORE_MATERIAL = 0, 3, 4, 5
 
@@ -71,15 +77,15 @@ def _note_code(width: int) -> str:
     return f"""int bits = 0;
         for (int l = 0; l < {width}; ++l) if (limit[l] > real_t({NOWHERE})) bits |= 1 << l;
         if (bits == 0) return n;
-        near_pairs[2 * n] = p; near_pairs[2 * n + 1] = bits;
+        near_pairs[2 * n] = p; near_pairs[2 * n + 1] = bits | kinds_of(p) << {MOST_WORLDS};
         return n + 1;"""
 
 
-_NEXT_KIND = """int best = -1;
-        for (int i = 0; i < n; ++i) {
-            const int k = kinds_of(near_pairs[2 * i]);
+_NEXT_KIND = f"""int best = -1;
+        for (int i = 0; i < n; ++i) {{
+            const int k = near_pairs[2 * i + 1] >> {MOST_WORLDS};
             if (k > after && (best < 0 || k < best)) best = k;
-        }
+        }}
         return best;"""
 
 
@@ -87,9 +93,9 @@ def _queue_code(width: int) -> str:
     """C++ body of ``queue_pairs``."""
     return f"""int count[{width}] = {{}}, visits = 0;
         for (int i = 0; i < n; ++i) {{
-            const int p = near_pairs[2 * i];
-            if (kinds_of(p) != kinds) continue;
-            for (int bits = near_pairs[2 * i + 1]; bits; bits &= bits - 1) {{
+            const int p = near_pairs[2 * i], of = near_pairs[2 * i + 1];
+            if (of >> {MOST_WORLDS} != kinds) continue;
+            for (int bits = of & {2**MOST_WORLDS - 1}; bits; bits &= bits - 1) {{
                 const int l = __builtin_ctz(bits);
                 queue[{width} * count[l]++ + l] = p;
                 if (count[l] > visits) visits = count[l];
@@ -102,14 +108,18 @@ def _queue_code(width: int) -> str:
 def _gather_code(width: int) -> str:
     """C++ body of ``gather_shapes``."""
     return f"""const int* const own = queue + {width} * visit;
-        int some = -1;
-        for (int l = 0; l < {width}; ++l) if (own[l] >= 0) some = own[l];
         for (int l = 0; l < {width}; ++l) {{
-            const bool any = own[l] >= 0;
-            // worlds without a pair look at one of another world, far away
-            const int p = any ? own[l] : some;
-            const int* const pair = pairs + {PAIR_TABLE} * p;
+            const int p = own[l];
             real_t* const to = F + (size_t)L.gathered * {width} + l;
+            if (p < 0) {{
+                // the shapes of an earlier visit, far away from each other
+                real_t* const other = F + (size_t)(L.pair_shapes + {SHAPE + CENTRE}) * {width} + l;
+                for (int j = 0; j < 3; ++j) other[j * {width}] = {AWAY_FROM};
+                to[{OF_SLACK} * {width}] = {-FAR};
+                F[(size_t)(L.pair_work + {LIMIT}) * {width} + l] = real_t({NOWHERE});
+                continue;
+            }}
+            const int* const pair = pairs + {PAIR_TABLE} * p;
             real_t* const into = F + (size_t)L.pair_shapes * {width} + l;
             real_t margin = 0, slack = 0, place[2][3], twist[6] = {{}};
             for (int i = 0; i < 2; ++i) {{
@@ -136,8 +146,8 @@ def _gather_code(width: int) -> str:
             }}
             for (int j = 0; j < 6; ++j) to[({OF_TWIST} + j) * {width}] = twist[j];
             to[{OF_MARGIN} * {width}] = margin;
-            to[{OF_SLACK} * {width}] = any ? slack : real_t({-FAR});
-            F[(size_t)(L.pair_work + {LIMIT}) * {width} + l] = any ? F[(size_t)(L.pair_limit + p) * {width} + l] : real_t({NOWHERE});
+            to[{OF_SLACK} * {width}] = slack;
+            F[(size_t)(L.pair_work + {LIMIT}) * {width} + l] = F[(size_t)(L.pair_limit + p) * {width} + l];
         }}"""
 
 
@@ -168,6 +178,7 @@ def _append_code(width: int, gathered: bool) -> str:
         const real_t* const fresh = F + (size_t)L.fresh * {width}; real_t* const count = F + (size_t)L.slot_count * {width};
         for (int l = 0; l < {width}; ++l) {{
             if (!(fresh[{SLOT_NEAR} * {width} + l] < 0)) continue;
+            {"if (queue[" + str(width) + " * visit + l] < 0) continue;" if gathered else ""}
             const int s = (int)count[l];
             const size_t at = L.slot + {SLOT} * s;
             count[l] = s + 1;
@@ -217,7 +228,7 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
     def gather_shapes(visit: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]):
         """What the narrow phase needs of the pair number `visit` of each world."""
 
-    @wp.func_native(body("return kinds_of(near_pairs[2 * i]) == kinds ? near_pairs[2 * i] : -1;"))
+    @wp.func_native(body(f"return near_pairs[2 * i + 1] >> {MOST_WORLDS} == kinds ? near_pairs[2 * i] : -1;"))
     def listed_pair(
         i: int, kinds: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
     ) -> int:

@@ -65,17 +65,22 @@ def _rows_code(width: int, real) -> str:
     """C++ body of ``slot_rows``."""
     directions = ("N", "U1", "U2")
     rows = range(3)
-    axes = f"const simd* const N = R + {SLOT_NORMAL}; const simd* const U1 = work + {OF_TANGENTS}; const simd* const U2 = U1 + 3;"
-    arms = "".join(
-        f"const simd arm{i}[3] = {{X[1] * {u}[2] - X[2] * {u}[1], X[2] * {u}[0] - X[0] * {u}[2], X[0] * {u}[1] - X[1] * {u}[0]}};"
-        for i, u in enumerate(directions)
+    axes = f"const simd* const at_normal = R + {SLOT_NORMAL}; const simd* const tangents = work + {OF_TANGENTS};"
+    axes += "".join(
+        f"const simd {u}[3] = {{{', '.join(f'{place}[{first + k}]' for k in range(3))}}};"
+        for u, place, first in (("N", "at_normal", 0), ("U1", "tangents", 0), ("U2", "tangents", 3))
     )
 
     def dot(a: str, b: str) -> str:
         return f"({a}[0] * {b}[0] + {a}[1] * {b}[1] + {a}[2] * {b}[2])"
 
+    # the velocity of the point with a unit of the velocity of a degree of freedom
+    cross = ((1, 2), (2, 0), (0, 1))
     linear = "".join(
-        f"const simd j{i} = ({dot('S', u)} + {dot('(S + 3)', f'arm{i}')}) * w; Y[{i} * D + d] = j{i};"
+        f"const simd v{i} = (S[{i}] + S[{3 + a}] * X[{b}]) - S[{3 + b}] * X[{a}];" for i, (a, b) in enumerate(cross)
+    )
+    linear += "".join(
+        f"const simd j{i} = (v0 * {u}[0] + v1 * {u}[1] + v2 * {u}[2]) * w; Y[{i} * D + d] = j{i};"
         for i, u in enumerate(directions)
     )
     angular = "".join(f"Y[{i} * D + d] = {dot('(S + 3)', u)} * w;" for i, u in enumerate(directions))
@@ -92,6 +97,11 @@ def _rows_code(width: int, real) -> str:
     final += "".join(f"{name} = {name} + x{i} * x{j};" for name, i, j in products)
     common = "".join(f"sum{i}[e] = sum{i}[e] + h * y{i};" for i in rows)
     member = "".join(f"Y[{i} * D + c[e]] = Y[{i} * D + c[e]] - h * y{i};" for i in rows)
+    # the sums of three entries of the root at a time stay in registers, with the rows of all other dofs
+    apart = [(i, e) for e in range(3) for i in rows]
+    zeros = "".join(f"simd r{i}{e} = 0;" for i, e in apart)
+    adds = "".join(f"r{i}{e} = r{i}{e} + h{e} * y{i};" for i, e in apart)
+    puts = "".join(f"sum{i}[e + {e}] = r{i}{e};" for i, e in apart)
     whole = "".join(f"const simd y{i} = Y[{i} * D + d];" for i in rows)
     less = "".join(f"const simd y{i} = Y[{i} * D + d] - sum{i}[d];" for i in rows)
     below = "const simd* const H = M + L.h + T.chain_at.data[d]; const simd root = M[L.root + d];"
@@ -117,24 +127,34 @@ def _rows_code(width: int, real) -> str:
         bits[0] = 0; bits[1] = 0;
         for (int i = 0; i < n; ++i) bits[dofs[i] >> 6] |= (int)(1u << ((dofs[i] >> 1) & 31));
         // pairs of degrees of freedom have entries, of which one may be zero
-        for (int i = 0; i < n; ++i) for (int r = 0; r < 3; ++r) if ((dofs[i] ^ 1) < D) Y[r * D + (dofs[i] ^ 1)] = simd(0);
+        for (int i = 0; i < n; ++i) {{
+            const int e = dofs[i] ^ 1;
+            if (e < D && !(used[e >> 5] >> (e & 31) & 1)) for (int r = 0; r < 3; ++r) Y[r * D + e] = simd(0);
+        }}
         {axes}
         if (first == 0) {{
-            const simd* const X = R + {SLOT_POINT}; {arms} simd speed = simd(0);
+            const simd X[3] = {{R[{SLOT_POINT}], R[{SLOT_POINT + 1}], R[{SLOT_POINT + 2}]}}; simd speed = simd(0);
             {each(f"{linear} speed = speed + j0 * M[L.v + d];")}
             work[{OF_SPEED}] = speed;
         }} else {{ {each(angular)} }}
         {"".join(f"simd {name} = simd(0);" for name, *_ in products)}
         {"".join(f"simd sum{i}[{ROOT}]; for (int e = 0; e < {ROOT}; ++e) sum{i}[e] = simd(0);" for i in rows)}
         const int begin = T.free_root ? {ROOT} : 0;
-        int i = 0;
-        for (; i < n && dofs[i] >= begin; ++i) {{
-            const int d = dofs[i], depth = T.depth.data[d]; const int* const c = T.chain.data + T.chain_at.data[d];
-            {below} {whole}
-            if (begin) for (int e = 0; e < {ROOT}; ++e) {{ const simd h = H[e]; {common} }}
+        int i = 0, of_root = 0;
+        for (; of_root < n && dofs[of_root] >= begin; ++of_root) {{
+            const int d = dofs[of_root], depth = T.depth.data[d]; const int* const c = T.chain.data + T.chain_at.data[d];
+            const simd* const H = M + L.h + T.chain_at.data[d]; {whole}
             for (int e = begin; e < depth; ++e) {{ const simd h = H[e]; {member} }}
-            {final}
         }}
+        if (begin) for (int e = 0; e < {ROOT}; e += 3) {{
+            {zeros}
+            for (int q = 0; q < of_root; ++q) {{
+                const int d = dofs[q]; const simd* const H = M + L.h + T.chain_at.data[d] + e;
+                const simd h0 = H[0], h1 = H[1], h2 = H[2]; {whole} {adds}
+            }}
+            {puts}
+        }}
+        for (; i < of_root; ++i) {{ const int d = dofs[i]; const simd root = M[L.root + d]; {whole} {final} }}
         if (begin) for (int d = {ROOT} - 1; d >= 0 && i < n; --d) {{
             {below} {less}
             for (int e = 0; e < d; ++e) {{ const simd h = H[e]; {common} }}
@@ -165,6 +185,31 @@ def _drop_code(width: int, real) -> str:
             if (worlds[l] > slots + 1) slots = (int)worlds[l] - 1;
         }}
         return slots; }}"""
+
+
+def _recall_code(width: int, real) -> str:
+    """C++ body of ``recall_impulses``."""
+    number = C_NAME[real]
+    return f"""{{ {number}* const F = ({number}*)mem.data; const int rows = T.contact_rows;
+        for (int l = 0; l < {width}; ++l) {{
+            const {number}* const pairs = F + (size_t)L.old_pair * {width} + l;
+            const {number}* const features = F + (size_t)L.old_feature * {width} + l;
+            const int count = (int)F[(size_t)L.slot_count * {width} + l];
+            int next = 0;
+            for (int s = 0; s < slots; ++s) {{
+                {number}* const p = F + (size_t)(L.impulse + rows * s) * {width} + l;
+                const {number}* const slot = F + (size_t)(L.slot + {SLOT} * s) * {width} + l;
+                const {number} pair = slot[{SLOT_IDS} * {width}], feature = slot[{SLOT_FEATURE} * {width}];
+                int found = -1;
+                // contacts keep their order, but for some
+                if (s < count) for (int i = 0, k = next; i < remembered && found < 0; ++i, k = k + 1 < remembered ? k + 1 : 0)
+                    if (pairs[k * {width}] == pair && features[k * {width}] == feature) found = k;
+                if (found < 0) {{ for (int i = 0; i < rows; ++i) p[i * {width}] = 0; continue; }}
+                const {number}* const old = F + (size_t)(L.old_impulse + rows * found) * {width} + l;
+                for (int i = 0; i < rows; ++i) p[i * {width}] = old[i * {width}];
+                next = found + 1 < remembered ? found + 1 : 0;
+            }}
+        }} }}"""
 
 
 def slot_program(m: types.SimpleNamespace) -> dict:
@@ -232,31 +277,18 @@ def slot_program(m: types.SimpleNamespace) -> dict:
             m.put3(mem, p + 3 * j, t, m.scale3(m.get3(mem, p + 3 * j, t), m.mul(on, m.fill(o.dt))))
             slot_push(s, 3 * j, T, L, mem, active)
 
-    @m.func
-    def same_contact(t, s: int, k: int, L, mem) -> m.lane:
-        """Less than a half where the contact in slot s was remembered in slot k."""
-        at = L.slot + SLOT * s
-        pair = m.sub(m.get(mem, at + SLOT_IDS, t), m.get(mem, L.old_pair + k, t))
-        feature = m.sub(m.get(mem, at + SLOT_FEATURE, t), m.get(mem, L.old_feature + k, t))
-        return m.fma(pair, pair, m.mul(feature, feature))
+    @wp.func_native(_recall_code(m.width, m.real))
+    def recall_impulses(slots: int, remembered: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory):
+        """The impulses of the contacts in all slots, in world axes <- those of the same contacts among the `remembered` ones, else zero."""
 
     @m.shared
     def recall_slots(t: int, slots: int, remembered: int, T, L, mem):
-        """The impulses of the contacts in all slots, in row axes <- those of the same contacts among the `remembered` ones, else zero."""
-        half = m.fill(real(0.5))
-        rows = T.contact_rows
+        """The same in row axes."""
+        recall_impulses(slots, remembered, T, L, mem)
         for s in range(slots):
-            p = L.impulse + rows * s
-            m.clear(t, p, rows, mem)
-            for k in range(remembered):
-                miss = same_contact(t, s, k, L, mem)
-                if m.any_lt(miss, half):
-                    for i in range(rows):
-                        old = m.get(mem, L.old_impulse + rows * k + i, t)
-                        m.put(mem, p + i, t, m.where_lt(miss, half, old, m.get(mem, p + i, t)))
             n = m.get3(mem, L.slot + SLOT * s + SLOT_NORMAL, t)
-            for a in range(rows // 3):
-                m.in_row_axes(t, p + 3 * a, n, mem)
+            for a in range(T.contact_rows // 3):
+                m.in_row_axes(t, L.impulse + T.contact_rows * s + 3 * a, n, mem)
 
     @m.func
     def slot_to_world(t, s: int, T, L, mem):

@@ -60,6 +60,9 @@ ROUNDS = 24
 TRIALS = 2
 """Lengths of a step of Newton that are tried: the whole step and a half."""
 
+RUN = 8
+"""Numbers that are copied together."""
+
 TRIAL_SWEEPS, PLAIN_SWEEPS = 1, 6
 """Sweeps after a step of Newton, and where there is none."""
 
@@ -87,25 +90,26 @@ def _sweep_code() -> str:
             {_each("BEFORE[j] = IMPULSES[j];")}
             for (int j = 0; j < n; ++j) WAS[j] = U[j];
             for (int k = 0; k < dofs; ++k) {{
-                const int i = dof_row[k], at = record[i], q = dof_place[k];
-                const real_t a = A(at + {RESPONSE}), inverse = A(at + {INVERSE_RESPONSE}), most = A(L.friction_bound + q);
+                const int i = dof_row[k];
+                const real_t* const c = dof_law[k];
+                const real_t a = c[{RESPONSE}], inverse = c[{INVERSE_RESPONSE}], most = friction[k];
                 real_t v = u[i];
                 real_t next = P[i] - v * inverse;
                 next = next < -most ? -most : next > most ? most : next;
                 real_t change = next - P[i], total = change;
                 P[i] = next; v = v + a * change;
                 if (dof_hard[k]) {{
-                    const real_t fastest = A(L.velocity_bound + q);
+                    const real_t fastest = A(L.velocity_bound + dof_place[k]);
                     real_t& pv = P[{MOST_ROWS} + i]; real_t& pp = P[2 * {MOST_ROWS} + i];
                     if (fastest > 0) {{
                         const real_t free = v - a * pv, held = free < -fastest ? -fastest : free > fastest ? fastest : free;
                         change = (held - free) * inverse - pv;
                         pv = pv + change; total = total + change; v = v + a * change;
                     }}
-                    if (A(at + {MASS}) > 0) {{
-                        const real_t side = A(at + {SIDE}), old = side * pp;
-                        const real_t error = (side * v - A(at + {TARGET})) * A(at + {MASS});
-                        const real_t goal = (old - error) - A(at + {SOFTNESS}) * old;
+                    if (c[{MASS}] > 0) {{
+                        const real_t side = c[{SIDE}], old = side * pp;
+                        const real_t error = (side * v - c[{TARGET}]) * c[{MASS}];
+                        const real_t goal = (old - error) - c[{SOFTNESS}] * old;
                         change = side * ((goal > 0 ? goal : real_t(0)) - old);
                         pp = pp + change; total = total + change;
                     }}
@@ -114,24 +118,25 @@ def _sweep_code() -> str:
                 for (int j = 0; j < n; ++j) U[j] = U[j] + g0[j] * total;
             }}
             for (int s = 0; s < slots; ++s) {{
-                const int i = rows * s, at = record[i];
-                const real_t old = P[i], error = (u[i] - A(at + {TARGET})) * A(at + {MASS});
-                const real_t goal = (old - error) - A(at + {SOFTNESS}) * old, pn = goal > 0 ? goal : real_t(0), dn = pn - old;
+                const int i = rows * s;
+                const real_t* const c = laws[s];
+                const real_t old = P[i], error = (u[i] - c[{TARGET}]) * c[{MASS}];
+                const real_t goal = (old - error) - c[{SOFTNESS}] * old, pn = goal > 0 ? goal : real_t(0), dn = pn - old;
                 P[i] = pn;
                 const row_t* const g0 = G + i * n; const row_t* const g1 = g0 + n; const row_t* const g2 = g1 + n;
                 {{
-                    const real_t s1 = P[i + 1] - (A(at + {NORMAL_SLIDE_1}) * dn + u[i + 1]) * A(at + {SLIDE_STEP});
-                    const real_t s2 = P[i + 2] - (A(at + {NORMAL_SLIDE_2}) * dn + u[i + 2]) * A(at + {SLIDE_STEP});
-                    {_disc("s1", "s2", f"A(at + {MU_SLIDE}) * pn", "i + 1")}
+                    const real_t s1 = P[i + 1] - (c[{NORMAL_SLIDE_1}] * dn + u[i + 1]) * c[{SLIDE_STEP}];
+                    const real_t s2 = P[i + 2] - (c[{NORMAL_SLIDE_2}] * dn + u[i + 2]) * c[{SLIDE_STEP}];
+                    {_disc("s1", "s2", f"c[{MU_SLIDE}] * pn", "i + 1")}
                     for (int j = 0; j < n; ++j) U[j] = ((U[j] + g0[j] * dn) + g1[j] * d_s1) + g2[j] * d_s2;
                 }}
                 if (rows == 6) {{
-                    const real_t bound = A(at + {MU_SPIN}) * pn, aim = P[i + 3] - u[i + 3] * A(at + {SPIN_MASS});
+                    const real_t bound = c[{MU_SPIN}] * pn, aim = P[i + 3] - u[i + 3] * c[{SPIN_MASS}];
                     const real_t held = aim < -bound ? -bound : aim > bound ? bound : aim, turn = held - P[i + 3];
                     P[i + 3] = held;
                     for (int j = 0; j < n; ++j) U[j] = U[j] + g2[n + j] * turn;
-                    const real_t r1 = P[i + 4] - u[i + 4] * A(at + {ROLL_STEP}), r2 = P[i + 5] - u[i + 5] * A(at + {ROLL_STEP});
-                    {_disc("r1", "r2", f"A(at + {MU_ROLL}) * pn", "i + 4")}
+                    const real_t r1 = P[i + 4] - u[i + 4] * c[{ROLL_STEP}], r2 = P[i + 5] - u[i + 5] * c[{ROLL_STEP}];
+                    {_disc("r1", "r2", f"c[{MU_ROLL}] * pn", "i + 4")}
                     for (int j = 0; j < n; ++j) U[j] = (U[j] + g2[2 * n + j] * d_r1) + g2[3 * n + j] * d_r2;
                 }}
             }}
@@ -209,12 +214,16 @@ def _step_code() -> str:
             {_each("WAY[j] = row_t(0);")}
             {{
                 const int n = (m + {ALONG - 1}) / {ALONG}, wide = {ALONG} * n;
-                row_t S[{MOST_ACTING} * {MOST_ACTING // ALONG}]; real_t* const g = (real_t*)S;
+                row_t S[{MOST_ACTING} * {MOST_ACTING // ALONG} + 1]; real_t* const g = (real_t*)S;
                 real_t u_of[{MOST_ACTING}], x[{MOST_ACTING}];
+                // rows that act next to each other are copied together, RUN numbers at a time; the next ones replace what is too much
+                int run[{MOST_ACTING}], runs = 0;
+                for (int i = 1; i <= m; ++i) if (i == m || from[i] != from[i - 1] + 1) run[runs++] = i;
                 for (int i = 0; i < m; ++i) {{
                     const real_t* const row = (const real_t*)(G + from[i] * all);
                     u_of[i] = u[from[i]];
-                    for (int j = 0; j < m; ++j) g[i * wide + j] = row[from[j]];
+                    for (int r = 0, begin = 0; r < runs; begin = run[r++]) for (int j = 0; j < run[r] - begin; j += {RUN})
+                        __builtin_memcpy(g + i * wide + begin + j, row + from[begin] + j, {RUN} * sizeof(real_t));
                     for (int j = m; j < wide; ++j) g[i * wide + j] = 0;
                 }}
                 auto I = [&](int i) -> real_t& {{ return P[place[i]]; }};
@@ -253,19 +262,24 @@ def _finish_code(width: int, real, slotted: bool) -> str:
         const int slots = (int)A(L.packed_worlds) - 1;
         int record[{MOST_ROWS}], dof_row[{MOST_ROWS}], dof_place[{MOST_ROWS}], dofs = 0, R = rows * slots;
         bool dof_hard[{MOST_ROWS}];
+        // coefficients of contacts and dofs side by side
+        real_t laws[{MOST_ROWS // 3}][{CONTACT}], dof_law[{MOST_ROWS}][{DOF_ROW}], friction[{MOST_ROWS}];
         if (R > {MOST_ROWS}) return false;
         for (int i = 0; i < R; ++i) record[i] = L.packed + {CONTACT} * (i / rows);
+        for (int s = 0; s < slots; ++s) for (int i = 0; i < {CONTACT}; ++i) laws[s][i] = A(L.packed + {CONTACT} * s + i);
         for (int q = 0; q < limits; ++q) {{
             const int at = L.dof_row + {DOF_ROW} * (list[q] / 2);
             const bool hard = list[q] % 2 != 0 && A(at + {HARD}) > 0;
             if (!hard && !(A(L.friction_bound + q) > 0)) continue;
             if (R == {MOST_ROWS}) return false;
+            for (int i = 0; i < {DOF_ROW}; ++i) dof_law[dofs][i] = A(at + i);
+            friction[dofs] = A(L.friction_bound + q);
             dof_hard[dofs] = hard; dof_place[dofs] = q; dof_row[dofs++] = R; record[R++] = at;
         }}
         if (R == 0) return false;
         // Y has a column of {ALONG} n numbers for each dof
         const int n = (R + {ALONG - 1}) / {ALONG}, wide = {ALONG} * n;
-        row_t Y[{MOST_DOFS} * {BLOCKS}], G[{MOST_ROWS} * {BLOCKS}], U[{BLOCKS}], WAS[{BLOCKS}], FREE[{BLOCKS}];
+        row_t Y[{MOST_DOFS} * {BLOCKS}], G[{MOST_ROWS} * {BLOCKS} + 1], U[{BLOCKS}], WAS[{BLOCKS}], FREE[{BLOCKS}];
         row_t SWEPT_U[{BLOCKS}], WAY_U[{BLOCKS}], KEPT_U[{BLOCKS}];
         real_t* const y = (real_t*)Y; real_t* const u = (real_t*)U;
         // impulses of contacts and friction of dofs, of velocity limits, and of position limits

@@ -18,7 +18,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
-from newton_like.kernels.simd import C_NAME, FUSE
+from newton_like.kernels.simd import C_NAME, FUSE, ONE_BY_ONE
 from newton_like.kernels.solvers.packed import MOST_DOFS
 from newton_like.kernels.solvers.rows.contact_rows import CONTACT, MU_ROLL, MU_SLIDE, MU_SPIN, SLIDE_STEP
 from newton_like.kernels.solvers.rows.dof_rows import (
@@ -61,9 +61,16 @@ ROW_LISTS = 5 * MOST_ROWS
 
 
 def along_code(real) -> str:
-    """C++ statements: the types ``real_t`` and ``row_t``, a vector along rows, and the lambda ``total``, the sum of its numbers."""
+    """C++ statements: the types ``real_t``, ``row_t``, a vector along rows, and ``part_t``, of PART numbers as a register holds them; and
+    the lambda ``total``, the sum of the numbers of a vector."""
     return f"""typedef {C_NAME[real]} real_t;
         typedef real_t row_t __attribute__((ext_vector_type({ALONG}), aligned({4 if real is wp.float32 else 8})));
+#ifdef __AVX512F__
+        enum {{ PART = {ALONG} }};
+#else
+        enum {{ PART = {ALONG // 2} }};
+#endif
+        typedef real_t part_t __attribute__((ext_vector_type(PART), aligned({4 if real is wp.float32 else 8})));
         auto total = [](const row_t& x) {{
             real_t sums[{ALONG // 2}];
             for (int i = 0; i < {ALONG // 2}; ++i) sums[i] = x[i] + x[i + {ALONG // 2}];
@@ -174,25 +181,41 @@ def equations_code(count: str, number: str, row: str) -> str:
 
 
 def elimination_code() -> str:
-    """Statements: x <- the solution of G x = x, by elimination in G; `largest` <- the largest number of the solution. The inverse pivots go
-    to u."""
+    """Statements: x <- the solution of G x = x, by elimination in G, four columns at a time; `largest` <- the largest number of the
+    solution. The inverse pivots go to u."""
     return f"""
-        for (int k = 0; k < m; ++k) {{
-            const real_t inverse = real_t(1) / g[k * wide + k];
-            u[k] = inverse;
-            for (int i = k + 1; i < m; ++i) {{
-                const real_t f = g[i * wide + k] * inverse;
-                if (f == 0) continue;
-                x[i] = x[i] - f * x[k];
-                for (int j = k / {ALONG}; j < n; ++j) G[i * n + j] = G[i * n + j] - G[k * n + j] * f;
+        part_t* const parts = (part_t*)G; const int across = wide / PART, used = (m + PART - 1) / PART;
+        for (int k = 0; k < m; k += 4) {{
+            const int first = k / PART, last = k + 4 < m ? k + 4 : m;
+            for (int p = k; p < last; ++p) {{
+                const real_t inverse = real_t(1) / g[p * wide + p];
+                u[p] = inverse;
+                for (int i = p + 1; i < last; ++i) {{
+                    const real_t f = g[i * wide + p] * inverse;
+                    x[i] = x[i] - f * x[p];
+                    for (int j = first; j < used; ++j) parts[i * across + j] = parts[i * across + j] - parts[p * across + j] * f;
+                }}
+            }}
+            if (last == m) break;
+            const real_t* const a = g + k * wide + k; const real_t* const b = a + wide; const real_t* const c = b + wide;
+            const real_t u0 = u[k], u1 = u[k + 1], u2 = u[k + 2], u3 = u[k + 3], a1 = a[1], a2 = a[2], a3 = a[3], b2 = b[2], b3 = b[3];
+            const real_t c3 = c[3], x0 = x[k], x1 = x[k + 1], x2 = x[k + 2], x3 = x[k + 3];
+            for (int i = last; i < m; ++i) {{
+                const real_t* const r = g + i * wide + k;
+                const real_t f0 = r[0] * u0, f1 = (r[1] - f0 * a1) * u1, f2 = ((r[2] - f0 * a2) - f1 * b2) * u2;
+                const real_t f3 = (((r[3] - f0 * a3) - f1 * b3) - f2 * c3) * u3;
+                x[i] = (((x[i] - f0 * x0) - f1 * x1) - f2 * x2) - f3 * x3;
+                part_t* const own = parts + i * across; const part_t* const row = parts + k * across;
+                for (int j = first; j < used; ++j)
+                    own[j] = (((own[j] - row[j] * f0) - row[across + j] * f1) - row[2 * across + j] * f2) - row[3 * across + j] * f3;
             }}
         }}
         real_t largest = 0;
         for (int k = m - 1; k >= 0; --k) {{
-            real_t rest = x[k];
-            for (int j = k + 1; j < m; ++j) rest = rest - g[k * wide + j] * x[j];
-            x[k] = rest * u[k];
-            const real_t size = x[k] < 0 ? -x[k] : x[k];
+            const real_t found = x[k] * u[k];
+            x[k] = found;
+            {ONE_BY_ONE} for (int i = 0; i < k; ++i) x[i] = x[i] - g[i * wide + k] * found;
+            const real_t size = found < 0 ? -found : found;
             if (!(size <= largest)) largest = size;
         }}"""
 

@@ -38,6 +38,9 @@ NO_SPIN = 1.0e30
 CLOSE = 1.0e-8
 """Square of the error of the turn of a drift, below which it is not iterated further [rad^2]."""
 
+LARGE = 1.25
+"""Square of the length of a quaternion, above which one step of Newton's method does not bring it near to one."""
+
 TURNS = 4
 """Largest number of iterations of the turn of a drift."""
 
@@ -204,10 +207,9 @@ def body_program(m: types.SimpleNamespace) -> dict:
         body_put_turn(B, r, NEXT_QUAT, turned_by(body_turn(B, r, QUAT), w, h))
 
     @m.func
-    def body_push(B: wp.array[real], r: BodyRef, p: m.Vec3, turn: m.Vec3, h: lane, ahead: int):
-        """Adds an impulse p and an angular impulse about the centre of mass. If `ahead` is not 0, the pose after the next drift follows."""
+    def body_add(B: wp.array[real], r: BodyRef, p: m.Vec3, dw: m.Vec3, h: lane, ahead: int):
+        """Adds an impulse p and an angular velocity dw. If `ahead` is not 0, the pose after the next drift follows."""
         dv = m.scale3(p, body_number(B, r, INVERSE_MASS))
-        dw = m.sym_apply(body_sym(B, r, INVERSE_INERTIA), turn)
         body_put_vec(B, r, VEL, m.add3(body_vec(B, r, VEL), dv))
         body_put_vec(B, r, SPIN, m.add3(body_vec(B, r, SPIN), dw))
         if ahead != 0:
@@ -215,16 +217,24 @@ def body_program(m: types.SimpleNamespace) -> dict:
             q = body_turn(B, r, NEXT_QUAT)
             half = m.scale3(dw, m.mul(m.fill(real(0.5)), h))
             change = m.quat_multiply(m.quat(half.x, half.y, half.z, m.fill(real(1.0))), q)
-            # one step of Newton's method towards length one
+            # one step of Newton's method towards length one; after large turns, the length itself
             square = m.fma(change.x, change.x, m.fma(change.y, change.y, m.mul(change.z, change.z)))
-            unit = m.fnma(m.fill(real(0.5)), m.fma(change.w, change.w, square), m.fill(real(1.5)))
-            unit = m.larger(unit, m.fill(real(0.5)))
+            square = m.fma(change.w, change.w, square)
+            unit = m.fnma(m.fill(real(0.5)), square, m.fill(real(1.5)))
+            large = m.fill(real(LARGE))
+            if m.any_lt(large, square):
+                unit = m.where_lt(large, square, m.rcp(m.sqrt(m.larger(square, large))), unit)
             new = m.quat(m.mul(change.x, unit), m.mul(change.y, unit), m.mul(change.z, unit), m.mul(change.w, unit))
             # bodies that no force moves keep their bits, however many constraints hold them, in whatever order
             zero, mass = m.fill(real(0.0)), body_number(B, r, INVERSE_MASS)
             x, y = m.where_lt(zero, mass, new.x, q.x), m.where_lt(zero, mass, new.y, q.y)
             z, w = m.where_lt(zero, mass, new.z, q.z), m.where_lt(zero, mass, new.w, q.w)
             body_put_turn(B, r, NEXT_QUAT, m.quat(x, y, z, w))
+
+    @m.func
+    def body_push(B: wp.array[real], r: BodyRef, p: m.Vec3, turn: m.Vec3, h: lane, ahead: int):
+        """Adds an impulse p and an angular impulse about the centre of mass, see `body_add`."""
+        body_add(B, r, p, m.sym_apply(body_sym(B, r, INVERSE_INERTIA), turn), h, ahead)
 
     return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "ints")}
 

@@ -8,9 +8,10 @@ from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     INVERSE_INERTIA, INVERSE_MASS, NEXT_QUAT, NEXT_SHIFT, POS, QUAT, SHIFT, SPIN, VEL,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
-    ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, LENGTH, DOF_NUMBERS,
+    ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, CLOSING, DAMPING, LENGTH,
+    DOF_NUMBERS,
     DOFS_AT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LINEAR,
-    LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, OFFSET,
+    LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, MOST_TURN, OFFSET, OPEN,
     PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE,
     POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROWS, SPEED, STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
@@ -216,9 +217,11 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             u = row_speed(J, at, 0, False, va, wa, vb, wb)
             put_acts(J, b, 0, 0, ids, u, length, zero, zero, h, push_speed)
         else:
+            share = m.fill(real(1.0))
             if linear == 0:
-                # a gap that impacts left is closed at a limited speed: its whole closure in one sub-step would be an impact again
-                share = m.shrink(m.fill(push_speed * h), m.dot(gap, gap))
+                # Of a large gap, a share is closed: its whole closure in one sub-step would be an impact again. A limited speed alone is
+                # unstable where forces open the joint faster, such as those of stiff drives on light links.
+                share = m.larger(m.shrink(m.fill(push_speed * h), m.dot(gap, gap)), m.fill(real(CLOSING)))
                 offset = m.sub3(offset, m.fnma3(gap, share, gap))
             m.put3(J.work, at + OFFSET, 0, offset)
             fq = m.quat_multiply(qa, m.get4(J.numbers, n0 + PARENT_FRAME, 0))
@@ -230,6 +233,11 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             sa = of_joint(J, b, ANGULAR_SIGN)
             m.joint_rows(J.work, at, kind, linear, angular, frame, turn, r, sl, sa)
             locked = 6 - linear - angular
+            # the same share of the rotation: joints that close the one faster than the other vibrate more and more
+            m.locked_gaps(J.work, at, kind, linear, angular, gap, q, frame)
+            for i in range(3 - linear, locked):
+                x = m.get(J.work, at + RIGHT + i, 0)
+                m.put(J.work, at + OPEN + i - (3 - linear), 0, m.fnma(x, share, x))
             m.factor_rows(J.work, at, 6, 3 - linear, locked, locked + linear, ia, ib, mass)
             # angular accelerations of free motion
             swing_a = m.zero3()
@@ -376,8 +384,22 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                 p = m.fma3(d, x, p)
         own = m.cross_plus(m.get3(W, at + CHILD_ARM, 0), p, turn)
         other = m.cross_plus(m.get3(W, at + PARENT_ARM, 0), p, turn)
-        m.body_push(B, C, p, own, dt, 1)
-        m.body_push(B, A, m.neg3(p), m.neg3(other), dt, 1)
+        own = m.sym_apply(m.body_sym(B, C, INVERSE_INERTIA), own)
+        other = m.sym_apply(m.body_sym(B, A, INVERSE_INERTIA), other)
+        # directions of rows hold for small turns only: larger impulses close no gap, and would grow from pass to pass
+        most = m.fill(real(MOST_TURN))
+        square = m.mul(m.larger(m.dot(own, own), m.dot(other, other)), m.mul(dt, dt))
+        if m.any_lt(m.mul(most, most), square):
+            share = m.shrink(most, square)
+            p = m.scale3(p, share)
+            own = m.scale3(own, share)
+            other = m.scale3(other, share)
+            for i in range(locked, rows):
+                x = m.get(W, at + PARENT_TURNS + i, 0)
+                acc = at + IMPULSE + i - locked
+                m.put(W, acc, 0, m.sub(m.get(W, acc, 0), m.fnma(x, share, x)))
+        m.body_add(B, C, p, own, dt, 1)
+        m.body_add(B, A, m.neg3(p), m.neg3(other), dt, 1)
 
     @m.func
     def joint_solve(J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, h: real):
@@ -412,6 +434,10 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             q = m.quat_multiply(m.quat_conjugate(fq), m.quat_multiply(qb, m.get4(J.numbers, n0 + CHILD_FRAME, 0)))
             frame = m.quat_to_matrix(m.quat_multiply(qa, m.get4(J.numbers, n0 + LINEAR_FRAME, 0)))
             m.locked_gaps(W, at, kind, linear, angular, gap, q, frame)
+            for i in range(3 - linear, locked):
+                m.put(
+                    W, at + RIGHT + i, 0, m.sub(m.get(W, at + RIGHT + i, 0), m.get(W, at + OPEN + i - (3 - linear), 0))
+                )
         for i in range(locked):
             y = m.mul(rate, m.get(W, at + RIGHT + i, 0))
             row = at + FACTOR + i * (i + 1) // 2

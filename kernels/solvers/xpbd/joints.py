@@ -44,10 +44,10 @@ ROWS, PARENT_ARM, CHILD_ARM, FACTOR, IMPULSE, ACTS = 0, 18, 21, 24, 45, 51
 PARENT_TURNS, CHILD_TURNS, RIGHT = 99, 117, 135
 # ... positions of free rows, with angles that count turns; and joint_q of the angles when it was read last
 POSITION, GIVEN = 141, 147
-# ... and from the place of the parent to that of the child at the start of the step, less the part of the gap between anchors that the
-# sub-step leaves open
-OFFSET = 150
-JOINT_WORK = 153
+# ... from the place of the parent to that of the child at the start of the step, less the part of the gap between anchors that the
+# sub-step leaves open; and the same part of the gaps of locked rotations
+OFFSET, OPEN = 150, 153
+JOINT_WORK = 156
 # what acts along a free row: push and slope of the drive, its limit, push and slope of the passive part, friction, bounds of the velocity
 DRIVE, DRIVE_SLOPE, MOST, PASSIVE, PASSIVE_SLOPE, STICK, LEAST_SPEED, MOST_SPEED = range(8)
 ACT_NUMBERS = 8
@@ -61,6 +61,12 @@ BLOCK_COLUMNS = 5
 
 # Share of a position error beyond a limit that a step takes back.
 RECOVERY = 0.2
+
+# Least share of the gaps of a joint that a sub-step closes.
+CLOSING = 0.5
+
+# Largest turn of a body in a sub-step by the impulses that a pass gives to one joint [rad].
+MOST_TURN = 1.0
 
 
 def joint_program(m: types.SimpleNamespace) -> dict:

@@ -134,7 +134,7 @@ class _Poses:
         for _ in range(POSES):
             found, jacobian, _ = (x.numpy() for x in tendon_kinematics(model, state))
             lengths.append(found.astype(np.float64))
-            self.coordinates.append(state.joint_q.numpy())
+            self.coordinates.append(state.joint_q.numpy().copy())  # on CPUs numpy() shares memory
             limits = limits or _Limits(model, jacobian.shape[2])
             state.joint_q.assign(limits.random(rng, model, self.coordinates[0]))
         self.lengths = np.array(lengths)

@@ -120,3 +120,30 @@ def test_the_range_does_not_depend_on_the_initial_pose(rng):
     np.testing.assert_allclose(found, np.broadcast_to(found[0], (3, 2)), rtol=0, atol=1e-4)
     mj = mujoco.MjModel.from_xml_string(TWO_LINKS)
     np.testing.assert_allclose(found[0], mj.actuator_lengthrange[0], rtol=0, atol=2e-3)
+
+
+def test_a_shorter_length_beyond_a_longer_one_is_found(rng):
+    """A muscle from the world to a hinged link is longest where the link points away from its fixed end, and has a local shortest length
+    on both sides. The search from the initial pose, with a slope of either sign, finds the one on its side."""
+    away = rng.uniform(0.2, 0.6, 6) * [1, -1, 1, -1, 1, -1]  # of the initial pose from the longest length [rad]
+    limits = np.sort(np.abs(away) + rng.uniform(0.3, 1.5, (2, 6)), axis=0)
+    # the initial pose is on the side of the nearer limit, where the local shortest length is longer
+    low, high = np.where(away > 0.0, [-limits[1], limits[0]], [-limits[0], limits[1]])
+    near, far = rng.uniform(0.05, 0.1, 6), rng.uniform(0.15, 0.3, 6)
+    builder = ModelBuilder()
+    bodies = "".join(
+        f'<site name="w{k}" pos="{-near[k]} {k} 0"/><body pos="0 {k} 0"><joint axis="0 -1 0" range="{low[k]} {high[k]}" ref="{away[k]}"/>'
+        f'<geom size=".02"/><site name="s{k}" pos="{far[k] * np.cos(away[k])} 0 {far[k] * np.sin(away[k])}"/></body>'
+        for k in range(6)
+    )
+    tendons = "".join(f'<spatial><site site="w{k}"/><site site="s{k}"/></spatial>' for k in range(6))
+    builder.add_mjcf(
+        f'<mujoco><compiler angle="radian"/><worldbody>{bodies}</worldbody><tendon>{tendons}</tendon></mujoco>'
+    )
+    model = builder.finalize("cpu")
+    model.actuator_label = [f"muscle {k}" for k in range(6)]
+    found = length_ranges(model, {k: k for k in range(6)})
+    angles = np.linspace(low, high, 2001)
+    lengths = np.sqrt(near**2 + far**2 + 2.0 * near * far * np.cos(angles))
+    # searches end with steps of at most 1e-4 rad along an arm of at most 0.1 m
+    np.testing.assert_allclose([found[k] for k in range(6)], np.stack([lengths.min(0), lengths.max(0)], 1), atol=2e-5)

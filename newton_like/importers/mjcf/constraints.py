@@ -256,12 +256,16 @@ def reflect_on_tendons(actuators, tendons: list[TendonRecord]) -> None:
 
 
 def tendon_ties(model: Mjcf, names: Names, tendons: list[TendonRecord]) -> list[tuple[int, int]]:
-    """Pairs of bodies that must be in one articulation, because a tendon runs through them."""
+    """Pairs of bodies that must be in one articulation, because a tendon runs through them, or past a site of them."""
     owner = {joint.name: i for i, body in enumerate(model.bodies) for joint in body.joints}
     ties = []
     for tendon in tendons:
         bodies = [owner[name] for name, _ in tendon.joints]
-        bodies += [names.tables[kind][name].body for kind, name, *_ in tendon.path if kind != "pulley"]
+        for kind, *entry in tendon.path:
+            if kind != "pulley":
+                bodies.append(names.tables[kind][entry[0]].body)
+            # the site beside a geom, if it has one
+            bodies += [names.tables["site"][name].body for name in entry[1:] if kind == "geom" and name]
         moving = [body for body in bodies if body > 0]
         ties += [(moving[0], other) for other in moving[1:]]
     return ties

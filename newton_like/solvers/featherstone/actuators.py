@@ -168,11 +168,24 @@ class ActuatorTable:
             numbers[SCALE] = 1.0
         if reference >= 0 and any(actuator.gear[3:]):
             kind, numbers[AXES : AXES + 9] = TURNING, _turn(poses[reference, 3:], poses[own, 3:])
-        owners = {int(self._names.articulation[bodies[s]]) for s in (own, axes) if bodies[s] >= 0}
-        if len(owners) != 1:
-            raise ValueError(f"{what} acts on {len(owners)} articulations; name sites of one")
+        a = self._owner_of_sites(what, own, axes)
         ends = self._link(bodies[own]), _WORLD if reference < 0 else self._link(bodies[reference])
-        return owners.pop(), ((kind, *ends, self._link(bodies[axes]), -2),), [numbers]
+        return a, ((kind, *ends, self._link(bodies[axes]), -2),), [numbers]
+
+    def _owner_of_sites(self, what: str, *sites: int) -> int:
+        """The articulation of sites, of which some may be fixed to the world."""
+        bodies = self._shapes[0]
+        owners = {int(self._names.articulation[bodies[s]]) for s in sites if bodies[s] >= 0}
+        if not owners:
+            raise ValueError(
+                f"{what} acts on sites of the world only, where forces have no effect; give it a site of a body that moves, or remove it"
+            )
+        if len(owners) > 1:
+            raise ValueError(
+                f"{what} acts between {len(owners)} articulations, and is supported within one; make one of them before finalize, by"
+                " builder.merge_articulations()"
+            )
+        return owners.pop()
 
     def _crank(self, what: str, actuator) -> tuple:
         bodies, poses = self._shapes
@@ -181,11 +194,9 @@ class ActuatorTable:
         numbers[START : START + 3], numbers[END : END + 3] = poses[slider, :3], poses[crank, :3]
         numbers[CENTER : CENTER + 3] = quat_rotate(poses[slider, 3:], np.array([0.0, 0.0, 1.0]))
         numbers[RADIUS] = actuator.rod
-        owners = {int(self._names.articulation[bodies[s]]) for s in (crank, slider) if bodies[s] >= 0}
-        if len(owners) != 1:
-            raise ValueError(f"{what} acts on {len(owners)} articulations; name sites of one")
+        a = self._owner_of_sites(what, crank, slider)
         ends = self._link(bodies[slider]), self._link(bodies[crank])
-        return owners.pop(), ((CRANK, *ends, ends[0], -2),), [numbers]
+        return a, ((CRANK, *ends, ends[0], -2),), [numbers]
 
 
 def _turn(other: np.ndarray, own: np.ndarray) -> np.ndarray:

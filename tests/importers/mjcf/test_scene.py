@@ -14,6 +14,7 @@ pytest.importorskip("mujoco")
 import mujoco
 
 from newton_like.collision.ground import may_collide
+from newton_like.dynamics import tendon_lengths
 from newton_like.geometry.transforms import transform_multiply
 from newton_like.importers.mjcf import MjcfWarning
 from newton_like.importers.xml_source import MissingFileError
@@ -468,6 +469,20 @@ def test_sites_of_tendons_are_kept_without_sites():
     report = builder.add_mjcf(text, parse_sites=False)
     assert set(report.sites) == {"w", "side", "s"}
     assert len(builder.tendons) == 1
+
+
+def test_a_side_site_on_another_tree_makes_one_articulation():
+    """A tendon is supported within one articulation, and its path depends on the pose of the side site."""
+    text = """<mujoco><worldbody><site name="w"/><geom name="g" type="sphere" size=".05" pos="0 0 .5"/>
+    <body name="m" mocap="true"><geom size=".1"/><site name="side" pos="0 .2 .5"/></body>
+    <body pos="0 0 1"><joint axis="0 1 0"/><geom size=".1"/><site name="s"/></body></worldbody>
+    <tendon><spatial name="t"><site site="w"/><geom geom="g"{}/><site site="s"/></spatial></tendon></mujoco>"""
+    for side, count in ((' sidesite="side"', 1), ("", 2)):
+        builder = ModelBuilder()
+        builder.add_mjcf(text.format(side))
+        assert builder.articulation_count == count
+        model = builder.finalize("cpu")
+        tendon_lengths(model, model.state())
 
 
 def test_contact_pairs_within_a_tree_are_remarked_if_they_are_ignored():

@@ -8,6 +8,7 @@ import pytest
 import warp as wp
 
 from newton_like import ModelBuilder
+from newton_like.model.actuators import Actuator
 from newton_like.solvers import SolverFeatherstone
 
 SERVO = 'gainprm="3" biastype="affine" biasprm=".2 -4 -.5"'
@@ -86,3 +87,19 @@ def test_a_muscle_on_a_length_that_is_always_zero_stays_data():
     with pytest.warns(UserWarning, match="always zero"):
         report = ModelBuilder().add_mjcf(text)
     assert report.actuators[0].drive is None
+
+
+def test_sites_of_no_articulation_or_of_two_are_refused_by_name():
+    builder = ModelBuilder()
+    builder.add_mjcf(SCENE.format('<motor name="m" site="w" gear="1 0 0 0 0 0"/>'))
+    with pytest.raises(ValueError, match=r"actuator 'mujoco/m' \(index 0\) acts on sites of the world only"):
+        SolverFeatherstone(builder.finalize("cpu"), evaluator="general")
+    builder = ModelBuilder()
+    report = builder.add_mjcf(SCENE.format(""))
+    builder.add_actuator(
+        Actuator(
+            label="m", transmission="site", target=report.sites["s"], reference=report.sites["u"], gear=(1,) + 5 * (0,)
+        )
+    )
+    with pytest.raises(ValueError, match=r"actuator 'm' \(index 0\) acts between 2 articulations.*merge_articulations"):
+        SolverFeatherstone(builder.finalize("cpu"), evaluator="general")

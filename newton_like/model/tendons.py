@@ -10,7 +10,7 @@ from newton_like.coercion import as_index, as_number
 from newton_like.geometry.transforms import quat_rotate, transform_multiply
 from newton_like.geometry.wrapping import piece_length
 from newton_like.kernels.tree import IN_CYLINDER, IN_SPHERE, ROUND_CYLINDER, ROUND_SPHERE, STRAIGHT
-from newton_like.model.mujoco.contact_settings import SOLIMP, SOLREF
+from newton_like.model.mujoco.contact_settings import SOLIMP, SOLREF, is_solref
 from newton_like.options import configuration
 from newton_like.types import MAXVAL, GeoType, ShapeFlags
 
@@ -24,6 +24,25 @@ ENTRIES = {
 
 def _is_row(value, count: int) -> bool:
     return isinstance(value, tuple | list | np.ndarray) and len(value) == count
+
+
+def _check_numbers(what: str, values, count: int) -> None:
+    """Checks that values are a row of finite numbers."""
+    if not _is_row(values, count):
+        raise ValueError(f"{what} must be {count} numbers, not {values!r}")
+    for value in values:
+        as_number(value, what)
+
+
+def _check_softness(what: str, of: str, solref, solimp) -> None:
+    """Checks ``solref`` and ``solimp`` of a limit or an equality."""
+    _check_numbers(f"{what}: solref {of}", solref, 2)
+    _check_numbers(f"{what}: solimp {of}", solimp, 5)
+    if not is_solref(solref):
+        raise ValueError(
+            f"{what}: solref {tuple(solref)} {of} is neither a time constant and a damping ratio above 0, nor a stiffness and a"
+            " damping below 0"
+        )
 
 
 @configuration(frozen=True, kw_only=True)
@@ -51,17 +70,23 @@ class TendonTie:
 
         Raises:
             IndexError: the leader does not exist.
-            ValueError: numbers that are not finite, or a softness that is none.
+            TypeError, ValueError: as of :meth:`check_numbers`.
         """
         if not 0 <= own + self.leader < count:
             raise IndexError(f"{what} is tied to tendon {own + self.leader}, which does not exist; there are {count}")
-        if len(self.polycoef) != 5 or len(self.rest) != 2 or not np.isfinite([*self.polycoef, *self.rest]).all():
-            raise ValueError(f"{what}: a tie needs five finite coefficients and two finite lengths")
-        if self.solref is not None and not (min(self.solref) > 0.0 or max(self.solref) < 0.0):
-            raise ValueError(
-                f"{what}: solref {tuple(self.solref)} of a tie is neither a time constant and a damping ratio above 0, nor a stiffness"
-                " and a damping below 0"
-            )
+        self.check_numbers(what)
+
+    def check_numbers(self, what: str) -> None:
+        """Checks the coefficients, the lengths and the softness.
+
+        Raises:
+            TypeError: a value is not a number.
+            ValueError: rows of another length, numbers that are not finite, or a softness that is none.
+        """
+        _check_numbers(f"{what}: polycoef of a tie", self.polycoef, 5)
+        _check_numbers(f"{what}: rest of a tie", self.rest, 2)
+        if self.solref is not None:
+            _check_softness(what, "of a tie", self.solref, self.solimp)
 
 
 @configuration(frozen=True, kw_only=True)
@@ -150,7 +175,7 @@ class Tendon:
             IndexError: a joint, a dof of it, or a shape does not exist.
             TypeError: a value is not a number.
             ValueError: neither joints nor a path, or both; an entry of them of another form; a negative value; a lower limit above the
-                upper limit.
+                upper limit; a softness that is none.
         """
         what = f"tendon {self.label!r}"
         if bool(self.joints) == bool(self.path):
@@ -161,10 +186,19 @@ class Tendon:
                 raise ValueError(f"{what}: {name} {getattr(self, name):g} must be at least 0")
         if self.limit_ke is not None and as_number(self.limit_ke, f"{what}: limit_ke") < 0.0:
             raise ValueError(f"{what}: limit_ke {self.limit_ke:g} must be at least 0")
+        _check_softness(what, "of the limits", self.solref_limit, self.solimp_limit)
+        for name in ("offset", "force", "target_q", "target_qd"):
+            as_number(getattr(self, name), f"{what}: {name}")
+        if self.effort_limit is not None and as_number(self.effort_limit, f"{what}: effort_limit", finite=False) < 0.0:
+            raise ValueError(f"{what}: effort_limit {self.effort_limit:g} must be at least 0")
         for name in ("rest_length", "limits", "effort"):
             pair = getattr(self, name)
             if pair is not None and not (_is_row(pair, 2) and pair[0] <= pair[1]):
                 raise ValueError(f"{what}: {name} {pair} must be the smaller number and the larger one")
+        for tie in self.ties:
+            if not isinstance(tie, TendonTie):
+                raise TypeError(f"{what}: ties are a tuple of TendonTie, not {tie!r}")
+            tie.check_numbers(what)
         for entry in self.joints:
             if not _is_row(entry, 3):
                 raise ValueError(

@@ -13,7 +13,7 @@ from itertools import pairwise
 from newton_like.importers.shared import bounded
 from newton_like.importers.usd.physx_tendons import PhysxTendons
 from newton_like.model.joint_types import JOINT_TYPES
-from newton_like.model.mujoco.contact_settings import NAMESPACE, SOLIMP, SOLREF
+from newton_like.model.mujoco.contact_settings import NAMESPACE, SOLIMP, SOLREF, is_solref
 from newton_like.model.mujoco.equality_settings import EQUALITY_DEFAULTS, declare_equality_settings
 from newton_like.model.tendons import Tendon, TendonTie, check_path
 from newton_like.types import GeoType, ShapeFlags
@@ -254,6 +254,9 @@ class Constraints:
             if len(numbers) > len(usual) or not all(map(math.isfinite, numbers)):
                 raise self.reader.error(prim, f"{full} is {numbers}; give {len(usual)} finite numbers")
             found[name] = (*numbers, *usual[len(numbers) :])
+        if not is_solref(found.get(names[0], SOLREF)):
+            self.scene.remark(f"{ref if ':' in ref else f'mjc:{ref}'} has a 0 or two signs, and is ignored", prim)
+            found[names[0]] = SOLREF
         if names[1] in found:
             low, high, width, *curve = found[names[1]]
             found[names[1]] = (low, high, length * width, *curve)

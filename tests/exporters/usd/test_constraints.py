@@ -291,6 +291,16 @@ def test_bad_tendons_are_refused_with_their_prim(lines, told):
         imported(lines)
 
 
+def test_a_softness_that_is_none_is_ignored_with_a_remark():
+    """As in MuJoCo, and as for joints of such a stage."""
+    stage = Usd.Stage.CreateInMemory()
+    stage.GetRootLayer().ImportFromString(STAGE % (PATH + "double[] mjc:solreflimit = [0, 1]").replace("; ", "\n"))
+    builder = ModelBuilder()
+    with pytest.warns(UserWarning, match="mjc:solreflimit has a 0 or two signs"):
+        builder.add_usd(stage)
+    assert builder.tendons[0].solref_limit == Tendon(label="t").solref_limit
+
+
 GEOM = '<geom type="capsule" size=".02" fromto="0 0 0 .2 0 0" contype="1" conaffinity="0"/>'
 TREES = f"""<mujoco><worldbody>
 <body name="a" pos="0 0 1"><joint name="ja" axis="0 1 0"/>{GEOM}<site name="sa" pos=".2 0 0"/></body>

@@ -10,7 +10,7 @@ import warp as wp
 from newton_like.coercion import as_axis, as_index, as_number, as_vector
 from newton_like.geometry.mesh import Mesh
 from newton_like.model import JointDofConfig, ModelBuilder, ShapeConfig
-from newton_like.model.tendons import Tendon
+from newton_like.model.tendons import Tendon, TendonTie
 from newton_like.types import MAXVAL, Axis, BodyFlags, GeoType, JointTargetMode, JointType, warp_types
 from tests.support.random_trees import random_tree, random_unit
 
@@ -528,6 +528,37 @@ BAD_TENDONS = [
     ({"joints": ((0, 0, "x"),)}, TypeError, "joint 0, coefficient must be a number"),
     ({"joints": ((0, 0, 1.0),), "rest_length": 0.5}, ValueError, r"rest_length 0\.5 must be the smaller"),
     ({"joints": ((0, 0, 1.0),), "limits": (1.0,)}, ValueError, r"limits \(1\.0,\) must be the smaller"),
+    (
+        {"joints": ((0, 0, 1.0),), "solref_limit": (0.1,)},
+        ValueError,
+        r"solref of the limits must be 2 numbers, not \(0\.1,\)",
+    ),
+    ({"joints": ((0, 0, 1.0),), "solref_limit": None}, ValueError, "solref of the limits must be 2 numbers, not None"),
+    ({"joints": ((0, 0, 1.0),), "solref_limit": (0.1, np.nan)}, ValueError, "solref of the limits is nan"),
+    (
+        {"joints": ((0, 0, 1.0),), "solref_limit": (0.1, -1.0)},
+        ValueError,
+        r"solref \(0\.1, -1\.0\) of the limits is neither",
+    ),
+    ({"joints": ((0, 0, 1.0),), "solimp_limit": 0.9}, ValueError, r"solimp of the limits must be 5 numbers, not 0\.9"),
+    (
+        {"joints": ((0, 0, 1.0),), "solimp_limit": (0.9, 0.95, "x", 0.5, 2)},
+        TypeError,
+        "solimp of the limits must be a number",
+    ),
+    (
+        {"joints": ((0, 0, 1.0),), "ties": (TendonTie(polycoef=1.0),)},
+        ValueError,
+        r"polycoef of a tie must be 5 numbers, not 1\.0",
+    ),
+    ({"joints": ((0, 0, 1.0),), "ties": (TendonTie(solref=(0.1,)),)}, ValueError, "solref of a tie must be 2 numbers"),
+    (
+        {"joints": ((0, 0, 1.0),), "ties": (TendonTie(solref=(0.1, 1), solimp=(1,)),)},
+        ValueError,
+        "solimp of a tie must be 5 n",
+    ),
+    ({"joints": ((0, 0, 1.0),), "offset": np.nan}, ValueError, "offset is nan"),
+    ({"joints": ((0, 0, 1.0),), "effort_limit": -1.0}, ValueError, "effort_limit -1 must be at least 0"),
     ({"path": (("site",), ("site", 1))}, ValueError, r'entry of a path is \("site", shape index\)'),
     ({"path": (("site", 0), ("geom", 1), ("site", 0))}, ValueError, r'entry of a path is \("geom", .* beside'),
     ({"path": (("pulley",), ("site", 0), ("site", 1))}, ValueError, r'entry of a path is \("pulley", divisor\)'),

@@ -190,6 +190,7 @@ def _bonds(host: Host, found: list[Scope]) -> dict[int, tuple]:
         label = tendon.label.rpartition("/")[2]
         bonds[tendon.world] = (*bonds.get(tendon.world, ()), (repr(alike), numbers, label, alone))
     _add_actuators(host, first, bonds)
+    _add_frames(host, found, bonds)
     pair_bonds(model, first, bonds)
     rows = equalities_of(model, every=True)
     for i in range(0 if rows is None else len(rows["target"])):
@@ -324,6 +325,25 @@ def _add_actuators(host: Host, first: dict, bonds: dict) -> None:
         numbers = tuple(array[n].tobytes() for array in arrays)
         label = actuator.label.rpartition("/")[2]
         bonds[world] = (*bonds.get(world, ()), (repr(alike), numbers, label, alone))
+
+
+def frame_world(host: Host, frame: int) -> int:
+    """The world of a named frame: that of its body or articulation, -1 without one."""
+    body, articulation = (int(getattr(host.model.frames, name)[frame]) for name in ("body", "articulation"))
+    if body >= 0:
+        return int(host.body_world[body])
+    return int(host.articulation_world[articulation]) if articulation >= 0 else -1
+
+
+def _add_frames(host: Host, found: list[Scope], bonds: dict) -> None:
+    """The same for named frames. Worlds with frames of the world are no copies."""
+    frames = host.model.frames
+    first = {scope.world: int(scope.bodies[0]) if len(scope.bodies) else 0 for scope in found}
+    for i in range(len(frames)):
+        world, body = frame_world(host, i), int(frames.body[i])
+        place = body - first.get(world, 0) if body >= 0 else f"alone {i}"
+        label = frames.label[i].rpartition("/")[2]
+        bonds[world] = (*bonds.get(world, ()), ("frame", place, label, frames.transform[i].tobytes()))
 
 
 def _first_of(worlds) -> dict[int, int]:

@@ -15,6 +15,7 @@ from newton_like.exporters.usd.author import Author, Names, as_target, save
 from newton_like.exporters.usd.constraints import TendonWriter, write_equalities
 from newton_like.exporters.usd.custom import NO_CUSTOM, CustomWriter
 from newton_like.exporters.usd.filters import Filters, write_groups
+from newton_like.exporters.usd.frames import write_frames
 from newton_like.exporters.usd.host import MEMBERS, Host, Scope, scopes
 from newton_like.exporters.usd.joints import JointWriter
 from newton_like.exporters.usd.shapes import MeshLibrary, ShapeWriter
@@ -72,7 +73,8 @@ def write(
     schemas of joints, in MuJoCo's units. Entries of custom attributes that are not the default are attributes of the prim of their
     entity, :attr:`CustomAttribute.usd_attribute_name`; the list of a joint has all numbers of its dofs, coordinates or constraints.
     Custom attributes of worlds, of the model as a whole and of other frequencies, those that refer to entities and those with a
-    ``usd_value_transformer`` are omitted with a warning. Named frames of merged links (``model.frames``) are not written.
+    ``usd_value_transformer`` are omitted with a warning. Named frames of merged links
+    (``model.frames``) are attributes of the prims of their bodies.
 
     Each mesh is written once and referenced. The same holds for worlds that differ in their position only.
 
@@ -180,6 +182,8 @@ class StageWriter:
                 self._write_scope(scope)
             else:
                 self._copy_scope(scope, instance)
+        whole = [scope for scope in self._scopes if scope.copy_of is None]
+        write_frames(self._author, host, self.report.bodies, self.report.articulations, whole)
         self._write_constraints()
         self._filters.write(self._author, self.report.bodies, self.report.shapes, self._scopes)
         write_groups(self._author, host, self.report.shapes, self._scopes)

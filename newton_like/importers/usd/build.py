@@ -141,7 +141,7 @@ class SceneBuilder:
         """Entries of custom attributes of a prim."""
         return from_prim(self.builder, self.scene.prim_at(path), frequencies, self.scene.reader)
 
-    def _in_world(self, pose: np.ndarray, body: str) -> np.ndarray:
+    def in_world(self, pose: np.ndarray, body: str) -> np.ndarray:
         """Converts a pose of a body in the stage to a pose in the world."""
         pose = transform_multiply(self._placed.get(body, self.stage_pose), pose)
         if self.options.parent_body >= 0:
@@ -232,7 +232,7 @@ class SceneBuilder:
         parts = [moved_mass(self._mass[member], self._host[member][1]) for member in members]
         mass, com, inertia = rigid.combine([part for part in parts if part[0] > 0.0] or parts)
         index = builder.add_link(
-            xform=self._in_world(body.pose, path),
+            xform=self.in_world(body.pose, path),
             mass=mass,
             com=com,
             inertia=inertia,
@@ -240,7 +240,7 @@ class SceneBuilder:
             is_kinematic=body.kinematic,
             custom_attributes=self._own(path, BODY),
         )
-        turn = self._in_world(IDENTITY, path)[3:]
+        turn = self.in_world(IDENTITY, path)[3:]
         shift = transform_point(body.pose, com) - self._coms[path]
         velocity = body.velocity[:3] + np.cross(body.velocity[3:], shift)
         builder.body_qd[index] = (*quat_rotate(turn, velocity).tolist(), *quat_rotate(turn, body.velocity[3:]).tolist())
@@ -259,7 +259,7 @@ class SceneBuilder:
         if base is not None and not (free_to_choose and (options.floating or options.base_joint is not None)):
             index = self._add_joint(base)
         else:
-            pose = self._local(carrier, self._in_world(self.scene.bodies[tree.root].pose, tree.root))
+            pose = self._local(carrier, self.in_world(self.scene.bodies[tree.root].pose, tree.root))
             floating = options.floating if options.floating is not None else carrier < 0
             labels = [f"{tree.root}_{kind}_joint" for kind in ("base", "free", "fixed")]
             index = add_root_joint(builder, options, floating, root, pose, labels)

@@ -8,6 +8,7 @@ from newton_like.importers.shared import unchanged_by_errors
 from newton_like.importers.usd.actuators import Actuators
 from newton_like.importers.usd.build import SceneBuilder, UsdOptions
 from newton_like.importers.usd.constraints import Constraints
+from newton_like.importers.usd.frames import restore_frames
 from newton_like.importers.usd.mujoco import MujocoSettings, declare_stated
 from newton_like.importers.usd.own import Restorer, arrange, world_prims
 from newton_like.importers.usd.records import Scene, below
@@ -59,6 +60,8 @@ def add_parts(builder, stage, root_path: str, parse, options: UsdOptions) -> lis
             part.made = SceneBuilder(builder, part.scene, options)
             part.made.build()
             Restorer(builder, part.scene, part.made, stage, part.scene.reader, prefix or "").restore()
+            tops = _tops(stage, root_path, worlds) if part.world is None else [part.world]
+            restore_frames(builder, part.scene, part.made, tops, prefix or "")
             before = [other.made for other in parts[: parts.index(part)][:1]]
             constraints = Constraints(builder, part.scene, part.made, before, prefix or "")
             constraints.add()
@@ -68,6 +71,14 @@ def add_parts(builder, stage, root_path: str, parse, options: UsdOptions) -> lis
                 builder.end_world()
         _filter_across(builder, parts, across)
     return parts
+
+
+def _tops(stage, root_path: str, worlds: list) -> list:
+    """The prims of a scene that may have frames of the world: that of the path and its children, and worlds that are not parts."""
+    root = stage.GetPrimAtPath(root_path)
+    tops = [root, *root.GetChildren()] if root else []
+    parts = {prim.GetPath() for prim in worlds}
+    return [prim for prim in [*tops, *world_prims(stage, root_path)] if prim.GetPath() not in parts]
 
 
 def _take_filters_across(parts: list[Part]) -> list[tuple[str, str]]:

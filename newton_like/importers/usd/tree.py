@@ -208,8 +208,12 @@ def _ordered(scene: Scene, tree: Tree, ordering: str | None, position: dict[str,
 def coordinates(scene: Scene, edge: Edge) -> np.ndarray:
     """Coordinates of a joint with its bodies where the stage has them; states that the file gives stand above that.
 
-    Remarks where the bodies are not where the joint can hold them.
+    Remarks where the bodies are not where the joint can hold them. Only the states of a joint count whose ``newtonLike:axes`` are not
+    orthogonal: those of the schemas are the nearest orthogonal ones, and do not hold the bodies where they are.
     """
+    states = [axis.position for axis in (*edge.linear, *edge.angular)]
+    if None not in states and not _is_orthogonal(scene.prim_at(edge.joint.path)):
+        return np.array(states)
     relative = _relative(scene, edge)
     place, turn = relative[:3], relative[3:]
     slides = np.array([place @ axis.axis for axis in edge.linear])
@@ -235,6 +239,13 @@ def coordinates(scene: Scene, edge: Edge) -> np.ndarray:
                 scene.remark("joint states contradict the poses of bodies; the joint states are used", edge.joint.path)
             q[i] = axis.position
     return q
+
+
+def _is_orthogonal(prim) -> bool:
+    """Whether the axes of a joint as the model had them, if the prim has them, are orthogonal up to single precision."""
+    attribute = prim.GetAttribute("newtonLike:axes") if prim else None
+    axes = np.array(attribute.Get() or np.zeros((0, 3)) if attribute else np.zeros((0, 3)), dtype=np.float64)
+    return bool(np.abs(axes @ axes.T - np.eye(len(axes))).max(initial=0.0) < OFF_TOLERANCE)
 
 
 def speeds(scene: Scene, edge: Edge, coms: dict[str, np.ndarray]) -> np.ndarray:

@@ -1,4 +1,6 @@
-"""Named frames of bodies, such as those of rotors and merged links, come back from USD."""
+"""Named frames of bodies, such as those of rotors and merged links, and frames of joints come back from USD."""
+
+import warnings
 
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ import pytest
 pytest.importorskip("pxr")
 from pxr import Usd, UsdGeom
 
-from newton_like import ModelBuilder
+from newton_like import JointDofConfig, ModelBuilder
 from newton_like.articulation.multirotor.vehicles import add_vehicle
 from newton_like.geometry.transforms import transform_multiply
 from newton_like.importers.xml_source import ImportFileError
@@ -124,3 +126,21 @@ def test_damaged_frames_are_refused_with_their_prim(tmp_path, name, values, told
     stage.GetPrimAtPath(written.bodies[0]).GetAttribute(f"newtonLike:{name}").Set(values)
     with pytest.raises(ImportFileError, match=f"{written.bodies[0]}.*{told}"):
         ModelBuilder().add_usd(stage)
+
+
+def test_axes_that_are_not_orthogonal_come_back_without_remarks(rng, tmp_path):
+    """The schemas have the nearest orthogonal axes, which do not hold the bodies where they are."""
+    builder = ModelBuilder()
+    body = builder.add_link(mass=1.0, inertia=np.eye(3))
+    along, about = ([JointDofConfig(axis=rng.normal(size=3))] for _ in range(2))
+    builder.add_articulation(
+        [builder.add_joint_d6(-1, body, linear_axes=along, angular_axes=about, parent_xform=random_transform(rng))]
+    )
+    builder.joint_q[:] = rng.uniform(0.3, 1.0, 2).tolist()
+    write(builder.finalize("cpu"), tmp_path / "joint.usda")
+    again = ModelBuilder()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again.add_usd(str(tmp_path / "joint.usda"))
+    np.testing.assert_allclose(again.joint_q, builder.joint_q, atol=1e-6)
+    np.testing.assert_allclose(again.joint_axis, builder.finalize("cpu").joint_axis.numpy(), atol=1e-6)

@@ -89,17 +89,21 @@ def test_a_muscle_on_a_length_that_is_always_zero_stays_data():
     assert report.actuators[0].drive is None
 
 
+def test_actuators_on_sites_of_the_world_only_stay_data():
+    """In MuJoCo their forces have no effect."""
+    builder = ModelBuilder()
+    with pytest.warns(UserWarning, match=r"m \(general: forces on sites of the world only"):
+        report = builder.add_mjcf(SCENE.format(f'<general name="m" site="w" gear="1 0 0 0 0 0" {SERVO}/>'))
+    assert report.actuators[0].drive is None and not builder.actuators
+
+
 def test_sites_of_no_articulation_or_of_two_are_refused_by_name():
-    builder = ModelBuilder()
-    builder.add_mjcf(SCENE.format('<motor name="m" site="w" gear="1 0 0 0 0 0"/>'))
-    with pytest.raises(ValueError, match=r"actuator 'mujoco/m' \(index 0\) acts on sites of the world only"):
-        SolverFeatherstone(builder.finalize("cpu"), evaluator="general")
-    builder = ModelBuilder()
-    report = builder.add_mjcf(SCENE.format(""))
-    builder.add_actuator(
-        Actuator(
-            label="m", transmission="site", target=report.sites["s"], reference=report.sites["u"], gear=(1,) + 5 * (0,)
-        )
-    )
-    with pytest.raises(ValueError, match=r"actuator 'm' \(index 0\) acts between 2 articulations.*merge_articulations"):
-        SolverFeatherstone(builder.finalize("cpu"), evaluator="general")
+    for sites, told in (("w", "acts on sites of the world only"), ("su", "acts between 2 articulations.*merge_art")):
+        builder = ModelBuilder()
+        report = builder.add_mjcf(SCENE.format(""))
+        target, *reference = (report.sites[name] for name in sites)
+        reference = reference[0] if reference else -1
+        push = Actuator(label="m", transmission="site", target=target, reference=reference, gear=(1, 0, 0, 0, 0, 0))
+        builder.add_actuator(push)
+        with pytest.raises(ValueError, match=rf"actuator 'm' \(index 0\) {told}"):
+            SolverFeatherstone(builder.finalize("cpu"), evaluator="general")

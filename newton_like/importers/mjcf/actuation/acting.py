@@ -144,7 +144,9 @@ class Binder:
         )
         target = self._target_of(actuator)
         made = "targets that are not imported"
-        if target is not None:
+        if target is not None and self._pushes_the_world(target):
+            made = "forces on sites of the world only, which have no effect"
+        elif target is not None:
             summed = self.scene.sums.tendons if actuator.transmission == "tendon" else self.scene.sums.joints
             effort = None if actuator.target in summed else efforts.get(actuator.target)
             made = make(actuator, joint, self.scale if along else 1.0, effort, ctrl, act, **target)
@@ -155,6 +157,13 @@ class Binder:
         actuator.drive, actuator.factor, actuator.offset = "actuator_ctrl", 1.0, 0.0
         actuator.index = self.builder.add_actuator(made)
         actuator.act = actuator.index if actuator.activated else -1
+
+    def _pushes_the_world(self, target: dict) -> bool:
+        """Whether all sites of an actuator, as :meth:`_target_of` gives them, are fixed to the world."""
+        if target["transmission"] not in ("site", "slidercrank"):
+            return False
+        sites = [target[name] for name in ("target", "reference") if target[name] >= 0]
+        return all(self.builder.shape_body[site] < 0 for site in sites)
 
     def _target_of(self, actuator: Actuator) -> dict | None:
         """Label, transmission, target, dof, reference and rod of an actuator as the builder counts them; None: the builder has no such

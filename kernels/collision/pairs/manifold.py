@@ -16,6 +16,7 @@ from newton_like.kernels.collision.pairs.work import (
     CANDIDATE,
     CANDIDATE_AT,
     CANDIDATES,
+    FINE,
     LINES,
     MOST_NUMBERS,
     NUMBERS,
@@ -26,17 +27,17 @@ from newton_like.kernels.collision.pairs.work import (
 )
 from newton_like.kernels.collision.plane import ELLIPSOID, FAR, SPHERE
 
-# Candidates are contact points if they are farther apart than the closest points by no more, in units of the pair's size.
+# Candidates are contact points if they are farther apart than the closest points by no more, in units of tolerances.
 SLACK = 2.0e-2
 # A candidate takes the place of one that is farther out by this factor times the difference of their distances, or less.
 DEPTH_FACTOR = 20.0
-# Differences of places below this are too small to change the choice of contact points, in units of the pair's size.
+# Differences of places below this are too small to change the choice of contact points, in units of tolerances.
 TIE = 1.0e-4
 # The four directions are at this angle from the plane's axes [rad]. Symmetric shapes have no corners at equal distances along them.
 TURN = 0.9
 COSINE, SINE = math.cos(TURN), math.sin(TURN)
 HALF_FAR = 0.5 * FAR
-# Two lines are parallel if the part of one that is along the other is longer, in units of the pair's size.
+# Two lines are parallel if the part of one that is along the other is longer, in units of tolerances.
 CROSSING = 10.0 * WIDTH
 
 
@@ -45,8 +46,15 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
     real = m.real
     # Corners on an edge of the other patch are inside it.
     ON_EDGE = 1.0e-5 if real is wp.float32 else 1.0e-9
-    # Candidates are as deep as the closest point if they are less deep by no more.
-    EXACT = 1.0e-5
+    # Candidates are as deep as the closest point if they are less deep by no more, in units of tolerances and of the pair's size.
+    EXACT, EXACT_DISTANCE = 1.0e-5, 1.0e-5 if real is wp.float32 else 1.0e-9
+    # The rounding error of a place, and by how much the distance of both shapes may be too large, in units of the pair's size.
+    PLACE_ERROR, DISTANCE_ERROR = (1.0e-6, 4.0e-5) if real is wp.float32 else (1.0e-14, 2.0e-8)
+
+    @m.func
+    def point_tolerance(t, share: float, least: float, L, mem) -> m.lane:
+        """A number in units of tolerances, but at least another one in units of the pair's size."""
+        return m.larger(m.mul(m.fill(real(share)), m.get(mem, L.pair_work + FINE, t)), m.fill(real(least)))
 
     @m.func
     def frame_of(t, n: m.Vec3, L, mem) -> m.Frame:
@@ -63,17 +71,25 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
     def height_of(patch: m.Patch, x: m.lane, y: m.lane) -> m.lane:
         return m.fma(patch.slope_x, x, m.fma(patch.slope_y, y, patch.level))
 
+    @m.struct
+    class Gaps:
+        """The distance of both shapes; candidates are at least as far apart as `lowest`, and contact points below `near`."""
+
+        distance: m.lane
+        lowest: m.lane
+        near: m.lane
+
     @m.func
     def put_candidate_at(
         t, i: int, exists: m.lane, number: m.lane, p: m.Vec3, edge: m.Vec3, s: m.lane, sign: m.lane, other: m.Patch,
-        distance: m.lane, L, mem,
+        gaps: Gaps, L, mem,
     ):  # fmt: skip
         """Stores the candidate at p + s edge.
 
         Args:
             number: tells which corner or edge it is at.
             sign: 1 if the edge is of the first shape, -1 if of the second one; the other patch is that of the other shape.
-            distance: that of both shapes.
+            gaps: distances that candidates may have.
         """
         half = m.fill(real(0.5))
         far = m.fill(real(FAR))
@@ -81,10 +97,9 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         height = height_of(other, x.x, x.y)
         gap = m.mul(sign, m.sub(height, x.z))
         # patches of a hull that is round there are not closer than the shapes
-        exists = m.where_lt(m.add(gap, m.fill(real(TIE))), distance, m.fill(real(0.0)), exists)
-        gap = m.larger(gap, distance)
-        near = m.add(distance, m.fill(real(SLACK)))
-        gap = m.where_lt(gap, near, m.where_lt(half, exists, gap, far), far)
+        exists = m.where_lt(gap, gaps.lowest, m.fill(real(0.0)), exists)
+        gap = m.larger(gap, gaps.distance)
+        gap = m.where_lt(gap, gaps.near, m.where_lt(half, exists, gap, far), far)
         at = L.pair_work + CANDIDATE_AT + CANDIDATE * i
         m.put(mem, at, t, x.x)
         m.put(mem, at + 1, t, x.y)
@@ -118,6 +133,8 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         one = m.fill(real(1.0))
         half = m.fill(real(0.5))
         far = m.fill(real(FAR))
+        lowest = m.sub(distance, point_tolerance(t, TIE, DISTANCE_ERROR, L, mem))
+        gaps = Gaps(distance, lowest, m.add(distance, point_tolerance(t, SLACK, PLACE_ERROR, L, mem)))
         at = L.pair_work + PATCH_AT + PATCH * s
         bounds = L.pair_work + PATCH_AT + PATCH * (1 - s) + LINES
         sign = one
@@ -158,7 +175,9 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
             exists = m.where_lt(high, low, zero, exists)
             # lines that cross have a closest point
             length = m.mul(m.sub(high, low), m.sqrt(square))
-            crossing = m.where_lt(length, m.fill(real(CROSSING)), m.mul(own.line, other.line), zero)
+            crossing = m.where_lt(
+                length, point_tolerance(t, CROSSING, PLACE_ERROR, L, mem), m.mul(own.line, other.line), zero
+            )
             exists = m.mul(exists, m.sub(one, crossing))
             first = m.mul(exists, m.where_lt(half, begins, ends, cuts))
             # where the edge ends at a corner, that corner belongs to the next one
@@ -166,9 +185,9 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
             i = 2 * PATCH_CORNERS * s + 2 * k
             number = m.add(m.get(mem, at + NUMBERS + k, t), m.get(mem, at + NUMBERS + k, t))
             number = m.add(number, m.fill(real(2 * MOST_NUMBERS * s)))
-            put_candidate_at(t, i, first, number, p, edge, low, sign, other, distance, L, mem)
+            put_candidate_at(t, i, first, number, p, edge, low, sign, other, gaps, L, mem)
             after = m.add(number, m.fill(real(1.0)))
-            put_candidate_at(t, i + 1, last, after, p, edge, high, sign, other, distance, L, mem)
+            put_candidate_at(t, i + 1, last, after, p, edge, high, sign, other, gaps, L, mem)
 
     @m.struct
     class Best:
@@ -178,9 +197,9 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         score: m.lane
 
     @m.func
-    def best_of(old: Best, i: m.lane, score: m.lane) -> Best:
+    def best_of(old: Best, i: m.lane, score: m.lane, tie: m.lane) -> Best:
         """The candidate i if its score is higher by more than a tie."""
-        least = m.add(old.score, m.fill(real(TIE)))
+        least = m.add(old.score, tie)
         return Best(m.where_lt(least, score, i, old.i), m.where_lt(least, score, score, old.score))
 
     @m.func
@@ -197,7 +216,7 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         number = m.gather(mem, at + 4, CANDIDATE, i, t)
         far = m.fill(real(FAR))
         distance = m.get(mem, at + CANDIDATE * (CANDIDATES - 1) + 3, t)
-        gap = m.where_lt(gap, m.add(distance, m.fill(real(EXACT))), distance, gap)
+        gap = m.where_lt(gap, m.add(distance, point_tolerance(t, EXACT, EXACT_DISTANCE, L, mem)), distance, gap)
         gap = m.where_lt(gap, m.fill(real(HALF_FAR)), m.mul(gap, unit), far)
         gap = m.where_lt(half, exists, gap, far)
         place = m.fma3(frame.u, x, m.fma3(frame.v, y, m.scale3(frame.n, z)))
@@ -217,6 +236,7 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         at = L.pair_work + CANDIDATE_AT
         closest = int(CANDIDATES - 1)
         distance = m.get(mem, at + CANDIDATE * closest + 3, t)
+        same = point_tolerance(t, TIE, PLACE_ERROR, L, mem)
         none = Best(m.fill(real(closest)), m.fill(real(-HALF_FAR)))
         b0 = none
         b1 = none
@@ -240,12 +260,12 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
                     m.where_lt(deepest.score, m.neg(gap), number, deepest.i), m.larger(deepest.score, m.neg(gap))
                 )
                 cost = m.where_lt(gap, far, cost, m.fill(real(FAR)))
-                b0 = best_of(b0, number, m.sub(along, cost))
-                b1 = best_of(b1, number, m.sub(across, cost))
-                b2 = best_of(b2, number, m.neg(m.add(along, cost)))
-                b3 = best_of(b3, number, m.neg(m.add(across, cost)))
+                b0 = best_of(b0, number, m.sub(along, cost), same)
+                b1 = best_of(b1, number, m.sub(across, cost), same)
+                b2 = best_of(b2, number, m.neg(m.add(along, cost)), same)
+                b3 = best_of(b3, number, m.neg(m.add(across, cost)), same)
         # the deepest point is a contact: the closest one of both shapes if no candidate is as deep
-        tie = m.fill(real(EXACT))
+        tie = point_tolerance(t, EXACT, EXACT_DISTANCE, L, mem)
         least = m.neg(deepest.score)
         shallow = m.smaller(m.gather(mem, at + 3, CANDIDATE, b0.i, t), m.gather(mem, at + 3, CANDIDATE, b1.i, t))
         shallow = m.smaller(shallow, m.gather(mem, at + 3, CANDIDATE, b2.i, t))

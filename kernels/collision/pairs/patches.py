@@ -10,9 +10,11 @@ import types
 
 from newton_like.kernels.collision.pairs.records import AXES, CENTRE, EXTENT, SHAPE
 from newton_like.kernels.collision.pairs.work import (
+    FINE,
     LINES,
     MOST_NUMBERS,
     NUMBERS,
+    OWN,
     PATCH,
     PATCH_AT,
     PATCH_CORNERS,
@@ -25,11 +27,13 @@ from newton_like.kernels.collision.surfaces.records import TRIANGLE
 
 # A cap's first corner is its lowest point if the sine of the angle between the axis and the normal is larger; else it is on the x axis.
 TILTED = 1.0e-3
-# Vertices of a hull belong to its patch if they are lower than the highest one by no more, in units of the pair's size.
-SLAB = 1.0e-2
+# Vertices of a hull belong to its patch if they are lower than the highest one by no more than a share of the hull's diameter, or of the
+# pair's size if that is smaller, and by no more than a share of the hull's height: a thin plate has two sides. Vertices that are lower
+# by less than another share of the diameter always belong to it: a flat mesh has one side.
+SLAB, SLAB_SHARE, FLAT = 1.0e-2, 0.25, 1.0e-3
 # A polygon with a smaller area beside the square of its length is a line.
 THIN = 1.0e-2
-# Two lines are parallel where they are apart by no more, in units of the pair's size.
+# Two lines are parallel where they are apart by no more, in units of tolerances.
 WIDTH = 5.0e-3
 # The square of the length of an edge that is a point.
 SHORTEST = 1.0e-10
@@ -205,24 +209,31 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         return other_patch(flat, cap, line_patch(p, q, m.fill(real(2.0))))
 
     @m.func
-    def hull_patch_of(b, t, at: int, f: Frame, d: m.Vec3, hull: int, count: int, T, P, L, mem) -> Patch:
+    def hull_patch_of(b, t, which: int, at: int, f: Frame, d: m.Vec3, hull: int, count: int, T, P, L, mem) -> Patch:
         """The corners of the polygon are the vertices that are farthest along eight directions of the plane.
 
         Args:
+            which: 0 for the first shape, 1 for the second one.
             d: the normal or its opposite.
         """
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
         highest = m.fill(real(-FAR))
+        lowest = m.fill(real(FAR))
         top = m.zero3()
         for i in range(count):
             x = m.scale3(m.hull_point(b, hull + i, T, P), per_unit)
             height = m.dot(d, x)
             top = m.where3_lt(highest, height, x, top)
             highest = m.larger(highest, height)
+            lowest = m.smaller(lowest, height)
         top = to_frame(f, top)
-        slab = m.sub(highest, m.fill(real(SLAB)))
+        own = m.get(mem, L.pair_work + OWN + which, t)
+        diameter = m.add(own, own)
+        share = m.mul(m.fill(real(SLAB_SHARE)), m.sub(highest, lowest))
+        slab = m.smaller(m.mul(m.fill(real(SLAB)), m.smaller(diameter, m.fill(real(1.0)))), share)
+        slab = m.sub(highest, m.larger(slab, m.mul(m.fill(real(FLAT)), diameter)))
         corners = int(PATCH_CORNERS)
         for k in range(corners):
             m.put3(mem, at + 3 * k, t, top)
@@ -307,8 +318,12 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         return other_patch(line, line_patch(p, q, m.fill(real(2.0))), plane)
 
     @m.func
-    def put_lines(t, at: int, corners: int, line: m.lane, mem):
-        """Stores the lines of the edges of a polygon; of a patch that is a line those of a narrow rectangle."""
+    def put_lines(t, at: int, corners: int, line: m.lane, fine: m.lane, mem):
+        """Stores the lines of the edges of a polygon; of a patch that is a line those of a narrow rectangle.
+
+        Args:
+            fine: the unit of tolerances.
+        """
         zero = m.fill(real(0.0))
         half = m.fill(real(0.5))
         x = zero
@@ -356,7 +371,7 @@ def patch_program(m: types.SimpleNamespace) -> dict:
             lc = m.fma(across, ex, m.mul(end, ey))
             lo = m.fma(la, first.x, m.mul(lc, first.y))
             lo = m.larger(lo, m.fma(la, second.x, m.mul(lc, second.y)))
-            lo = m.fma(m.magnitude(across), m.fill(real(WIDTH)), lo)
+            lo = m.fma(m.magnitude(across), m.mul(m.fill(real(WIDTH)), fine), lo)
             if k > 3:
                 la = zero
                 lc = zero
@@ -400,7 +415,7 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         elif kind == TRIANGLE:
             patch = triangle_patch(t, at, f, L, mem)
         elif kind == HULL:
-            patch = hull_patch_of(b, t, at, f, d, hull, count, T, P, L, mem)
+            patch = hull_patch_of(b, t, s, at, f, d, hull, count, T, P, L, mem)
         else:
             patch = round_patch(t, at, kind, f, d, size, mem)
         # from the shape's centre to that of the pair
@@ -409,7 +424,7 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         for k in range(corners):
             m.put3(mem, at + 3 * k, t, m.add3(m.get3(mem, at + 3 * k, t), centre))
         level = m.fnma(patch.slope_x, centre.x, m.fnma(patch.slope_y, centre.y, m.add(patch.level, centre.z)))
-        put_lines(t, at, corners, patch.line, mem)
+        put_lines(t, at, corners, patch.line, m.get(mem, L.pair_work + FINE, t), mem)
         return Patch(level, patch.slope_x, patch.slope_y, patch.line, patch.face)
 
     return locals()

@@ -13,10 +13,16 @@ PER_UNIT = 0
 # How far from each other surfaces are looked at [m]: a search ends where the distance is larger.
 LIMIT = 1
 
+# Twice the share of the smaller shape in the pair's size, at most one: the unit of tolerances of contact points, in units of length.
+FINE = 2
+
+# The radius of each shape, in units.
+OWN = 3
+
 # The simplex of the distance search: a point of the difference of both shapes less the point whose distance is computed, and the point of
 # the first shape that it comes from.
 CORNER = 6
-SIMPLEX = LIMIT + 1
+SIMPLEX = OWN + 2
 
 # The polytope of the depth search. A face has its outward unit normal, its distance from the origin and three vertices.
 VISITS = 20

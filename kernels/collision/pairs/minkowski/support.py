@@ -7,7 +7,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.collision.pairs.records import AXES, CENTRE, EXTENT, SHAPE
-from newton_like.kernels.collision.pairs.work import FARTHEST, PER_UNIT, SHAPES, SMALLEST
+from newton_like.kernels.collision.pairs.work import FARTHEST, FINE, OWN, PER_UNIT, SHAPES, SMALLEST
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, FAR, HULL, SPHERE
 from newton_like.kernels.collision.surfaces.records import TRIANGLE
 
@@ -90,6 +90,17 @@ def support_program(m: types.SimpleNamespace) -> dict:
         unit = m.where_lt(smallest, unit, unit, m.where_lt(smallest, apart, apart, m.fill(real(1.0))))
         per_unit = m.rcp(unit)
         m.put(mem, L.pair_work + PER_UNIT, t, per_unit)
+        m.put(mem, L.pair_work + OWN, t, m.mul(first.radius, per_unit))
+        m.put(mem, L.pair_work + OWN + 1, t, m.mul(second.radius, per_unit))
+        smaller = m.smaller(first.radius, second.radius)
+        # a capsule is as large as its core and its radius, and a triangle is as large as the other shape
+        if kind == CAPSULE:
+            smaller = m.smaller(m.add(first.radius, one.size.x), second.radius)
+        if other == CAPSULE:
+            smaller = m.smaller(first.radius, m.add(second.radius, two.size.x))
+        if other == TRIANGLE:
+            smaller = unit
+        m.put(mem, L.pair_work + FINE, t, m.smaller(m.mul(m.add(smaller, smaller), per_unit), m.fill(real(1.0))))
         put_scaled(t, 0, per_unit, L, mem)
         put_scaled(t, 1, per_unit, L, mem)
         from_first = m.sub3(two.centre, m.apply(one.axes, first.inside))

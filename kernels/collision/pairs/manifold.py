@@ -135,6 +135,8 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         far = m.fill(real(FAR))
         lowest = m.sub(distance, point_tolerance(t, TIE, DISTANCE_ERROR, L, mem))
         gaps = Gaps(distance, lowest, m.add(distance, point_tolerance(t, SLACK, PLACE_ERROR, L, mem)))
+        shortest = point_tolerance(t, CROSSING, PLACE_ERROR, L, mem)
+        lines_both = m.mul(own.line, other.line)
         at = L.pair_work + PATCH_AT + PATCH * s
         bounds = L.pair_work + PATCH_AT + PATCH * (1 - s) + LINES
         sign = one
@@ -175,9 +177,7 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
             exists = m.where_lt(high, low, zero, exists)
             # lines that cross have a closest point
             length = m.mul(m.sub(high, low), m.sqrt(square))
-            crossing = m.where_lt(
-                length, point_tolerance(t, CROSSING, PLACE_ERROR, L, mem), m.mul(own.line, other.line), zero
-            )
+            crossing = m.where_lt(length, shortest, lines_both, zero)
             exists = m.mul(exists, m.sub(one, crossing))
             first = m.mul(exists, m.where_lt(half, begins, ends, cuts))
             # where the edge ends at a corner, that corner belongs to the next one

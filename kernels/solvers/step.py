@@ -487,13 +487,15 @@ def step_kernel(
             m.bring(b, t, B, 0, 1, pieces_in, mem)
             relieve(b, t, T, P, L, mem)
             wrenches(b, t, o, T, P, L, mem)
-        tendon_load(b, t, T, L, mem)
+        # what is equal in all worlds stays in the memory of a worker
+        first_here = bool(wp.tid() < columns)
+        tendon_load(b, t, first_here, T, L, mem)
         tendon_forces(b, t, o, T, P, L, mem)
         actuator_forces(b, t, o, T, P, L, mem)
         for i in range(trees(T)):
             m.put(mem, L.bias_change + i, t, m.fill(real(1.0)))
             m.put(mem, L.bias_share + i, t, m.fill(real(0.5)))
-        closure_load(b, t, T, L, mem)
+        closure_load(b, t, first_here, T, L, mem)
         closure_rows(b, t, o, T, P, L, mem)
         done = int(0)
         planned = int(1)

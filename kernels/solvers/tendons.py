@@ -66,10 +66,12 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         return m.tendon_number(b, t, TENDON * n + i, T, L, mem)
 
     @m.func
-    def tendon_load(b, t, T, L, mem):
-        """Brings the numbers into memory that specialised code reads there."""
-        for i in range(T.tendon_loads):
-            m.put(mem, L.tendon_record + i, t, m.param(T.tendon_uniform, T.tendon_varying, T.tendons_vary, b, i))
+    def tendon_load(b, t, first_here: bool, T, L, mem):
+        """Brings the numbers into memory that specialised code reads there; those that are equal in all worlds only for the first block
+        of a launch."""
+        if first_here or T.tendons_vary != 0:
+            for i in range(T.tendon_loads):
+                m.put(mem, L.tendon_record + i, t, m.param(T.tendon_uniform, T.tendon_varying, T.tendons_vary, b, i))
 
     @m.func
     def limit_acts(b, t, n: int, gap: m.lane, T, P, L, mem) -> m.lane:

@@ -100,7 +100,9 @@ _LISTED = {"tendons": "tendon_index", "actuators": "actuator_index"}
 def _listed_piece(work, field: Field, piece):
     """The struct of such a field."""
     index = getattr(work, _LISTED[field.kind])
-    piece.row, piece.parts, piece.size = work.layout[field.row], index.shape[1], 1
+    starts = index[0] - index[0, 0] if index.size else np.zeros(0, dtype=int)
+    size = run_size(starts)
+    piece.row, piece.parts, piece.size = work.layout[field.row], len(starts) // size, size
     if index.size:
         steps = np.diff(index, axis=0)
         if (steps != steps[:1, :1]).any():
@@ -109,5 +111,11 @@ def _listed_piece(work, field: Field, piece):
                 " the copies with ModelBuilder.replicate"
             )
         piece.start, piece.stride = int(index[0, 0]), int(steps[0, 0]) if len(steps) else 0
-    piece.part = work.ints(index[0] - index[0, 0] if index.size else [0])
+    piece.part = work.ints(starts[::size] if index.size else [0])
     return piece
+
+
+def run_size(numbers: np.ndarray) -> int:
+    """Size of the largest runs of consecutive numbers, equal in size, that make up a list; 1 for an empty list."""
+    ends = np.append(np.flatnonzero(np.diff(numbers) != 1) + 1, len(numbers))
+    return max(int(np.gcd.reduce(ends)), 1)

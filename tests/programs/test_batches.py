@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from newton_like import ModelBuilder, ShapeConfig
+from newton_like.programs.pieces import run_size
 from newton_like.programs.template import find_batches
 from newton_like.solvers import SolverFeatherstone
 from tests.support.mechanisms import quadruped
@@ -117,3 +118,14 @@ def test_an_error_of_new_numbers_comes_back_at_the_next_step():
     model.body_mass.assign(mass)
     solver.notify_model_changed()
     assert len(solver._steppers) == 1
+
+
+def test_runs_of_consecutive_numbers_are_as_large_as_they_can_be(rng):
+    """A list of so many runs of one size, which do not touch, is cut into these or, with another run of half the size, into halves."""
+    for _ in range(20):
+        size, runs = 2 * int(rng.integers(1, 6)), int(rng.integers(1, 5))
+        starts = np.cumsum(rng.integers(1, 4, runs) + size)
+        listed = (starts[:, None] + np.arange(size)).ravel()
+        assert run_size(listed) == size
+        assert run_size(np.append(listed, listed[-1] + 9 + np.arange(size // 2))) == size // 2
+    assert run_size(np.zeros(0, dtype=int)) == 1

@@ -192,14 +192,20 @@ def closure_program(m: types.SimpleNamespace) -> dict:
                 m.put(mem, L.loop_want + r, t, want)
 
     @m.func
-    def closure_load(b, t, T, L, mem):
-        """Brings the numbers of the rows into memory."""
+    def closure_load(b, t, first_here: bool, T, L, mem):
+        """Brings the numbers of the rows into memory; those that are equal in all worlds only for the first block of a launch."""
         n = LOOP * T.loop_rows
-        for i in range(n):
-            m.put(mem, L.loop + i, t, m.param(T.loop_uniform, T.loop_varying, T.loops_vary, b, i))
-        if T.loop_soft != 0:
-            for i in range(ROW_LAW * T.loop_rows):
-                m.put(mem, L.loop_law + i, t, m.param(T.loop_uniform, T.loop_varying, T.loops_vary, b, n + i))
+        if first_here or T.loops_vary != 0:
+            for i in range(n):
+                m.put(mem, L.loop + i, t, m.param(T.loop_uniform, T.loop_varying, T.loops_vary, b, i))
+            if T.loop_soft != 0:
+                for i in range(ROW_LAW * T.loop_rows):
+                    m.put(mem, L.loop_law + i, t, m.param(T.loop_uniform, T.loop_varying, T.loops_vary, b, n + i))
+        else:
+            # the only number of a row that a step changes
+            for r in range(T.loop_rows):
+                if T.loop_kind[r] == LENGTH or T.loop_kind[r] == TENDONS:
+                    m.put(mem, L.loop + LOOP * r + REACHED, t, m.fill(real(1.0)))
 
     @m.func
     def closure_rows(b, t, o, T, P, L, mem):

@@ -125,6 +125,25 @@ def test_a_distance_out_of_reach_stays_bounded():
     assert speeds.max() < 100.0
 
 
+def test_a_tie_out_of_reach_has_the_same_bits_in_every_block():
+    """What a step notes of a tie that it cannot close does not reach the next block of the same memory. Three blocks are one launch on one
+    thread."""
+    scene = ModelBuilder()
+    scene.replicate(bar(tied("u", 0.6)), 24)
+    model = scene.finalize("cpu")
+    state = model.state()
+    # the bars hang almost straight down, where no motion makes the tendon longer
+    state.joint_q.assign(np.tile([np.pi / 2 + 0.01, 0.0], 24).astype(np.float32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        solver = SolverFeatherstone(model, evaluator="general", unsatisfied_constraints="warn", threads=1)
+    for _ in range(3):
+        solver.step(state, state, None, None, 0.004)
+    q = state.joint_q.numpy().reshape(24, -1)
+    assert np.isfinite(q).all()
+    np.testing.assert_array_equal(q, np.tile(q[:1], (24, 1)))
+
+
 def test_assemble_closes_ties_or_refuses_them(rng):
     change = rng.uniform(-0.1, 0.1)
     model = bar(tied("t", change) + tied("u", change)).finalize("cpu")

@@ -159,7 +159,7 @@ def general_stages(m: types.SimpleNamespace, closed: bool = False, tensed: bool 
     closure_rows, closure_build, closure_sweep = m.closure_rows, m.closure_build, m.closure_sweep
     closure_correct, closure_load = m.closure_correct_tied if tensed else m.closure_correct, m.closure_load
     tendon_load, tendon_forces, tendon_build = m.tendon_load, m.tendon_forces, m.tendon_build
-    tendon_report = m.tendon_report
+    tendon_hold, tendon_report = m.tendon_hold, m.tendon_report
     actuate, actuator_forces, adhere, relieve = m.actuate, m.actuator_forces, m.adhere, m.relieve
     recall_feature, keep_feature, forget_feature = m.recall_feature, m.keep_feature, m.forget_feature
     own = (
@@ -246,13 +246,19 @@ def stages_without_tendons(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def tendon_forces(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
     @wp.func_native("")
-    def tendon_builds(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+    def tendon_builds(
+        b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory, active: wp.array2d[int]
+    ): ...
 
     @wp.func_native("")
-    def tendon_sweeps(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+    def tendon_sweeps(
+        b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory, active: wp.array2d[int]
+    ): ...
 
     @wp.func_native("")
-    def tendon_sweeps_back(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+    def tendon_sweeps_back(
+        b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory, active: wp.array2d[int]
+    ): ...
 
     @wp.func_native("")
     def tendon_report(t: int, T: m.Tree, L: m.Layout, mem: m.memory): ...

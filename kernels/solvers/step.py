@@ -298,7 +298,7 @@ def step_kernel(
         for e in range(T.couplings):
             coupling_build(b, t, e, o, T, P, L, mem)
         closure_build(b, t, o, T, P, L, mem)
-        tendon_builds(b, t, o, T, P, L, mem)
+        tendon_builds(b, t, o, T, P, L, mem, active)
         for n in range(limits):
             i = active[T.candidates + n, t]
             dof_build(b, t, i // 2, i % 2, o, T, P, L, mem)

@@ -65,7 +65,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             for e in range(T.couplings):
                 coupling_sweep(t, e, T, L, mem)
             closure_sweep(b, t, o, T, P, L, mem)
-            tendon_sweeps(b, t, o, T, P, L, mem)
+            tendon_sweeps(b, t, o, T, P, L, mem, active)
             if plain:
                 friction_sweep(b, t, o, T, P, L, mem)
             else:
@@ -110,7 +110,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         for e in range(T.couplings):
             coupling_sweep(t, e, T, L, mem)
         closure_sweep(b, t, o, T, P, L, mem)
-        tendon_sweeps(b, t, o, T, P, L, mem)
+        tendon_sweeps(b, t, o, T, P, L, mem, active)
         if plain:
             friction_sweep(b, t, o, T, P, L, mem)
         else:
@@ -133,7 +133,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             for n in range(limits):
                 i = active[T.candidates + limits - 1 - n, t]
                 dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
-        tendon_sweeps_back(b, t, o, T, P, L, mem)
+        tendon_sweeps_back(b, t, o, T, P, L, mem, active)
         closure_sweep(b, t, o, T, P, L, mem)
         for e in range(T.couplings):
             coupling_sweep(t, T.couplings - 1 - e, T, L, mem)

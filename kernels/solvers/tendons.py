@@ -48,17 +48,19 @@ DRIVEN, HELD = 1, 2
 
 # The record of a tendon: k dt^2 and d dt + m of its spring; s and q of the impulses p = q - s u of spring and drive, the bounds of the
 # drive's impulse, a = J M^-1 J^T and 1 / a, both factors of the form 1 / (1 + s a), the limit (mass, softness, target, side, gap), the
-# impulse of friction at most, the force f of spring and drive, u_0, positive where some row can have an impulse, and the second derivative
-# of the length where no joint accelerates.
-TENDON_ROW = 22
+# impulse of friction at most, the force f of spring and drive, u_0, positive where some row can have an impulse, the second derivative of
+# the length where no joint accelerates, and one where the limit acts.
+TENDON_ROW = 23
 (
     TENSE, DRAG, SPRING, SPRING_PUSH, DRIVE, DRIVE_PUSH, DRIVE_LOWER, DRIVE_UPPER, RESPONSE, INVERSE_RESPONSE, SPRING_MASS, DRIVE_MASS,
     LIMIT_MASS, LIMIT_SOFTNESS, LIMIT_TARGET, LIMIT_SIDE, LIMIT_GAP, MOST_FRICTION, FORCE, SPEED, NEED, BEND,
+    LIMIT_ACTS,
 ) = range(TENDON_ROW)  # fmt: skip
 
 
 def tendon_row_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``tendon_load``, ``tendon_forces``, ``tendon_build``, ``tendon_sweep`` and ``tendon_report``."""
+    """For the namespace `m`: ``tendon_load``, ``tendon_forces``, ``tendon_build``, ``tendon_hold``, ``tendon_sweep`` and
+    ``tendon_report``."""
     real = m.real
 
     @m.func
@@ -145,7 +147,9 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, at + LIMIT_GAP, t, gap)
             need = m.add(m.add(m.get(mem, at + TENSE, t), m.get(mem, at + DRAG, t)), m.get(mem, at + DRIVE, t))
             need = m.larger(need, m.get(mem, at + MOST_FRICTION, t))
-            need = m.larger(need, limit_acts(b, t, n, gap, T, P, L, mem))
+            acts = limit_acts(b, t, n, gap, T, P, L, mem)
+            m.put(mem, at + LIMIT_ACTS, t, acts)
+            need = m.larger(need, acts)
             m.put(mem, at + NEED, t, need)
             row = L.tendon_j + T.dofs * n
             for i in range(T.tendon_span[n], T.tendon_span[n + 1]):
@@ -171,12 +175,12 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         m.sparse_whiten(t, y, n, T.tendon_span, T, L, mem)
 
     @m.func
-    def tendon_limit(b, t, n: int, a: m.lane, o, T, P, L, mem) -> m.lane:
-        """The row of the limit of tendon n. Returns one where the limit acts."""
+    def tendon_limit(b, t, n: int, a: m.lane, o, T, P, L, mem):
+        """The row of the limit of tendon n."""
         at = L.tendon_row + TENDON_ROW * n
         law = T.first_tendon_law + n
         gap = m.get(mem, at + LIMIT_GAP, t)
-        acts = limit_acts(b, t, n, gap, T, P, L, mem)
+        acts = m.get(mem, at + LIMIT_ACTS, t)
         before = m.mul(m.get(mem, at + LIMIT_SIDE, t), m.get(mem, at + SPEED, t))
         weight = tendon_param(b, t, n, LIMIT_WEIGHT, T, L, mem)
         row = m.law_row(b, law, gap, before, weight, m.fill(real(1.0e30)), o, P)
@@ -196,7 +200,6 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         )
         push = m.neg(m.mul(gap, m.fill(o.inverse_dt)))
         m.put(mem, at + LIMIT_TARGET, t, m.where_lt(stiffness, zero, row.target, push))
-        return acts
 
     @m.func
     def worth(s: m.lane, push: m.lane, p: m.lane) -> m.lane:
@@ -218,7 +221,7 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def tendon_build(b, t, n: int, o, T, P, L, mem):
-        """The rows of tendon n, warm-started."""
+        """The rows of spring and drive of tendon n, warm-started."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         dt = m.fill(o.dt)
@@ -232,27 +235,37 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at + INVERSE_RESPONSE, t, m.rcp(a))
         m.put(mem, at + SPRING_MASS, t, m.rcp(m.fma(spring, a, one)))
         m.put(mem, at + DRIVE_MASS, t, m.rcp(m.fma(drive, a, one)))
-        acts = tendon_limit(b, t, n, a, o, T, P, L, mem)
         # a row without softness has the impulse zero
         first = m.where_lt(zero, spring, m.mul(dt, m.get(mem, p + OF_SPRING, t)), zero)
         second = m.where_lt(zero, drive, m.mul(dt, m.get(mem, p + OF_DRIVE, t)), zero)
         second = m.larger(m.get(mem, at + DRIVE_LOWER, t), m.smaller(second, m.get(mem, at + DRIVE_UPPER, t)))
-        most = m.get(mem, at + MOST_FRICTION, t)
-        third = m.larger(m.neg(most), m.smaller(m.mul(dt, m.get(mem, p + OF_FRICTION, t)), most))
-        side = m.get(mem, at + LIMIT_SIDE, t)
-        fourth = m.mul(acts, m.mul(dt, m.get(mem, p + OF_LIMIT, t)))
-        pressed = m.larger(zero, m.mul(side, fourth))
-        fourth = m.mul(side, pressed)
         m.put(mem, p + OF_SPRING, t, first)
         m.put(mem, p + OF_DRIVE, t, second)
-        m.put(mem, p + OF_FRICTION, t, third)
-        m.put(mem, p + OF_LIMIT, t, fourth)
         work = m.add(
             worth(spring, m.get(mem, at + SPRING_PUSH, t), first), worth(drive, m.get(mem, at + DRIVE_PUSH, t), second)
         )
-        work = m.fma(pressed, m.get(mem, at + LIMIT_TARGET, t), work)
         m.put(mem, L.warm_work, t, m.add(m.get(mem, L.warm_work, t), work))
-        tendon_add(t, n, m.add(m.add(first, second), m.add(third, fourth)), T, L, mem)
+        tendon_add(t, n, m.add(first, second), T, L, mem)
+
+    @m.func
+    def tendon_hold(b, t, n: int, o, T, P, L, mem):
+        """The rows of friction and limit of tendon n, warm-started. Needs ``tendon_build``."""
+        zero = m.fill(real(0.0))
+        dt = m.fill(o.dt)
+        at = L.tendon_row + TENDON_ROW * n
+        p = L.coupling_impulse + T.first_tendon + TENDON_IMPULSES * n
+        tendon_limit(b, t, n, m.get(mem, at + RESPONSE, t), o, T, P, L, mem)
+        most = m.get(mem, at + MOST_FRICTION, t)
+        rubbed = m.larger(m.neg(most), m.smaller(m.mul(dt, m.get(mem, p + OF_FRICTION, t)), most))
+        side = m.get(mem, at + LIMIT_SIDE, t)
+        held = m.mul(m.get(mem, at + LIMIT_ACTS, t), m.mul(dt, m.get(mem, p + OF_LIMIT, t)))
+        pressed = m.larger(zero, m.mul(side, held))
+        held = m.mul(side, pressed)
+        m.put(mem, p + OF_FRICTION, t, rubbed)
+        m.put(mem, p + OF_LIMIT, t, held)
+        work = m.fma(pressed, m.get(mem, at + LIMIT_TARGET, t), m.get(mem, L.warm_work, t))
+        m.put(mem, L.warm_work, t, work)
+        tendon_add(t, n, m.add(rubbed, held), T, L, mem)
 
     @m.func
     def tendon_sweep(t, n: int, parts: int, T, L, mem):
@@ -308,50 +321,61 @@ def tendon_row_program(m: types.SimpleNamespace) -> dict:
 
 
 def tendon_loops(m: types.SimpleNamespace, stages: types.SimpleNamespace) -> types.SimpleNamespace:
-    """``tendon_builds``, ``tendon_sweeps`` and ``tendon_sweeps_back``: the stages of single tendons for all that some world needs."""
+    """``tendon_builds``, ``tendon_sweeps`` and ``tendon_sweeps_back``: the stages of single tendons for all that some world needs.
+
+    At the end of the list ``active`` are the number of visits of a sweep and, for each tendon that is visited, ``PARTS`` times its number
+    plus its parts.
+    """
     real = m.real
-    tendon_build, tendon_sweep = stages.tendon_build, stages.tendon_sweep
+    tendon_build, tendon_hold, tendon_sweep = stages.tendon_build, stages.tendon_hold, stages.tendon_sweep
 
     @m.func
-    def tendon_needed(t, n: int, L, mem) -> bool:
-        return m.any_lt(m.fill(real(0.0)), m.get(mem, L.tendon_row + TENDON_ROW * n + NEED, t))
+    def any_above_zero(t, at: int, mem) -> bool:
+        return m.any_lt(m.fill(real(0.0)), m.get(mem, at, t))
 
     @m.func
-    def tendon_visit(b, t, n: int, o, T, P, L, mem):
-        """Visits tendon n, with the parts that some world needs."""
-        zero = m.fill(real(0.0))
-        at = L.tendon_row + TENDON_ROW * n
-        parts = int(0)
-        if m.any_lt(zero, m.get(mem, at + DRIVE, t)):
-            parts = DRIVEN
-        held = m.larger(m.get(mem, at + MOST_FRICTION, t), m.get(mem, at + LIMIT_MASS, t))
-        if m.any_lt(zero, held):
-            parts = parts + HELD
-        tendon_sweep(b, t, n, parts, o, T, P, L, mem)
+    def first_visit(T, active: wp.array2d[int]) -> int:
+        return active.shape[0] - T.tendons
 
     @m.func
-    def tendon_builds(b, t, o, T, P, L, mem):
-        """The rows of all tendons."""
+    def tendon_builds(b, t, o, T, P, L, mem, active: wp.array2d[int]):
+        """The rows of all tendons, and the list of those that sweeps visit with the parts that some world needs."""
+        visits = int(0)
         for n in range(T.tendons):
-            if tendon_needed(t, n, L, mem):
+            at = L.tendon_row + TENDON_ROW * n
+            p = L.coupling_impulse + T.first_tendon + TENDON_IMPULSES * n
+            if any_above_zero(t, at + NEED, mem):
                 tendon_build(b, t, n, o, T, P, L, mem)
+                parts = int(0)
+                if any_above_zero(t, at + DRIVE, mem):
+                    parts = DRIVEN
+                if any_above_zero(t, at + MOST_FRICTION, mem) or any_above_zero(t, at + LIMIT_ACTS, mem):
+                    parts = parts + HELD
+                    tendon_hold(b, t, n, o, T, P, L, mem)
+                else:
+                    m.clear(t, p + OF_FRICTION, 2, mem)
+                active[first_visit(T, active) + visits, t] = PARTS * n + parts
+                visits = visits + 1
             else:
-                m.clear(t, L.coupling_impulse + T.first_tendon + TENDON_IMPULSES * n, TENDON_IMPULSES, mem)
+                m.clear(t, p, TENDON_IMPULSES, mem)
+        active[first_visit(T, active) - 1, t] = visits
 
     @m.func
-    def tendon_sweeps(b, t, o, T, P, L, mem):
+    def tendon_sweeps(b, t, o, T, P, L, mem, active: wp.array2d[int]):
         """One visit of each tendon."""
-        for n in range(T.tendons):
-            if tendon_needed(t, n, L, mem):
-                tendon_visit(b, t, n, o, T, P, L, mem)
+        first = first_visit(T, active)
+        for i in range(active[first - 1, t]):
+            visit = active[first + i, t]
+            tendon_sweep(b, t, visit // PARTS, visit % PARTS, o, T, P, L, mem)
 
     @m.func
-    def tendon_sweeps_back(b, t, o, T, P, L, mem):
+    def tendon_sweeps_back(b, t, o, T, P, L, mem, active: wp.array2d[int]):
         """The same in the opposite order."""
-        for i in range(T.tendons):
-            n = T.tendons - 1 - i
-            if tendon_needed(t, n, L, mem):
-                tendon_visit(b, t, n, o, T, P, L, mem)
+        first = first_visit(T, active)
+        visits = active[first - 1, t]
+        for i in range(visits):
+            visit = active[first + visits - 1 - i, t]
+            tendon_sweep(b, t, visit // PARTS, visit % PARTS, o, T, P, L, mem)
 
     return types.SimpleNamespace(
         tendon_builds=tendon_builds, tendon_sweeps=tendon_sweeps, tendon_sweeps_back=tendon_sweeps_back

@@ -113,6 +113,7 @@ STAGES = {
     "dof_sweep": Stage(("i", "full"), "2 * i + full", _dof_rows),
     "tendon_forces": Stage(cases=_pulled),
     "tendon_build": Stage(("n",), "n", _each_tendon),
+    "tendon_hold": Stage(("n",), "n", _each_tendon),
     "tendon_sweep": Stage(("n", "parts"), f"{PARTS} * n + parts", _visits_of_tendons),
 }
 """The stages that are traced."""
@@ -124,7 +125,7 @@ LARGE_CUT = 2000
 SHARED = ("contact_build", "dof_build", "closure_rows", "closure_build", "closure_correct")
 """Stages that are general code for robots beyond the budget with them. They run once a step for each active row."""
 
-OF_TENDONS = ("tendon_forces", "tendon_build", "tendon_sweep")
+OF_TENDONS = ("tendon_forces", "tendon_build", "tendon_hold", "tendon_sweep")
 """The same, of tendons: they are the first to become general code."""
 
 

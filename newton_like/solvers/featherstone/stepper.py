@@ -160,6 +160,9 @@ class Stepper:
             # pairs that are near with bits of their worlds, the pairs of each world, and bits of chains, which stay
             bits = chain_bits(batch.template.chain, batch.template.chain_at, batch.template.depth)
             length += (2 + solver.width) * work.numbers["pairs"] + len(bits)
+        if work.numbers["tendons"]:
+            # visits of tendons, and how many they are
+            length += work.numbers["tendons"] + 1
         length = max(length + (ROW_LISTS if work.numbers["polished"] and solver.width == 1 else 0), 1)
         lists = np.zeros((length, work.columns), dtype=np.int32)
         lists[length - len(bits) :] = bits[:, None]

@@ -132,8 +132,9 @@ def test_a_tie_out_of_reach_has_the_same_bits_in_every_block():
     scene.replicate(bar(tied("u", 0.6)), 24)
     model = scene.finalize("cpu")
     state = model.state()
-    # the bars hang almost straight down, where no motion makes the tendon longer
-    state.joint_q.assign(np.tile([np.pi / 2 + 0.01, 0.0], 24).astype(np.float32))
+    # the bars hang almost straight down, where hardly any motion makes the tendon longer, and turn
+    state.joint_q.assign(np.tile([np.pi / 2 + 0.1, 0.2], 24).astype(np.float32))
+    state.joint_qd.assign(np.tile([3.0, -4.0], 24).astype(np.float32))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         solver = SolverFeatherstone(model, evaluator="general", unsatisfied_constraints="warn", threads=1)

@@ -81,7 +81,7 @@ def test_friction_comes_back_on_random_selections(robot, rng):
         for name, array, numbers_ in zip(names, wanted, values, strict=True):
             array[np.ix_(rows, columns)] = numbers_
             np.testing.assert_array_equal(getattr(d, name).numpy(), array)
-        check_others(whole, everything(robot), ("joint_friction", "joint_damping"))
+        check_others(whole, everything(robot), ("joint_friction", "joint_friction_ratio", "joint_damping"))
 
 
 @pytest.mark.parametrize("method", ["write_joint_position_limit_to_sim", "write_joint_limits_to_sim"])

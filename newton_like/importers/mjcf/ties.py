@@ -48,6 +48,10 @@ class Ties:
             c0, c1 = equality.polycoef[:2]
             offset = joints[equality.first].ref + c0 - c1 * joints[equality.second].ref
             found[equality.first] = (equality.second, offset, c1, equality)
+        # A soft equality is a row between its own two joints: it is no part of a chain of mimic joints.
+        soft = {name for name, (*_, equality) in found.items() if equality.softness is not None}
+        for name in [name for name, (leader, *_) in found.items() if leader in found and soft & {name, leader}]:
+            self.polynomials.append(found.pop(name)[-1])
         # A mimic joint whose leader is a mimic joint follows the joint at the end of the chain.
         for name in list(found):
             leader, offset, factor, equality = found[name]

@@ -532,3 +532,39 @@ def test_what_starts_beyond_a_limit_returns_slowly(rng):
     for _ in range(480):
         solver.step(state, state, None, None, DT)
     assert np.linalg.norm(state.joint_q.numpy()[:3]) < 0.3 + 1e-4
+
+
+CHAIN = """<mujoco><option timestep="{dt}" gravity="0 0 0"/><default><geom contype="0" conaffinity="0" size=".05" type="sphere"/></default>
+<worldbody><body name="a"><joint name="a" axis="0 1 0"/><geom pos=".2 0 0" mass="{m[0]}"/></body>
+<body name="b"><joint name="b" axis="0 1 0"/><geom pos=".2 0 0" mass="{m[1]}"/></body>
+<body name="c"><joint name="c" axis="0 1 0"/><geom pos=".2 0 0" mass="{m[2]}"/></body></worldbody>
+<equality><joint joint1="a" joint2="b" polycoef="{p[0]} {p[1]} 0 0 0" {soft[0]}/>
+<joint joint1="b" joint2="c" polycoef="{p[2]} {p[3]} 0 0 0" {soft[1]}/></equality></mujoco>"""
+
+
+@pytest.mark.parametrize("soft", [(True, True), (True, False), (False, True)], ids=["both", "first", "second"])
+def test_equalities_of_a_chain_are_rows_between_their_own_joints(rng, soft):
+    """``a`` follows ``b``, which follows ``c``: a soft equality pulls at both of its joints. MuJoCo's equalities are never hard; one
+    without softness in the file has its default there, and is hard here."""
+    dt, rules = 1e-5, [f'solref="{rng.uniform(0.02, 0.1)} {rng.uniform(0.5, 1.2)}"' if s else "" for s in soft]
+    text = CHAIN.format(dt=dt, m=rng.uniform(0.5, 2.0, 3), p=rng.uniform(-0.6, 0.6, 4), soft=rules)
+    # in MuJoCo, a row that is as hard as it can be
+    peer = mujoco.MjModel.from_xml_string(
+        text.replace('0 0 0" />', '0 0 0" solref="-2e9 -1e5" solimp=".9999 .9999 .1"/>')
+    )
+    builder = ModelBuilder()
+    builder.add_mjcf(text)
+    model = builder.finalize("cpu", dtype=wp.float64)
+    data, state = mujoco.MjData(peer), model.state()
+    solver = SolverFeatherstone(model, evaluator="general")
+    # the poses of hard equalities agree
+    c = rng.uniform(-0.3, 0.3)
+    p = [float(x) for x in text.split('polycoef="')[1].split()[:2] + text.split('polycoef="')[2].split()[:2]]
+    b = p[2] + p[3] * c + 0.05 * soft[1]
+    q = np.array([p[0] + p[1] * b + 0.05 * soft[0], b, c])
+    data.qpos[:] = q
+    solver.reset(state, None, q, np.zeros(3))
+    for _ in range(200):
+        mujoco.mj_step(peer, data)
+        solver.step(state, state, dt=dt)
+    np.testing.assert_allclose(state.joint_qd.numpy(), data.qvel, rtol=2e-3, atol=2e-3 * np.abs(data.qvel).max())

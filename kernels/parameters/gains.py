@@ -181,9 +181,10 @@ def gain_kernels(real, module) -> types.SimpleNamespace:
             if friction > none:
                 bits = bits | FRICTION
                 binds[6 * d + 1] = True
-                if in_motion != wp.float64(1.0):
-                    bits = bits | SLIP
-                    binds[6 * d + 5] = True
+            if in_motion != wp.float64(1.0) and not kinematic:
+                # also without friction, which an edit may add
+                bits = bits | SLIP
+                binds[6 * d + 5] = True
             if speed < weak:
                 bits = bits | VELOCITY
                 binds[6 * d + 2] = True

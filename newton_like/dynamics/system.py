@@ -134,7 +134,7 @@ def _limit_gains(model) -> list[wp.array]:
 
 
 def joint_friction_forces(model, state, *, friction_speed: float = FRICTION_SPEED, out=None) -> wp.array:
-    """Friction of the joints, static (Coulomb) and viscous: ``-joint_friction s(qd) - joint_damping qd``.
+    """Friction of the joints in motion, dry and viscous: ``-joint_friction_ratio joint_friction s(qd) - joint_damping qd``.
 
     s(qd) is the sign of the velocity, made steady: it grows evenly from -1 to 1 between ``-friction_speed`` and
     ``friction_speed``, which explicit integrators need.

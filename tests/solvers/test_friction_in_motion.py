@@ -1,5 +1,7 @@
 """Dry friction of joints that is smaller in motion than at rest (``joint_friction_ratio``): a sled on rails has closed forms."""
 
+import warnings
+
 import numpy as np
 import pytest
 import warp as wp
@@ -136,3 +138,65 @@ def test_ratios_out_of_range_are_refused_by_name(value, message):
     model.joint_friction_ratio.fill_(value)
     with pytest.raises(ValueError, match="joint_friction_ratio"):
         solver.notify_model_changed(nl.ModelFlags.JOINT_DOF_PROPERTIES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [wp.float32, wp.float64])
+def test_specialised_steps_have_the_bits_of_general_ones(rng, dtype):
+    """Hinges and a ball joint in motion and at rest, with a contact, so that sweeps of robots alone use the bounds, too."""
+    robot, worlds = nl.ModelBuilder(), 5
+    one, two = (robot.add_link(mass=1.0, inertia=np.eye(3) * 0.02) for _ in range(2))
+    robot.add_shape_sphere(two, radius=0.1)
+    pose = (0.0, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0)
+    hinge = robot.add_joint_revolute(-1, one, axis=(0, 1, 0), parent_xform=pose, friction=0.5, friction_ratio=0.4)
+    ball = robot.add_joint_ball(one, two, parent_xform=(0.2, 0, -0.15, 0, 0, 0, 1), friction=0.3, friction_ratio=0.6)
+    robot.add_articulation([hinge, ball])
+    scene = nl.ModelBuilder()
+    scene.add_ground_plane()
+    scene.replicate(robot, worlds)
+    model = scene.finalize("cpu", dtype=dtype)
+    start, ends = rng.normal(size=model.joint_dof_count) * (rng.random(model.joint_dof_count) < 0.6), []
+    for evaluator in ("general", "specialised"):
+        solver, state = SolverFeatherstone(model, evaluator=evaluator), model.state()
+        state.joint_qd.assign(start)
+        for _ in range(100):
+            solver.step(state, state, dt=DT)
+        ends.append(np.concatenate([state.joint_q.numpy(), state.joint_qd.numpy()]))
+    np.testing.assert_array_equal(*ends)
+    assert np.isfinite(ends[0]).all()
+
+
+@pytest.mark.parametrize("joint", ["revolute", "ball", "d6"])
+def test_ratios_come_back_from_usd(rng, joint, tmp_path):
+    ratio, robot = float(rng.uniform(0.1, 0.9)), nl.ModelBuilder()
+    link = robot.add_link(mass=1.0, inertia=np.eye(3))
+    if joint == "d6":
+        axes = [nl.JointDofConfig(axis=axis, friction=1.0, friction_ratio=r) for axis, r in (("x", ratio), ("y", 1.0))]
+        added = robot.add_joint_d6(-1, link, angular_axes=axes)
+    else:
+        added = getattr(robot, f"add_joint_{joint}")(-1, link, friction=1.0, friction_ratio=ratio)
+    robot.add_articulation([added])
+    nl.usd.write(robot.finalize("cpu"), tmp_path / "robot.usda")
+    back = nl.ModelBuilder()
+    back.add_usd(tmp_path / "robot.usda")
+    np.testing.assert_allclose(back.joint_friction_ratio, robot.joint_friction_ratio, rtol=1e-6)
+
+
+def test_graphs_see_ratios_of_friction_that_an_edit_adds(rng):
+    """The model declares that friction varies, and has none when the graph is captured."""
+    model = sled(1.0, 0.0, 0.5)
+    solver = SolverFeatherstone(model, evaluator="general", varying=("joint_friction",))
+    state, friction = model.state(), rng.uniform(2.0, 8.0)
+    with wp.ScopedCapture("cpu") as capture:
+        solver.step(state, state, dt=DT)
+    model.joint_friction.fill_(friction)
+    with warnings.catch_warnings():
+        # the solver would warn of other tables
+        warnings.simplefilter("error")
+        solver.notify_model_changed(nl.ModelFlags.JOINT_DOF_PROPERTIES)
+    state.joint_qd.fill_(1.0)
+    nl.eval_fk(model, state.joint_q, state.joint_qd, state)
+    state.body_f.assign([[0.8 * friction, 0.0, 0.0, 0.0, 0.0, 0.0]])
+    for _ in range(25):
+        wp.capture_launch(capture.graph)
+    np.testing.assert_allclose(state.joint_qd.numpy() - 1.0, 0.3 * friction * 25 * DT, rtol=1e-3)

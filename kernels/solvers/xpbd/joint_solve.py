@@ -155,7 +155,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         m.put(J.work, at + PASSIVE, 0, m.fma(dt, passive, m.mul(armature, u)))
         m.put(J.work, at + PASSIVE_SLOPE, 0, m.fma(dt, m.fma(dt, stiffness, m.get(P, c + DAMPING, 0)), armature))
         loss = m.where_lt(
-            m.mul(u, u), m.fill(real(REST_SPEED * REST_SPEED)), m.get(P, c + LOSS, 0), m.get(P, c + LOSS_IN_MOTION, 0)
+            m.fill(real(REST_SPEED * REST_SPEED)), m.mul(u, u), m.get(P, c + LOSS_IN_MOTION, 0), m.get(P, c + LOSS, 0)
         )
         m.put(J.work, at + STICK, 0, m.mul(dt, loss))
         rate = m.fill(real(1.0) / h)

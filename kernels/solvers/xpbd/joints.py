@@ -8,7 +8,7 @@ the locked rows are eliminated, and what is left is the inertia that a degree of
 
     drive      within its effort limit, h (ke (q* - q - h u) + kd* u* - kd u + feed-forward)
     passive    h (-stiffness (q + h u - rest) - damping u + force) + armature (before - u)
-    friction   at most h times the loss, against u; the loss is that in motion where u is not zero as the sub-step begins
+    friction   at most h times the loss, against u; the loss is that in motion where u is faster than REST_SPEED as the sub-step begins
     limits     of position and velocity, as bounds of u
 
 at the new velocity u. The sum is monotone in u, so that one passage through the cases finds u. Joints with several degrees of freedom pass

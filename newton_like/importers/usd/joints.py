@@ -313,14 +313,17 @@ class JointReader:
         """Reads PhysX's dry friction in motion, if that at rest is PhysX's, too."""
         names = physx + "staticFrictionEffort", physx + "dynamicFrictionEffort"
         at_rest, in_motion = (self._reader.authored(prim, name) for name in names)
-        if in_motion is None or self._reader.authored(prim, "newton:friction") is not None:
+        if in_motion is None:
             return
-        if in_motion < 0.0:
-            raise self._reader.error(prim, f"{names[1]} {in_motion:g} is negative; give at least 0")
-        at_rest = at_rest or 0.0
-        if in_motion > at_rest:
+        if not in_motion >= 0.0:
+            raise self._reader.error(prim, f"{names[1]} is {in_motion:g}; give a number of at least 0")
+        if at_rest is None or self._reader.authored(prim, "newton:friction") is not None:
+            self._remark(
+                "dry friction in motion is ignored where staticFrictionEffort does not state that at rest", prim
+            )
+        elif in_motion > at_rest:
             self._remark("dry friction in motion is above that at rest; the latter is used for both", prim)
-        elif at_rest > 0.0:
+        elif in_motion < at_rest:
             axis.settings["friction_ratio"] = in_motion / at_rest
 
     def _actuator_range(self, prim, axis: Axis, units: DofUnits) -> None:

@@ -263,6 +263,10 @@ def test_dry_friction_of_physx_in_motion(rng):
         assert builder.joint_friction_ratio[0] == pytest.approx(ratio, rel=SINGLE)
         assert not report.not_understood
         assert any("dry friction in motion" in remark for remark in report.remarks) == (ratio == 1.0)
+    writer.number(joint.GetPrim(), "newton:friction", at_rest)
+    builder, report = load(writer.stage)
+    assert builder.joint_friction_ratio[0] == 1.0
+    assert any("dry friction in motion is ignored" in remark for remark in report.remarks)
 
 
 def test_vendor_attributes_of_spherical_joints(rng):

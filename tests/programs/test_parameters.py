@@ -30,7 +30,10 @@ ADDED = (
 
 
 def scene(dtype=wp.float64, **options):
-    return worlds_of(same_robot(mechanism, **options), WORLDS, slope=True).finalize("cpu", dtype=dtype)
+    robot = same_robot(mechanism, **options)
+    # a ratio of one means that there is no other friction in motion, and asks for other tables when it changes
+    robot.joint_friction_ratio = [0.9] * robot.joint_dof_count
+    return worlds_of(robot, WORLDS, slope=True).finalize("cpu", dtype=dtype)
 
 
 def parameters_of(model, width: int = 8) -> Parameters:

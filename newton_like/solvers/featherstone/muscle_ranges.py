@@ -18,7 +18,7 @@ FIRST_STEP, LEAST_STEP, MOST_STEP = 0.1, 1.0e-4, 0.5
 LEAST_RANGE = 1.0e-6
 """Range over length up to which a length does not change: several roundings in single precision."""
 
-POSES, TRIES = 60, 3
+POSES, TRIES = 60, 8
 """Poses that are looked at, and how many of the best ones searches begin at."""
 
 STEPS = 400

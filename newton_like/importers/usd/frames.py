@@ -39,7 +39,8 @@ def restore_frames(builder, scene, made, tops, prefix: str) -> None:
 
 def _frames_of(scene, prim) -> list[tuple[int, str, np.ndarray]]:
     """Index, name and pose [m] of each frame of a prim."""
-    attribute = prim.GetAttribute("newtonLike:frames") if prim else None
+    # the root of a stage has no attributes, and USD warns of a question for one
+    attribute = prim.GetAttribute("newtonLike:frames") if prim and not prim.IsPseudoRoot() else None
     labels = attribute.Get() if attribute else None
     if not labels:
         return []

@@ -6,7 +6,7 @@ import warp as wp
 from newton_like.kernels.parameters.gather import EFFORT_MODE, gather_functions
 
 from newton_like.kernels.tree import (  # isort: skip
-    ARMATURE, CLIP_FORCE, DAMPING, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, FRICTION_RATIO, GAIN, LIMIT_DAMPING_RATIO,
+    ARMATURE, BITS, CLIP_FORCE, DAMPING, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, FRICTION_RATIO, GAIN, LIMIT_DAMPING_RATIO,
     LIMIT_LOWER, LIMIT_OMEGA,
     LIMIT_UPPER, MIMIC_OFFSET, MIMIC_RATIO, POSITION, PRESCRIBED, PRESCRIBED_ARMATURE, REST_Q, STIFFNESS, TARGET_KD, TARGET_KE,
     SLIP, TARGET_VELOCITY_GAIN, VELOCITY, VELOCITY_LIMIT,
@@ -15,6 +15,9 @@ from newton_like.kernels.tree import (  # isort: skip
 STOP_OMEGA, STOP_DAMPING_RATIO = 1000.0, 100.0
 """Natural frequency [rad/s] and damping ratio of joint limits, which give way as contacts do by default, see
 :class:`newton_like.ShapeConfig`."""
+
+SORTS = len(BITS)
+"""Limits and friction of a dof that may bind, in the order of their bits."""
 
 NO_LIMIT = 1.0e10
 """Limits from here on bind nothing: ``newton_like.types.MAXVAL``."""
@@ -85,7 +88,7 @@ def gain_kernels(real, module) -> types.SimpleNamespace:
         T: GainTables,
         M: GainArrays,
         gain_at: int,
-        # out: whether some articulation is bound by a limit, six a dof
+        # out: whether some articulation is bound by a limit, SORTS a dof
         binds: wp.array[wp.bool],
     ):
         at_lane, share = wp.tid()
@@ -177,23 +180,23 @@ def gain_kernels(real, module) -> types.SimpleNamespace:
             bits = int(0)
             if effort < far and (T.driven != 0 or ke != none or kd != none or effort < weak or clip != none):
                 bits = EFFORT
-                binds[6 * d] = True
+                binds[SORTS * d] = True
             if friction > none:
                 bits = bits | FRICTION
-                binds[6 * d + 1] = True
+                binds[SORTS * d + 1] = True
             if in_motion != wp.float64(1.0) and not kinematic:
                 # also without friction, which an edit may add
                 bits = bits | SLIP
-                binds[6 * d + 5] = True
+                binds[SORTS * d + 5] = True
             if speed < weak:
                 bits = bits | VELOCITY
-                binds[6 * d + 2] = True
+                binds[SORTS * d + 2] = True
             if whole(T.has_coordinate, d) != 0 and (lower > -far or upper < far):
                 bits = bits | POSITION
-                binds[6 * d + 3] = True
+                binds[SORTS * d + 3] = True
             if kinematic:
                 bits = bits | PRESCRIBED
-                binds[6 * d + 4] = True
+                binds[SORTS * d + 4] = True
             if (bits & ~whole(T.limits, d)) != 0:
                 G.status[1] = True
 

@@ -158,7 +158,6 @@ class JointParameters:
             raise ValueError(
                 "joint_dynamic_friction_coeff: friction in motion is above that at rest; give at most joint_friction_coeff"
             )
-        write(data.joint_friction_coeff, rows, columns, rest, "joint_friction_coeff")
         write(data.joint_dynamic_friction_coeff, rows, columns, moving, "joint_dynamic_friction_coeff")
         write(data._friction, rows, columns, rest, "joint_friction_coeff")
         write(data._friction_ratio, rows, columns, friction_ratio(rest, moving), "joint_dynamic_friction_coeff")

@@ -122,8 +122,8 @@ class SimulationContext:
         # with substeps: accelerations of the last one, those of its links, and memory
         self._last_substep = self._last_accelerations = self._change = None
         self._accelerated = self._touched = -1
-        # by the dofs of an articulation: its dry friction at rest and in motion
-        self._friction: dict[bytes, tuple[wp.array, wp.array]] = {}
+        # by the dofs of an articulation: its dry friction in motion
+        self._friction: dict[bytes, wp.array] = {}
         # the graph that is being captured, and those that were
         self.graph: StepGraph | None = None
         self._graphs: WeakSet[StepGraph] = WeakSet()
@@ -224,23 +224,18 @@ class SimulationContext:
             self._change, self._last_substep = wp.empty_like(state.joint_qd), wp.empty_like(state.joint_qd)
         return self._change
 
-    def friction_of(self, dofs: np.ndarray, at_rest: wp.array, ratio: wp.array, data) -> tuple[wp.array, wp.array]:
-        """Dry friction of joints at rest and in motion, ``[num_instances, num_joints]``: arrays that all assets of the same joints share.
+    def friction_in_motion(self, dofs: np.ndarray, of_model: np.ndarray, data) -> wp.array:
+        """Dry friction of joints in motion, ``[num_instances, num_joints]``: an array that all assets of the same joints share.
 
         Args:
             dofs: dofs of the joints.
-            at_rest, ratio: the friction in the model, and that in motion divided by it.
+            of_model: its numbers in the model, where they are rounded.
             data: the data of the asset.
         """
-        key = dofs.tobytes()
-        known, in_motion = self._friction.get(key), at_rest.numpy() * ratio.numpy()
-        # ratios are rounded
-        agrees = (
-            known and np.array_equal(known[0].numpy(), at_rest.numpy()) and np.allclose(known[1].numpy(), in_motion)
-        )
-        if not agrees:
-            known = self._friction[key] = data.copy_of(at_rest), data.copy_of(at_rest)
-            known[1].assign(in_motion)
+        known = self._friction.get(dofs.tobytes())
+        if known is None or not np.allclose(known.numpy(), of_model):
+            known = self._friction[dofs.tobytes()] = data.buffer(*of_model.shape)
+            known.assign(of_model)
         return known
 
     def pressing(self, asset, bodies: np.ndarray) -> Pressing:

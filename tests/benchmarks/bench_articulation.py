@@ -73,12 +73,13 @@ class Environment:
         self.read = names(self.robot.data)
         self.actions = np.array(self.robot.data.default_joint_pos.numpy())
         # a twin without assets, with implicit drives and the same friction, whose steps write no accelerations
-        at_rest = self.sim.model.joint_friction
-        if plain is None or not np.array_equal(plain[0].model.joint_friction.numpy(), at_rest.numpy()):
+        rubbed = {name: getattr(self.sim.model, name) for name in ("joint_friction", "joint_friction_ratio")}
+        if plain is None or any((getattr(plain[0].model, n).numpy() != own.numpy()).any() for n, own in rubbed.items()):
             model = scene(worlds).model
             Articulation(model, label, actuators={"legs": ACTUATORS["implicit PD"]})
             twin = quadrupeds(worlds)
-            twin.joint_friction.assign(at_rest)
+            for name, own in rubbed.items():
+                getattr(twin, name).assign(own)
             for name in (
                 "joint_target_ke",
                 "joint_target_kd",

@@ -101,9 +101,9 @@ def test_edits_act_at_the_next_step(rng, kind):
 
 def test_a_ratio_of_one_changes_no_bit(rng):
     """The friction of a joint without a ratio, beside another joint with one."""
-    ends = []
+    ends, force = [], rng.uniform(-9.0, 9.0, 2)
     for ratio in (1.0, 0.5):
-        robot, force = nl.ModelBuilder(gravity=0.0), rng.uniform(-9.0, 9.0, 2) if not ends else force  # noqa: F821
+        robot = nl.ModelBuilder(gravity=0.0)
         for r in (1.0, ratio):
             body = robot.add_link(mass=1.3, inertia=np.eye(3))
             robot.add_articulation([robot.add_joint_revolute(-1, body, friction=0.8, friction_ratio=r)])

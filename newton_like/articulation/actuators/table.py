@@ -209,7 +209,6 @@ class ActuatorTable:
 
     def friction(self, columns: list[int], at_rest: np.ndarray, in_motion: np.ndarray) -> None:
         """Writes dry friction of joints."""
-        _put(self._data.joint_friction_coeff, columns, at_rest)
         _put(self._data.joint_dynamic_friction_coeff, columns, in_motion)
         _put(self._data._friction, columns, at_rest)
         _put(self._data._friction_ratio, columns, friction_ratio(at_rest, in_motion))

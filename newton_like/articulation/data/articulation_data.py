@@ -30,7 +30,7 @@ class ArticulationData(BodyData):
             default_joint_dynamic_friction_coeff, default_joint_viscous_friction_coeff, default_joint_pos_limits: parameters when
             the asset was made, with those of its actuators.
         default_mass: ``[n, b]``. default_inertia: ``[n, b, 9]``, about centres of mass, link axes, by rows.
-        joint_friction_coeff, joint_dynamic_friction_coeff: dry friction of joints at rest and in motion [N m or N].
+        joint_dynamic_friction_coeff: dry friction of joints in motion [N m or N].
         fixed_tendon_names, spatial_tendon_names: names of tendons.
         fixed_tendon_stiffness, fixed_tendon_damping, fixed_tendon_offset, fixed_tendon_rest_length, fixed_tendon_pos_limits,
             fixed_tendon_limit_stiffness, spatial_tendon_stiffness, spatial_tendon_damping, spatial_tendon_offset,
@@ -64,8 +64,8 @@ class ArticulationData(BodyData):
         self.gear_ratio = self.buffer(n, j, value=1.0)
         self.soft_joint_vel_limits = self.copy_of(self._velocity_limit)
         self.default_joint_pos, self.default_joint_vel = self.copy_of(self._q), self.copy_of(self._qd)
-        friction = sim.friction_of(layout.dofs, self._friction, self._friction_ratio, self)
-        self.joint_friction_coeff, self.joint_dynamic_friction_coeff = friction
+        in_motion = self._friction.numpy() * self._friction_ratio.numpy()
+        self.joint_dynamic_friction_coeff = sim.friction_in_motion(layout.dofs, in_motion, self)
 
     def keep_defaults(self) -> None:
         """Copies the parameters of now to the defaults."""
@@ -123,6 +123,7 @@ class ArticulationData(BodyData):
         "Velocity gains of drives and explicit actuators [N m s/rad or N s/m], ``[n, j]``, of the model itself.",
     )
     joint_armature = View("_armature", "Armatures [kg m^2 or kg], ``[n, j]``, of the model itself.")
+    joint_friction_coeff = View("_friction", "Dry friction at rest [N m or N], ``[n, j]``, of the model itself.")
     joint_viscous_friction_coeff = View(
         "_damping", "Viscous friction [N m s/rad or N s/m], ``[n, j]``, of the model itself."
     )

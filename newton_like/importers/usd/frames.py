@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from pxr import Usd, UsdGeom
 
-from newton_like.importers.usd.values.pose import quat_from_matrix, transform, transform_multiply
+from newton_like.importers.usd.values.pose import transform, transform_multiply
+from newton_like.importers.usd.values.units import placement
 
 
 def restore_frames(builder, scene, made, tops, prefix: str) -> None:
@@ -19,7 +20,7 @@ def restore_frames(builder, scene, made, tops, prefix: str) -> None:
         prefix: prefix of labels.
 
     Raises:
-        ImportFileError: the attributes of a prim do not fit each other.
+        ImportFileError: the attributes of a prim do not fit each other, or it has no pose.
     """
     found = []
     for path, (body, pose) in made.frames.items():
@@ -30,7 +31,7 @@ def restore_frames(builder, scene, made, tops, prefix: str) -> None:
     for path, articulation in fixed.items():
         prim = scene.prim_at(path)
         for index, label, own in _frames_of(scene, prim):
-            pose = made.in_world(transform_multiply(_pose_of(prim, scene.units.meters), own), path)
+            pose = made.in_world(transform_multiply(_pose_of(scene, prim), own), path)
             found.append((index, label, -1, articulation, pose))
     found.sort(key=lambda each: each[0])
     _, labels, bodies, articulations, poses = zip(*found, strict=True) if found else ((),) * 5
@@ -62,11 +63,12 @@ def _frames_of(scene, prim) -> list[tuple[int, str, np.ndarray]]:
     return [(int(i), str(label), pose) for i, label, pose in zip(np.ravel(indices), labels, poses, strict=True)]
 
 
-def _pose_of(prim, meters: float) -> np.ndarray:
+def _pose_of(scene, prim) -> np.ndarray:
     """Pose of a prim in its stage [m]."""
-    imageable = UsdGeom.Xformable(prim)
-    if not imageable:
+    transformable = UsdGeom.Xformable(prim)
+    if not transformable:
         return transform()
-    matrix = imageable.ComputeLocalToWorldTransform(Usd.TimeCode.Default()).RemoveScaleShear()
-    rotation = np.array(matrix.ExtractRotationMatrix()).T
-    return transform(meters * np.array(matrix.ExtractTranslation()), quat_from_matrix(rotation))
+    place = placement(transformable.ComputeLocalToWorldTransform(Usd.TimeCode.Default()), scene.units.meters)
+    if place is None:
+        raise scene.reader.error(prim, "its frame has a scale of 0 or a number that is not finite; correct it")
+    return place.pose

@@ -547,7 +547,8 @@ def test_equalities_of_a_chain_are_rows_between_their_own_joints(rng, soft):
     """``a`` follows ``b``, which follows ``c``: a soft equality pulls at both of its joints. MuJoCo's equalities are never hard; one
     without softness in the file has its default there, and is hard here."""
     dt, rules = 1e-5, [f'solref="{rng.uniform(0.02, 0.1)} {rng.uniform(0.5, 1.2)}"' if s else "" for s in soft]
-    text = CHAIN.format(dt=dt, m=rng.uniform(0.5, 2.0, 3), p=rng.uniform(-0.6, 0.6, 4), soft=rules)
+    p = rng.uniform(-0.6, 0.6, 4)
+    text = CHAIN.format(dt=dt, m=rng.uniform(0.5, 2.0, 3), p=p, soft=rules)
     # in MuJoCo, a row that is as hard as it can be
     peer = mujoco.MjModel.from_xml_string(
         text.replace('0 0 0" />', '0 0 0" solref="-2e9 -1e5" solimp=".9999 .9999 .1"/>')
@@ -559,7 +560,6 @@ def test_equalities_of_a_chain_are_rows_between_their_own_joints(rng, soft):
     solver = SolverFeatherstone(model, evaluator="general")
     # the poses of hard equalities agree
     c = rng.uniform(-0.3, 0.3)
-    p = [float(x) for x in text.split('polycoef="')[1].split()[:2] + text.split('polycoef="')[2].split()[:2]]
     b = p[2] + p[3] * c + 0.05 * soft[1]
     q = np.array([p[0] + p[1] * b + 0.05 * soft[0], b, c])
     data.qpos[:] = q

@@ -19,24 +19,34 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.solvers.xpbd.eights import eight_access
 
-# Numbers of a body, each in a row of its chunk: centre of mass at the start of the step, orientation, velocity, angular velocity (world
-# axes) ...
-POS, QUAT, VEL, SPIN = 0, 3, 7, 10
-# ... shift since the start, and pose after the next drift; inverse mass, inverse inertia in world axes ...
-SHIFT, NEXT_SHIFT, NEXT_QUAT, INVERSE_MASS, INVERSE_INERTIA = 13, 16, 19, 23, 24
-# ... constants of a step: inertia and inverse inertia in link axes, acceleration by gravity and external forces, external torque, one for
-# bodies that forces move
-BODY_INERTIA, BODY_INVERSE, PUSH, TORQUE, DYNAMIC = 30, 36, 42, 45, 48
+# Numbers of a body that stand side by side, in groups of eight (see `newton_like.kernels.solvers.xpbd.eights`): velocity, angular velocity
+# (world axes), inverse mass, and one for bodies that forces move ...
+MOTION, VEL, SPIN, INVERSE_MASS, DYNAMIC = 0, 0, 3, 6, 7
+# ... inverse inertia in world axes ...
+RESPONSE, INVERSE_INERTIA = 8, 8
+# ... orientation, and shift of the centre of mass since the start of the step ...
+POSE, QUAT, SHIFT = 16, 16, 20
+# ... and the same after the next drift
+NEXT, NEXT_SHIFT, NEXT_QUAT = 24, 24, 27
+LINE = 32
+"""Number of these numbers. They stand at the beginning of a chunk: a contact or joint fetches few lines of the cache of each of its bodies,
+and members of a team do not write to the same lines."""
+
+# Numbers of a body that stand in rows of the chunk: centre of mass at the start of the step; constants of a step: inertia and inverse inertia
+# in link axes, acceleration by gravity and external forces, external torque ...
+POS, BODY_INERTIA, BODY_INVERSE, PUSH, TORQUE = LINE, 35, 41, 47, 50
 # ... and the low part of the orientation, and the angular momentum of a body with the angular velocity of the last row
-LOW_QUAT, MOMENTUM, SPIN_BEFORE = 49, 53, 56
-BODY_NUMBERS = 59
+LOW_QUAT, MOMENTUM, SPIN_BEFORE = 53, 57, 60
+BODY_NUMBERS = 64
 
 NO_SPIN = 1.0e30
 """An angular velocity that no body has."""
 
 CLOSE = 1.0e-8
 """Square of the error of the turn of a drift, below which it is not iterated further [rad^2]."""
+
 
 LARGE = 1.25
 """Square of the length of a quaternion, above which one step of Newton's method does not bring it near to one."""
@@ -45,13 +55,64 @@ TURNS = 4
 """Largest number of iterations of the turn of a drift."""
 
 
+@wp.func
+def place_of(at: int, stride: int, slot: int, i: int) -> int:
+    """Where number i of the body in a slot stands.
+
+    Args:
+        at, stride: the first number of the chunk, and the number of its slots.
+    """
+    if i < LINE:
+        return at + slot * LINE + i
+    return at + i * stride + slot
+
+
 def body_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: the struct ``BodyRef``, and functions over bodies."""
     real, lane, ints = m.real, m.lane, m.ints
 
     @wp.struct
+    class Motion:
+        """Velocity, angular velocity, inverse mass, and one for bodies that forces move."""
+
+        vel: m.Vec3
+        spin: m.Vec3
+        mass: lane
+        dynamic: lane
+
+    @wp.struct
+    class Response:
+        """Inverse inertia in world axes."""
+
+        inertia: m.Sym3
+        rest: lane
+        rest_too: lane
+
+    @wp.struct
+    class Pose:
+        """Orientation, and shift of the centre of mass since the start of the step."""
+
+        turn: m.Quat
+        shift: m.Vec3
+        rest: lane
+
+    @wp.struct
+    class Next:
+        """The same after the next drift."""
+
+        shift: m.Vec3
+        turn: m.Quat
+        rest: lane
+
+    fetch_motion, put_motion = eight_access(m, Motion, LINE)
+    fetch_response, put_response = eight_access(m, Response, LINE)
+    fetch_pose, put_pose = eight_access(m, Pose, LINE)
+    fetch_next, put_next = eight_access(m, Next, LINE)
+
+    @wp.struct
     class BodyRef:
-        """Bodies of lanes: where the first row of the chunk is, the distance of rows, and the slots."""
+        """Bodies of lanes: where the first number of the chunk is, the distance of rows, the slots, and the first one of slots in turn, else
+        -1."""
 
         at: int
         stride: int
@@ -68,12 +129,41 @@ def body_program(m: types.SimpleNamespace) -> dict:
         return r
 
     @m.func
+    def body_motion(B: wp.array[real], r: BodyRef) -> Motion:
+        out = Motion()
+        fetch_motion(B, r.at + MOTION, r.slot, out)
+        return out
+
+    @m.func
+    def body_response(B: wp.array[real], r: BodyRef) -> m.Sym3:
+        out = Response()
+        fetch_response(B, r.at + RESPONSE, r.slot, out)
+        return out.inertia
+
+    @m.func
+    def body_pose(B: wp.array[real], r: BodyRef) -> Pose:
+        out = Pose()
+        fetch_pose(B, r.at + POSE, r.slot, out)
+        return out
+
+    @m.func
+    def body_next(B: wp.array[real], r: BodyRef) -> Next:
+        out = Next()
+        fetch_next(B, r.at + NEXT, r.slot, out)
+        return out
+
+    @m.func
     def body_number(B: wp.array[real], r: BodyRef, i: int) -> lane:
+        if i < LINE:
+            return m.fetch_apart(B, r.at + i, LINE, r.first, r.slot)
         return m.fetch(B, r.at + i * r.stride, r.first, r.slot)
 
     @m.func
     def body_put(B: wp.array[real], r: BodyRef, i: int, x: lane):
-        m.deposit(B, r.at + i * r.stride, r.first, r.slot, x)
+        if i < LINE:
+            m.deposit_apart(B, r.at + i, LINE, r.first, r.slot, x)
+        else:
+            m.deposit(B, r.at + i * r.stride, r.first, r.slot, x)
 
     @m.func
     def body_vec(B: wp.array[real], r: BodyRef, i: int) -> m.Vec3:
@@ -133,7 +223,7 @@ def body_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def body_turn_on(B: wp.array[real], r: BodyRef, q: m.Quat, w: m.Vec3, h: lane) -> m.Quat:
-        """Turns bodies with the angular velocity w for the time h; returns their orientations."""
+        """The orientations of bodies after they turned with the angular velocity w for the time h."""
         part = m.quat_exp(m.scale3(w, m.mul(m.fill(real(0.5)), h)))
         one = m.fill(real(1.0))
         # cos - 1 from the sine; beyond a quarter of a turn as it is
@@ -148,21 +238,21 @@ def body_program(m: types.SimpleNamespace) -> dict:
         y, ly = add_to(q.y, m.fma(q.y, unit, m.add(d.y, low.y)))
         z, lz = add_to(q.z, m.fma(q.z, unit, m.add(d.z, low.z)))
         c, lc = add_to(q.w, m.fma(q.w, unit, m.add(d.w, low.w)))
-        new = m.quat(x, y, z, c)
         body_put_turn(B, r, LOW_QUAT, m.quat(lx, ly, lz, lc))
-        body_put_turn(B, r, QUAT, new)
-        return new
+        return m.quat(x, y, z, c)
 
     @m.func
     def body_drift(B: wp.array[real], r: BodyRef, h: lane):
         """Moves bodies freely for the time h, and computes their inverse inertia in world axes. Kinematic bodies keep their velocities."""
         zero = m.fill(real(0.0))
-        w = body_vec(B, r, SPIN)
-        q = body_turn(B, r, QUAT)
-        dynamic = body_number(B, r, DYNAMIC)
+        motion = body_motion(B, r)
+        pose = body_pose(B, r)
+        w = motion.spin
+        q = pose.turn
+        dynamic = motion.dynamic
         inertia = body_sym(B, r, BODY_INERTIA)
         inverse = body_sym(B, r, BODY_INVERSE)
-        body_put_vec(B, r, SHIFT, m.fma3(body_vec(B, r, VEL), h, body_vec(B, r, SHIFT)))
+        pose.shift = m.fma3(motion.vel, h, pose.shift)
         change = m.sub3(w, body_vec(B, r, SPIN_BEFORE))
         moved = m.dot(change, change)
         momentum = body_vec(B, r, MOMENTUM)
@@ -178,15 +268,17 @@ def body_program(m: types.SimpleNamespace) -> dict:
                 off = m.scale3(m.sub3(new, middle), h)
                 middle = m.where3_lt(close, error, new, middle)
                 error = m.where_lt(close, error, m.dot(off, off), error)
-        turn = m.quat_to_matrix(body_turn_on(B, r, q, middle, h))
-        new_inverse = m.sym_rotate(inverse, turn)
-        body_put_vec(B, r, INVERSE_INERTIA, m.vec(new_inverse.xx, new_inverse.yy, new_inverse.zz))
-        body_put_vec(B, r, INVERSE_INERTIA + 3, m.vec(new_inverse.xy, new_inverse.xz, new_inverse.yz))
+        pose.turn = body_turn_on(B, r, q, middle, h)
+        put_pose(B, r.at + POSE, r.slot, pose)
+        turn = m.quat_to_matrix(pose.turn)
+        response = Response()
+        response.inertia = m.sym_rotate(inverse, turn)
+        put_response(B, r.at + RESPONSE, r.slot, response)
         # the change, because rounding errors of the product of the inertia and its inverse would add up
         lack = m.sub3(momentum, m.turned_apply(inertia, turn, w))
-        after = m.fma3(m.sym_apply(new_inverse, lack), dynamic, w)
-        body_put_vec(B, r, SPIN, after)
-        body_put_vec(B, r, SPIN_BEFORE, after)
+        motion.spin = m.fma3(m.sym_apply(response.inertia, lack), dynamic, w)
+        put_motion(B, r.at + MOTION, r.slot, motion)
+        body_put_vec(B, r, SPIN_BEFORE, motion.spin)
         body_put_vec(B, r, MOMENTUM, momentum)
 
     @m.func
@@ -198,43 +290,61 @@ def body_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def body_kick(B: wp.array[real], r: BodyRef, h: lane):
         """Adds the forces of a sub-step, and computes the pose after the next drift."""
-        v = m.fma3(body_vec(B, r, PUSH), h, body_vec(B, r, VEL))
-        turn = m.sym_apply(body_sym(B, r, INVERSE_INERTIA), body_vec(B, r, TORQUE))
-        w = m.fma3(turn, h, body_vec(B, r, SPIN))
-        body_put_vec(B, r, VEL, v)
-        body_put_vec(B, r, SPIN, w)
-        body_put_vec(B, r, NEXT_SHIFT, m.fma3(v, h, body_vec(B, r, SHIFT)))
-        body_put_turn(B, r, NEXT_QUAT, turned_by(body_turn(B, r, QUAT), w, h))
+        motion = body_motion(B, r)
+        pose = body_pose(B, r)
+        motion.vel = m.fma3(body_vec(B, r, PUSH), h, motion.vel)
+        turn = m.sym_apply(body_response(B, r), body_vec(B, r, TORQUE))
+        motion.spin = m.fma3(turn, h, motion.spin)
+        put_motion(B, r.at + MOTION, r.slot, motion)
+        next = Next()
+        next.shift = m.fma3(motion.vel, h, pose.shift)
+        next.turn = turned_by(pose.turn, motion.spin, h)
+        put_next(B, r.at + NEXT, r.slot, next)
+
+    @m.func
+    def add_ahead(B: wp.array[real], r: BodyRef, mass: lane, dv: m.Vec3, dw: m.Vec3, h: lane):
+        """Changes the poses after the next drift of bodies whose velocities change by dv and dw."""
+        next = body_next(B, r)
+        next.shift = m.fma3(dv, h, next.shift)
+        q = next.turn
+        half = m.scale3(dw, m.mul(m.fill(real(0.5)), h))
+        change = m.quat_multiply(m.quat(half.x, half.y, half.z, m.fill(real(1.0))), q)
+        # one step of Newton's method towards length one; after large turns, the length itself
+        square = m.fma(change.x, change.x, m.fma(change.y, change.y, m.mul(change.z, change.z)))
+        square = m.fma(change.w, change.w, square)
+        unit = m.fnma(m.fill(real(0.5)), square, m.fill(real(1.5)))
+        large = m.fill(real(LARGE))
+        if m.any_lt(large, square):
+            unit = m.where_lt(large, square, m.rcp(m.sqrt(m.larger(square, large))), unit)
+        new = m.quat(m.mul(change.x, unit), m.mul(change.y, unit), m.mul(change.z, unit), m.mul(change.w, unit))
+        # bodies that no force moves keep their bits, however many constraints hold them, in whatever order
+        zero = m.fill(real(0.0))
+        x, y = m.where_lt(zero, mass, new.x, q.x), m.where_lt(zero, mass, new.y, q.y)
+        z, w = m.where_lt(zero, mass, new.z, q.z), m.where_lt(zero, mass, new.w, q.w)
+        next.turn = m.quat(x, y, z, w)
+        put_next(B, r.at + NEXT, r.slot, next)
+
+    @m.func
+    def motion_add(B: wp.array[real], r: BodyRef, motion: wp.ref[Motion], p: m.Vec3, dw: m.Vec3, h: lane, ahead: int):
+        """Adds an impulse p and an angular velocity dw to bodies with this motion. If `ahead` is not 0, the pose after the next drift
+        follows."""
+        dv = m.scale3(p, motion.mass)
+        motion.vel = m.add3(motion.vel, dv)
+        motion.spin = m.add3(motion.spin, dw)
+        put_motion(B, r.at + MOTION, r.slot, motion)
+        if ahead != 0:
+            add_ahead(B, r, motion.mass, dv, dw, h)
 
     @m.func
     def body_add(B: wp.array[real], r: BodyRef, p: m.Vec3, dw: m.Vec3, h: lane, ahead: int):
         """Adds an impulse p and an angular velocity dw. If `ahead` is not 0, the pose after the next drift follows."""
-        dv = m.scale3(p, body_number(B, r, INVERSE_MASS))
-        body_put_vec(B, r, VEL, m.add3(body_vec(B, r, VEL), dv))
-        body_put_vec(B, r, SPIN, m.add3(body_vec(B, r, SPIN), dw))
-        if ahead != 0:
-            body_put_vec(B, r, NEXT_SHIFT, m.fma3(dv, h, body_vec(B, r, NEXT_SHIFT)))
-            q = body_turn(B, r, NEXT_QUAT)
-            half = m.scale3(dw, m.mul(m.fill(real(0.5)), h))
-            change = m.quat_multiply(m.quat(half.x, half.y, half.z, m.fill(real(1.0))), q)
-            # one step of Newton's method towards length one; after large turns, the length itself
-            square = m.fma(change.x, change.x, m.fma(change.y, change.y, m.mul(change.z, change.z)))
-            square = m.fma(change.w, change.w, square)
-            unit = m.fnma(m.fill(real(0.5)), square, m.fill(real(1.5)))
-            large = m.fill(real(LARGE))
-            if m.any_lt(large, square):
-                unit = m.where_lt(large, square, m.rcp(m.sqrt(m.larger(square, large))), unit)
-            new = m.quat(m.mul(change.x, unit), m.mul(change.y, unit), m.mul(change.z, unit), m.mul(change.w, unit))
-            # bodies that no force moves keep their bits, however many constraints hold them, in whatever order
-            zero, mass = m.fill(real(0.0)), body_number(B, r, INVERSE_MASS)
-            x, y = m.where_lt(zero, mass, new.x, q.x), m.where_lt(zero, mass, new.y, q.y)
-            z, w = m.where_lt(zero, mass, new.z, q.z), m.where_lt(zero, mass, new.w, q.w)
-            body_put_turn(B, r, NEXT_QUAT, m.quat(x, y, z, w))
+        motion = body_motion(B, r)
+        motion_add(B, r, motion, p, dw, h, ahead)
 
     @m.func
     def body_push(B: wp.array[real], r: BodyRef, p: m.Vec3, turn: m.Vec3, h: lane, ahead: int):
         """Adds an impulse p and an angular impulse about the centre of mass, see `body_add`."""
-        body_add(B, r, p, m.sym_apply(body_sym(B, r, INVERSE_INERTIA), turn), h, ahead)
+        body_add(B, r, p, m.sym_apply(body_response(B, r), turn), h, ahead)
 
     return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "ints")}
 
@@ -242,8 +352,8 @@ def body_program(m: types.SimpleNamespace) -> dict:
 @cache
 def forget_poses(real):
     """Two kernels that clear what is kept of chosen worlds: over bodies, the rounding errors of poses and the angular momenta (`place` is
-    where the real part of the orientation of a body stands); over worlds, the numbers of the slot of fixed bodies. NaN of a joint on the
-    world gets into these numbers."""
+    where the real part of the orientation of a body stands); over worlds, the numbers of the slot of fixed bodies (`at` and `stride` are
+    those of `place_of`). NaN of a joint on the world gets into these numbers."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def forget(place: wp.array[int], world: wp.array[int], mask: wp.array[bool], numbers: wp.array[real]):
@@ -253,11 +363,13 @@ def forget_poses(real):
             numbers[place[b]] = real(2.0)
 
     @wp.kernel(module="unique", enable_backward=False)
-    def forget_fixed(place: wp.array[int], stride: wp.array[int], mask: wp.array[bool], numbers: wp.array[real]):
+    def forget_fixed(
+        at: wp.array[int], stride: wp.array[int], slot: wp.array[int], mask: wp.array[bool], numbers: wp.array[real]
+    ):
         w = wp.tid()
         if mask[w]:
             for i in range(BODY_NUMBERS):
-                numbers[place[w] + i * stride[w]] = real(0.0)
-            numbers[place[w] + (QUAT + 3) * stride[w]] = real(1.0)
+                numbers[place_of(at[w], stride[w], slot[w], i)] = real(0.0)
+            numbers[place_of(at[w], stride[w], slot[w], QUAT + 3)] = real(1.0)
 
     return forget, forget_fixed

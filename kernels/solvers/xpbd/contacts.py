@@ -14,7 +14,6 @@ the contacts that carry an impulse takes away the velocity that closed a gap or 
 import types
 
 import warp as wp
-from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, INVERSE_MASS, QUAT, SHIFT, SPIN, VEL
 from newton_like.kernels.solvers.xpbd.order import FALLS, FASTER, NEVER, STOPS
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
@@ -38,9 +37,13 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
         C = m.body_ref(body_at, stride, -1, m.listed(K.body_b, K.first + k, valid, K.dummy))
         n = vec_of_contact(K, NORMAL_AT, k)
-        ra = m.apply(m.quat_to_matrix(m.body_turn(B, A, QUAT)), vec_of_contact(K, POINT_A, k))
-        rb = m.apply(m.quat_to_matrix(m.body_turn(B, C, QUAT)), vec_of_contact(K, POINT_B, k))
-        apart = m.add3(vec_of_contact(K, APART, k), m.sub3(m.body_vec(B, C, SHIFT), m.body_vec(B, A, SHIFT)))
+        pose_a = m.body_pose(B, A)
+        pose_b = m.body_pose(B, C)
+        motion_a = m.body_motion(B, A)
+        motion_b = m.body_motion(B, C)
+        ra = m.apply(m.quat_to_matrix(pose_a.turn), vec_of_contact(K, POINT_A, k))
+        rb = m.apply(m.quat_to_matrix(pose_b.turn), vec_of_contact(K, POINT_B, k))
+        apart = m.add3(vec_of_contact(K, APART, k), m.sub3(pose_b.shift, pose_a.shift))
         between = m.add3(apart, m.sub3(rb, ra))
         gap = m.sub(m.dot(n, between), of_contact(K, MARGINS, k))
         # a round shape is touched below its axis, however it turns
@@ -56,8 +59,8 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         along = m.scale3(m.fnma3(n, m.dot(n, between), between), side)
         ra = m.add3(m.fma3(between, half, ra), along)
         rb = m.add3(m.fnma3(between, half, rb), along)
-        u = m.cross_plus(m.body_vec(B, C, SPIN), rb, m.body_vec(B, C, VEL))
-        u = m.sub3(u, m.cross_plus(m.body_vec(B, A, SPIN), ra, m.body_vec(B, A, VEL)))
+        u = m.cross_plus(motion_b.spin, rb, motion_b.vel)
+        u = m.sub3(u, m.cross_plus(motion_a.spin, ra, motion_a.vel))
         approach = m.dot(n, u)
         if m.any_lt(approach, m.fill(-rebound_speed)):
             contact_put(K, SLIP, k, valid, m.dot(m.tangent(n), u))
@@ -73,9 +76,9 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         contact_put(K, ARM_B, k, valid, rb.x)
         contact_put(K, ARM_B + 1, k, valid, rb.y)
         contact_put(K, ARM_B + 2, k, valid, rb.z)
-        ia = m.body_sym(B, A, INVERSE_INERTIA)
-        ib = m.body_sym(B, C, INVERSE_INERTIA)
-        mass = m.add(m.body_number(B, A, INVERSE_MASS), m.body_number(B, C, INVERSE_MASS))
+        ia = m.body_response(B, A)
+        ib = m.body_response(B, C)
+        mass = m.add(motion_a.mass, motion_b.mass)
         contact_put(K, IMPACT, k, valid, impact)
         if m.response_prepare(K, k, valid, n, ra, rb, ia, ib, mass) != 0:
             K.strong = 1
@@ -90,9 +93,14 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         return begins
 
     @m.func
-    def push_pair(B: wp.array[real], A: m.BodyRef, C: m.BodyRef, ra: Vec3, rb: Vec3, p: Vec3, h: lane, ahead: int):
-        m.body_push(B, C, p, m.cross(rb, p), h, ahead)
-        m.body_push(B, A, m.neg3(p), m.neg3(m.cross(ra, p)), h, ahead)
+    def push_pair(
+        B: wp.array[real], A: m.BodyRef, C: m.BodyRef, motion_a: wp.ref[m.Motion], motion_b: wp.ref[m.Motion], ra: Vec3, rb: Vec3,
+        p: Vec3, h: lane, ahead: int,
+    ):  # fmt: skip
+        """Gives bodies with these motions the impulses p and -p, at the arms rb and ra."""
+        m.motion_add(B, C, motion_b, p, m.sym_apply(m.body_response(B, C), m.cross(rb, p)), h, ahead)
+        turn = m.sym_apply(m.body_response(B, A), m.neg3(m.cross(ra, p)))
+        m.motion_add(B, A, motion_a, m.neg3(p), turn, h, ahead)
 
     @m.func
     def contact_start(
@@ -102,6 +110,8 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         `FASTER`."""
         A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
         C = m.body_ref(body_at, stride, -1, m.listed(K.body_b, K.first + k, valid, K.dummy))
+        motion_a = m.body_motion(B, A)
+        motion_b = m.body_motion(B, C)
         n = vec_of_contact(K, NORMAL_AT, k)
         normal = of_contact(K, IMPULSES, k)
         begun = of_contact(K, BEGUN, k)
@@ -109,7 +119,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         if m.any_lt(normal, most):
             # if an impact ends, its impulses as they are would push the bodies apart
             zero = m.fill(real(0.0))
-            response = m.smaller(m.body_number(B, A, INVERSE_MASS), m.body_number(B, C, INVERSE_MASS))
+            response = m.smaller(motion_a.mass, motion_b.mass)
             fall = m.fma(m.sub(begun, normal), response, m.fill(real(-STOPS)))
             share = m.div(m.mul(fall, m.fill(real(FASTER))), m.larger(m.mul(begun, response), m.fill(real(1.0e-20))))
             share = m.where_lt(normal, most, m.smaller(m.larger(share, zero), m.fill(real(1.0))), zero)
@@ -122,7 +132,9 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         p = m.scale3(n, normal)
         p = m.fma3(m.tangent(n), of_contact(K, IMPULSES + 1, k), p)
         p = m.fma3(m.second_tangent(n), of_contact(K, IMPULSES + 2, k), p)
-        push_pair(B, A, C, vec_of_contact(K, ARM_A, k), vec_of_contact(K, ARM_B, k), p, m.fill(h), ahead)
+        ra = vec_of_contact(K, ARM_A, k)
+        rb = vec_of_contact(K, ARM_B, k)
+        push_pair(B, A, C, motion_a, motion_b, ra, rb, p, m.fill(h), ahead)
         m.law_start(K, k, B, A, C, n, m.fill(h), ahead)
 
     @m.func
@@ -141,19 +153,23 @@ def contact_program(m: types.SimpleNamespace) -> dict:
                 return 0
         A = m.body_ref(body_at, stride, -1, m.listed_where(K.body_a, K.first + k, valid, K.dummy, solved))
         C = m.body_ref(body_at, stride, -1, m.listed_where(K.body_b, K.first + k, valid, K.dummy, solved))
+        motion_a = m.body_motion(B, A)
+        motion_b = m.body_motion(B, C)
         n = vec_of_contact(K, NORMAL_AT, k)
         ra = vec_of_contact(K, ARM_A, k)
         rb = vec_of_contact(K, ARM_B, k)
         if relax != 0:
             # bodies have moved; one point again: that of the first body, or that next to a round shape
-            apart = m.add3(vec_of_contact(K, APART, k), m.sub3(m.body_vec(B, C, SHIFT), m.body_vec(B, A, SHIFT)))
+            pose_a = m.body_pose(B, A)
+            pose_b = m.body_pose(B, C)
+            apart = m.add3(vec_of_contact(K, APART, k), m.sub3(pose_b.shift, pose_a.shift))
             rb = m.sub3(ra, apart)
             wheel = m.where_lt(zero, of_contact(K, RADIUS_B, k), m.fill(real(1.0)), zero)
             along = m.scale3(m.sub3(vec_of_contact(K, ARM_B, k), rb), wheel)
             ra = m.add3(ra, along)
             rb = m.add3(rb, along)
-        u = m.cross_plus(m.body_vec(B, C, SPIN), rb, m.body_vec(B, C, VEL))
-        u = m.sub3(u, m.cross_plus(m.body_vec(B, A, SPIN), ra, m.body_vec(B, A, VEL)))
+        u = m.cross_plus(motion_b.spin, rb, motion_b.vel)
+        u = m.sub3(u, m.cross_plus(motion_a.spin, ra, motion_a.vel))
         speed = m.dot(n, u)
         old = of_contact(K, IMPULSES, k)
         mass = of_contact(K, MASS, k)
@@ -214,7 +230,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
                 whole = m.fma3(t1, new1, m.fma3(t2, new2, m.scale3(n, normal)))
             m.add_vec_of_contact(K, SUMS, k, valid, whole)
             m.add_vec_of_contact(K, SUMS + 3, k, valid, m.cross(ra, whole))
-        push_pair(B, A, C, ra, rb, p, m.fill(h), ahead)
+        push_pair(B, A, C, motion_a, motion_b, ra, rb, p, m.fill(h), ahead)
         if again == 0:
             m.law_solve(K, k, valid, B, A, C, n, normal, m.fill(h), ahead, relax)
         return further

@@ -4,9 +4,7 @@ import types
 
 import warp as wp
 
-from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
-    INVERSE_INERTIA, INVERSE_MASS, NEXT_QUAT, NEXT_SHIFT, POS, QUAT, SHIFT, SPIN, VEL,
-)  # fmt: skip
+from newton_like.kernels.solvers.xpbd.bodies import POS
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, CLOSING, DAMPING, LENGTH,
     DOF_NUMBERS,
@@ -187,22 +185,26 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         C = m.body_ref(body_at, stride, J.blocks[b, CHILD_RUN], m.listed(J.child, start, width, 0))
         n0 = b * JOINT_NUMBERS
         at = b * JOINT_WORK
-        qa = m.body_turn(B, A, QUAT)
-        qb = m.body_turn(B, C, QUAT)
+        pose_a = m.body_pose(B, A)
+        pose_b = m.body_pose(B, C)
+        motion_a = m.body_motion(B, A)
+        motion_b = m.body_motion(B, C)
+        qa = pose_a.turn
+        qb = pose_b.turn
         offset = m.sub3(m.body_vec(B, C, POS), m.body_vec(B, A, POS))
-        apart = m.add3(offset, m.sub3(m.body_vec(B, C, SHIFT), m.body_vec(B, A, SHIFT)))
+        apart = m.add3(offset, m.sub3(pose_b.shift, pose_a.shift))
         arm = m.apply(m.quat_to_matrix(qb), m.get3(J.numbers, n0 + CHILD_AT, 0))
         along = m.add3(apart, arm)
         gap = m.sub3(along, m.apply(m.quat_to_matrix(qa), m.get3(J.numbers, n0 + PARENT_AT, 0)))
         m.put3(J.work, at + PARENT_ARM, 0, along)
         m.put3(J.work, at + CHILD_ARM, 0, arm)
-        va = m.body_vec(B, A, VEL)
-        wa = m.body_vec(B, A, SPIN)
-        vb = m.body_vec(B, C, VEL)
-        wb = m.body_vec(B, C, SPIN)
-        ia = m.body_sym(B, A, INVERSE_INERTIA)
-        ib = m.body_sym(B, C, INVERSE_INERTIA)
-        mass = m.add(m.body_number(B, A, INVERSE_MASS), m.body_number(B, C, INVERSE_MASS))
+        va = motion_a.vel
+        wa = motion_a.spin
+        vb = motion_b.vel
+        wb = motion_b.spin
+        ia = m.body_response(B, A)
+        ib = m.body_response(B, C)
+        mass = m.add(motion_a.mass, motion_b.mass)
         ids = m.listed(J.dof, start, width, 0)
         cs = m.listed(J.coordinate, start, width, 0)
         zero = m.fill(real(0.0))
@@ -384,8 +386,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                 p = m.fma3(d, x, p)
         own = m.cross_plus(m.get3(W, at + CHILD_ARM, 0), p, turn)
         other = m.cross_plus(m.get3(W, at + PARENT_ARM, 0), p, turn)
-        own = m.sym_apply(m.body_sym(B, C, INVERSE_INERTIA), own)
-        other = m.sym_apply(m.body_sym(B, A, INVERSE_INERTIA), other)
+        own = m.sym_apply(m.body_response(B, C), own)
+        other = m.sym_apply(m.body_response(B, A), other)
         # directions of rows hold for small turns only: larger impulses close no gap, and would grow from pass to pass
         most = m.fill(real(MOST_TURN))
         square = m.mul(m.larger(m.dot(own, own), m.dot(other, other)), m.mul(dt, dt))
@@ -424,11 +426,13 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             rows = 1
             free_turns = 6
         else:
-            qa = m.body_turn(B, A, NEXT_QUAT)
-            qb = m.body_turn(B, C, NEXT_QUAT)
+            next_a = m.body_next(B, A)
+            next_b = m.body_next(B, C)
+            qa = next_a.turn
+            qb = next_b.turn
             gap = m.apply(m.quat_to_matrix(qb), m.get3(J.numbers, n0 + CHILD_AT, 0))
             gap = m.sub3(gap, m.apply(m.quat_to_matrix(qa), m.get3(J.numbers, n0 + PARENT_AT, 0)))
-            apart = m.sub3(m.body_vec(B, C, NEXT_SHIFT), m.body_vec(B, A, NEXT_SHIFT))
+            apart = m.sub3(next_b.shift, next_a.shift)
             gap = m.add3(gap, m.add3(m.get3(W, at + OFFSET, 0), apart))
             fq = m.quat_multiply(qa, m.get4(J.numbers, n0 + PARENT_FRAME, 0))
             q = m.quat_multiply(m.quat_conjugate(fq), m.quat_multiply(qb, m.get4(J.numbers, n0 + CHILD_FRAME, 0)))
@@ -445,10 +449,12 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                 y = m.fnma(m.get(W, row + k, 0), m.get(W, at + RIGHT + k, 0), y)
             m.put(W, at + RIGHT + i, 0, m.mul(y, m.get(W, row + i, 0)))
         if rows > locked:
-            va = m.body_vec(B, A, VEL)
-            wa = m.body_vec(B, A, SPIN)
-            vb = m.body_vec(B, C, VEL)
-            wb = m.body_vec(B, C, SPIN)
+            motion_a = m.body_motion(B, A)
+            motion_b = m.body_motion(B, C)
+            va = motion_a.vel
+            wa = motion_a.spin
+            vb = motion_b.vel
+            wb = motion_b.spin
             for i in range(locked, rows):
                 u = row_speed(J, at, i, i >= free_turns, va, wa, vb, wb)
                 row = at + FACTOR + i * (i + 1) // 2

@@ -17,7 +17,7 @@ from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.xpbd.access import access_program
 
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
-    INVERSE_MASS, LOW_QUAT, NO_SPIN, POS, PUSH, QUAT, SHIFT, SPIN, SPIN_BEFORE, TORQUE, VEL, body_program,
+    INVERSE_MASS, LOW_QUAT, NO_SPIN, POS, PUSH, QUAT, SHIFT, SPIN, SPIN_BEFORE, TORQUE, VEL, body_program, place_of,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.contact_laws import (
     EXTRA_NUMBERS,
@@ -157,47 +157,51 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         colours: int
 
     @wp.func
-    def put3(numbers: wp.array[real], at: int, stride: int, i: int, x: vec3):
+    def put3(numbers: wp.array[real], at: int, stride: int, slot: int, i: int, x: vec3):
         for k in range(3):
-            numbers[at + (i + k) * stride] = x[k]
+            numbers[place_of(at, stride, slot, i + k)] = x[k]
 
     @wp.func
-    def read3(numbers: wp.array[real], at: int, stride: int, i: int) -> vec3:
-        return vec3(numbers[at + i * stride], numbers[at + (i + 1) * stride], numbers[at + (i + 2) * stride])
+    def read3(numbers: wp.array[real], at: int, stride: int, slot: int, i: int) -> vec3:
+        x = vec3()
+        for k in range(3):
+            x[k] = numbers[place_of(at, stride, slot, i + k)]
+        return x
 
     @wp.func
-    def pose_of(G: wp.ref[Bodies], k: int, at: int, stride: int) -> transform:
+    def pose_of(G: wp.ref[Bodies], k: int, at: int, stride: int, slot: int) -> transform:
         """The pose of body k by its numbers."""
-        i = at + QUAT * stride
-        q = quat(G.numbers[i], G.numbers[i + stride], G.numbers[i + 2 * stride], G.numbers[i + 3 * stride])
-        place = read3(G.numbers, at, stride, POS) + read3(G.numbers, at, stride, SHIFT)
+        q = quat()
+        for i in range(4):
+            q[i] = G.numbers[place_of(at, stride, slot, QUAT + i)]
+        place = read3(G.numbers, at, stride, slot, POS) + read3(G.numbers, at, stride, slot, SHIFT)
         return transform(place - wp.quat_rotate(q, G.com[k]), q)
 
     @wp.func
-    def load_pose(G: wp.ref[Bodies], k: int, at: int, stride: int):
+    def load_pose(G: wp.ref[Bodies], k: int, at: int, stride: int, slot: int):
         """Takes the pose of body k. If it is that of the end of the last step, its rounding errors are known."""
         pose = G.body_q[k]
-        last = pose_of(G, k, at, stride)
+        last = pose_of(G, k, at, stride, slot)
         same = int(1)
         for i in range(7):
             if pose[i] != last[i]:
                 same = 0
         if same != 0:
-            shift = read3(G.numbers, at, stride, SHIFT)
-            place = read3(G.numbers, at, stride, POS)
+            shift = read3(G.numbers, at, stride, slot, SHIFT)
+            place = read3(G.numbers, at, stride, slot, POS)
             start = place + shift
-            put3(G.numbers, at, stride, POS, start)
-            put3(G.numbers, at, stride, SHIFT, shift - (start - place))
+            put3(G.numbers, at, stride, slot, POS, start)
+            put3(G.numbers, at, stride, slot, SHIFT, shift - (start - place))
         else:
             zero = vec3(real(0.0), real(0.0), real(0.0))
             never = real(NO_SPIN)
             q = wp.normalize(wp.transform_get_rotation(pose))
-            put3(G.numbers, at, stride, POS, wp.transform_get_translation(pose) + wp.quat_rotate(q, G.com[k]))
-            put3(G.numbers, at, stride, SHIFT, zero)
-            put3(G.numbers, at, stride, SPIN_BEFORE, vec3(never, never, never))
+            put3(G.numbers, at, stride, slot, POS, wp.transform_get_translation(pose) + wp.quat_rotate(q, G.com[k]))
+            put3(G.numbers, at, stride, slot, SHIFT, zero)
+            put3(G.numbers, at, stride, slot, SPIN_BEFORE, vec3(never, never, never))
             for i in range(4):
-                G.numbers[at + (QUAT + i) * stride] = q[i]
-                G.numbers[at + (LOW_QUAT + i) * stride] = real(0.0)
+                G.numbers[place_of(at, stride, slot, QUAT + i)] = q[i]
+                G.numbers[place_of(at, stride, slot, LOW_QUAT + i)] = real(0.0)
 
     @wp.func
     def load_bodies(G: wp.ref[Bodies], at: int, stride: int, first: int, begin: int, end: int):
@@ -209,7 +213,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
             push = zero
             turn = zero
             if k >= 0:
-                load_pose(G, k, at + s, stride)
+                load_pose(G, k, at, stride, s)
                 twist = G.body_qd[k]
                 v = vec3(twist[0], twist[1], twist[2])
                 w = vec3(twist[3], twist[4], twist[5])
@@ -219,42 +223,42 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                     push = vec3(f[0], f[1], f[2])
                     turn = vec3(f[3], f[4], f[5])
                     push = push * mass + G.gravity[G.slot_world[first + s]]
-            put3(G.numbers, at + s, stride, VEL, v)
-            put3(G.numbers, at + s, stride, SPIN, w)
-            put3(G.numbers, at + s, stride, PUSH, push)
-            put3(G.numbers, at + s, stride, TORQUE, turn)
+            put3(G.numbers, at, stride, s, VEL, v)
+            put3(G.numbers, at, stride, s, SPIN, w)
+            put3(G.numbers, at, stride, s, PUSH, push)
+            put3(G.numbers, at, stride, s, TORQUE, turn)
 
     @wp.func
-    def push_slot(G: wp.ref[Bodies], at: int, stride: int, f: vec3, turn: vec3):
+    def push_slot(G: wp.ref[Bodies], at: int, stride: int, slot: int, f: vec3, turn: vec3):
         """Adds a force and a torque to the body in a slot."""
-        mass = G.numbers[at + INVERSE_MASS * stride]
-        put3(G.numbers, at, stride, PUSH, read3(G.numbers, at, stride, PUSH) + f * mass)
-        put3(G.numbers, at, stride, TORQUE, read3(G.numbers, at, stride, TORQUE) + turn)
+        mass = G.numbers[place_of(at, stride, slot, INVERSE_MASS)]
+        put3(G.numbers, at, stride, slot, PUSH, read3(G.numbers, at, stride, slot, PUSH) + f * mass)
+        put3(G.numbers, at, stride, slot, TORQUE, read3(G.numbers, at, stride, slot, TORQUE) + turn)
 
     @wp.func
     def load_wrenches(G: wp.ref[Bodies], begin: int, end: int, at: int, stride: int):
         """Adds the forces of joints that leave bodies free, and the opposite ones on their parents if forces move any."""
         for i in range(begin, end):
             d = G.wrenches[i, 0]
-            own = at + G.wrenches[i, 1]
-            other = at + G.wrenches[i, 2]
+            own = G.wrenches[i, 1]
+            other = G.wrenches[i, 2]
             f = vec3(G.joint_f[d], G.joint_f[d + 1], G.joint_f[d + 2])
             turn = vec3(G.joint_f[d + 3], G.joint_f[d + 4], G.joint_f[d + 5])
-            push_slot(G, own, stride, f, turn)
+            push_slot(G, at, stride, own, f, turn)
             if G.apart == 0:
-                arm = read3(G.numbers, own, stride, POS) - read3(G.numbers, other, stride, POS)
-                push_slot(G, other, stride, -f, -turn - wp.cross(arm, f))
+                arm = read3(G.numbers, at, stride, own, POS) - read3(G.numbers, at, stride, other, POS)
+                push_slot(G, at, stride, other, -f, -turn - wp.cross(arm, f))
 
     @wp.func
     def store_bodies(G: wp.ref[Bodies], at: int, stride: int, first: int, begin: int, end: int, spin_share: real):
         for s in range(begin, end):
             k = G.slot_body[first + s]
             if k >= 0:
-                v = read3(G.numbers, at + s, stride, VEL)
-                w = read3(G.numbers, at + s, stride, SPIN)
+                v = read3(G.numbers, at, stride, s, VEL)
+                w = read3(G.numbers, at, stride, s, SPIN)
                 if G.inverse_mass[k] > real(0.0):
                     w = w * spin_share
-                G.next_q[k] = pose_of(G, k, at + s, stride)
+                G.next_q[k] = pose_of(G, k, at, stride, s)
                 G.next_qd[k] = twist6(v[0], v[1], v[2], w[0], w[1], w[2])
 
     @wp.func
@@ -389,7 +393,6 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         h = o.dt / real(o.substeps)
         B = G.numbers
         blocks = stride // width
-        none = m.counted(0)
         # the bodies and joints of this member
         one = share_start(blocks, M.member, M.members)
         end = share_start(blocks, M.member + 1, M.members)
@@ -441,7 +444,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         whole = m.fill(h)
         half = m.fill(real(0.5) * h)
         for i in range(one, end):
-            m.body_drift(B, m.body_ref(at, stride, i * width, none), half)
+            m.body_drift(B, m.body_ref(at, stride, i * width, m.counted(i * width)), half)
         wait_for_all(M.sync, c, M.members, M.pause)
         for sub in range(o.substeps):
             for b in range(own, last):
@@ -457,7 +460,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
             else:
                 wait_for_all(M.sync, c, M.members, M.pause)
             for i in range(one, end):
-                m.body_kick(B, m.body_ref(at, stride, i * width, none), whole)
+                m.body_kick(B, m.body_ref(at, stride, i * width, m.counted(i * width)), whole)
             wait_for_all(M.sync, c, M.members, M.pause)
             scale = o.kept_share
             if sub == 0:
@@ -490,7 +493,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
             for _further in range(strong * STRONG_FURTHER):
                 sweep_contacts(6, N, c, K, B, at, stride, h, ahead, sub, o, M)
             for i in range(one, end):
-                r = m.body_ref(at, stride, i * width, none)
+                r = m.body_ref(at, stride, i * width, m.counted(i * width))
                 if sub + 1 < o.substeps:
                     m.body_drift(B, r, whole)
                 else:

@@ -11,7 +11,6 @@ import warp as wp
 
 from newton_like.kernels.solvers.xpbd.bodies import NO_SPIN, SPIN_BEFORE
 from newton_like.kernels.solvers.xpbd.joints import JOINT_NUMBERS
-from newton_like.kernels.solvers.xpbd.order import BODY_AT, SLOTS
 from newton_like.model.editing.edits import BODIES, GAINS, GRAVITY, JOINTS, KINDS, OTHERS, SHAPES, TYPES, edits_of
 from newton_like.model.model import contact_room
 from newton_like.solvers.xpbd.features import check_bodies, check_features, check_joints
@@ -21,6 +20,7 @@ from newton_like.solvers.xpbd.moving import moving_bodies
 from newton_like.solvers.xpbd.round import round_arrays
 from newton_like.solvers.xpbd.tables import (
     CONSTANT_ROWS,
+    number_places,
     MASS_COLUMN,
     acts_along,
     body_constants,
@@ -107,14 +107,11 @@ def _take_bodies(solver, bodies: np.ndarray) -> None:
     model, slots = solver.model, solver._slots
     check_bodies(model, bodies)
     known = body_constants(model, solver._moves)[bodies]
-    chunk = slots.chunks[slots.chunk_of[bodies]]
-    at = (chunk[:, BODY_AT] + slots.slot_of[bodies])[:, None] + np.array(CONSTANT_ROWS) * chunk[:, SLOTS][:, None]
     numbers, mass = solver._bodies["numbers"], solver._bodies["inverse_mass"]
-    _put(numbers, numbers.shape, (at,), known)
+    _put(numbers, numbers.shape, (number_places(slots, bodies, CONSTANT_ROWS),), known)
     # angular momenta are found again, with the new inertia
     rows = np.arange(SPIN_BEFORE, SPIN_BEFORE + 3)
-    at = (chunk[:, BODY_AT] + slots.slot_of[bodies])[:, None] + rows * chunk[:, SLOTS][:, None]
-    _put(numbers, numbers.shape, (at,), NO_SPIN)
+    _put(numbers, numbers.shape, (number_places(slots, bodies, rows),), NO_SPIN)
     _put(mass, mass.shape, (bodies,), known[:, MASS_COLUMN])
 
 

@@ -12,10 +12,9 @@ import warp as wp
 
 from newton_like.collision.ground import moving_shapes
 from newton_like.kernels.solvers.xpbd.bodies import BODY_INVERSE, DYNAMIC, INVERSE_MASS
-from newton_like.kernels.solvers.xpbd.order import BODY_AT, SLOTS
 from newton_like.model.joint_types import look_up
 from newton_like.solvers.xpbd.moving import moving_bodies
-from newton_like.solvers.xpbd.tables import floating_joints_that_act
+from newton_like.solvers.xpbd.tables import floating_joints_that_act, number_places
 
 SPEED, SPIN = 0.02, 0.1
 """Bodies are slow below these velocities [m/s, rad/s]."""
@@ -52,9 +51,8 @@ class Sleepers:
         # kinematic bodies under islands, as rows of island and body
         self._supports = np.zeros((0, 2), dtype=int)
         self._numbers, self._mass, self._moves = numbers.numpy(), inverse_mass.numpy(), body_moves.numpy()
-        chunk = slots.chunks[slots.chunk_of]
-        rows = np.array([INVERSE_MASS, DYNAMIC, *range(BODY_INVERSE, BODY_INVERSE + 6)])
-        self._at = (chunk[:, BODY_AT] + slots.slot_of)[:, None] + rows * chunk[:, SLOTS][:, None]
+        rows = [INVERSE_MASS, DYNAMIC, *range(BODY_INVERSE, BODY_INVERSE + 6)]
+        self._at = number_places(slots, slice(None), rows)
         self._awake_numbers, self._awake_mass = self._numbers[self._at].copy(), self._mass.copy()
         self._moving = moving_shapes(model).astype(np.int32)
         self.moves = wp.array(self._moving, dtype=wp.int32, device=model.device)

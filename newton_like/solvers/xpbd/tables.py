@@ -10,7 +10,7 @@ import numpy as np
 from newton_like.geometry.transforms import quat_from_matrix, quat_multiply
 
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
-    BODY_INERTIA, BODY_INVERSE, BODY_NUMBERS, DYNAMIC, INVERSE_MASS, QUAT,
+    BODY_INERTIA, BODY_INVERSE, BODY_NUMBERS, DYNAMIC, INVERSE_MASS, LINE, QUAT,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ANGULAR_SIGN, ARMATURE, AXES, CHILD_AT, CHILD_FRAME, CLIP, DAMPING, LENGTH, DOF_NUMBERS, DOFS_AT, EFFORT, JOINT_NUMBERS, KD, KE, KV,
@@ -122,17 +122,23 @@ def body_constants(model, moves: np.ndarray) -> np.ndarray:
     return np.concatenate([own, inverse[at], inverse_mass[:, None], moves[:, None]], axis=1)
 
 
+def number_places(slots: Slots, bodies, numbers) -> np.ndarray:
+    """Where these numbers of bodies stand, ``[bodies, numbers]``; see :func:`newton_like.kernels.solvers.xpbd.bodies.place_of`."""
+    chunk, slot = slots.chunks[slots.chunk_of[bodies]], slots.slot_of[bodies][:, None]
+    numbers = np.asarray(numbers)
+    inside = np.where(numbers < LINE, LINE * slot + numbers, numbers * chunk[:, SLOTS][:, None] + slot)
+    return chunk[:, BODY_AT][:, None] + inside
+
+
 def pose_places(model, slots: Slots, array) -> tuple:
     """Where the real part of the orientation of each body stands, and the worlds of bodies; `array` copies to the device."""
-    chunk = slots.chunks[slots.chunk_of]
-    place = chunk[:, BODY_AT] + slots.slot_of + (QUAT + 3) * chunk[:, SLOTS]
-    return array(place), array(worlds_of_bodies(model))
+    return array(number_places(slots, slice(None), [QUAT + 3])[:, 0]), array(worlds_of_bodies(model))
 
 
 def fixed_places(slots: Slots, array) -> tuple:
-    """Where the first number of the slot of fixed bodies of each world stands, and the distance of its numbers."""
+    """Of each world the first number and the number of slots of the chunk, and the slot of fixed bodies."""
     chunk = slots.chunks[slots.chunk_of_world]
-    return array(chunk[:, BODY_AT] + slots.fixed), array(chunk[:, SLOTS])
+    return array(chunk[:, BODY_AT]), array(chunk[:, SLOTS]), array(slots.fixed)
 
 
 def body_numbers(slots: Slots, known: np.ndarray) -> np.ndarray:
@@ -144,7 +150,7 @@ def body_numbers(slots: Slots, known: np.ndarray) -> np.ndarray:
         rows[QUAT + 3] = 1.0
         there = body >= 0
         rows[np.array(CONSTANT_ROWS)[:, None], np.flatnonzero(there)] = known[body[there]].T
-        out.append(rows.ravel())
+        out += [rows[:LINE].T.ravel(), rows[LINE:].ravel()]
     return np.concatenate(out)
 
 

@@ -19,6 +19,9 @@ class _Programs(wp.Module):
 func = partial(wp.func, module=_Programs("newton_like.programs", None))
 """Decorator of functions of programs."""
 
+inlined = partial(func, inline=True)
+"""Decorator of small functions over lanes whose calls would take as long as they do: lanes are passed in memory."""
+
 shared = partial(func, inline=False)
 """Decorator of large functions with several callers, which are compiled once."""
 

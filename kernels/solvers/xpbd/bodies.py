@@ -19,6 +19,7 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.registration import inlined
 from newton_like.kernels.solvers.xpbd.eights import eight_access
 
 # Numbers of a body that stand side by side, in groups of eight (see `newton_like.kernels.solvers.xpbd.eights`): velocity, angular velocity
@@ -34,8 +35,8 @@ LINE = 32
 """Number of these numbers. They stand at the beginning of a chunk: a contact or joint fetches few lines of the cache of each of its bodies,
 and members of a team do not write to the same lines."""
 
-# Numbers of a body that stand in rows of the chunk: centre of mass at the start of the step; constants of a step: inertia and inverse inertia
-# in link axes, acceleration by gravity and external forces, external torque ...
+# Numbers of a body that stand in rows of the chunk: centre of mass at the start of the step; constants of a step: inertia and inverse
+# inertia in link axes, acceleration by gravity and external forces, external torque ...
 POS, BODY_INERTIA, BODY_INVERSE, PUSH, TORQUE = LINE, 35, 41, 47, 50
 # ... and the low part of the orientation, and the angular momentum of a body with the angular velocity of the last row
 LOW_QUAT, MOMENTUM, SPIN_BEFORE = 53, 57, 60
@@ -111,8 +112,10 @@ def body_program(m: types.SimpleNamespace) -> dict:
 
     @wp.struct
     class BodyRef:
-        """Bodies of lanes: where the first number of the chunk is, the distance of rows, the slots, and the first one of slots in turn, else
-        -1."""
+        """Bodies of lanes.
+
+        at: the first number of the chunk; stride: distance of rows; slot: slots; first: that of slots in turn, else -1.
+        """
 
         at: int
         stride: int
@@ -128,25 +131,25 @@ def body_program(m: types.SimpleNamespace) -> dict:
         r.slot = slot
         return r
 
-    @m.func
+    @inlined
     def body_motion(B: wp.array[real], r: BodyRef) -> Motion:
         out = Motion()
         fetch_motion(B, r.at + MOTION, r.slot, out)
         return out
 
-    @m.func
+    @inlined
     def body_response(B: wp.array[real], r: BodyRef) -> m.Sym3:
         out = Response()
         fetch_response(B, r.at + RESPONSE, r.slot, out)
         return out.inertia
 
-    @m.func
+    @inlined
     def body_pose(B: wp.array[real], r: BodyRef) -> Pose:
         out = Pose()
         fetch_pose(B, r.at + POSE, r.slot, out)
         return out
 
-    @m.func
+    @inlined
     def body_next(B: wp.array[real], r: BodyRef) -> Next:
         out = Next()
         fetch_next(B, r.at + NEXT, r.slot, out)
@@ -302,9 +305,8 @@ def body_program(m: types.SimpleNamespace) -> dict:
         put_next(B, r.at + NEXT, r.slot, next)
 
     @m.func
-    def add_ahead(B: wp.array[real], r: BodyRef, mass: lane, dv: m.Vec3, dw: m.Vec3, h: lane):
+    def add_ahead(B: wp.array[real], r: BodyRef, next: wp.ref[Next], mass: lane, dv: m.Vec3, dw: m.Vec3, h: lane):
         """Changes the poses after the next drift of bodies whose velocities change by dv and dw."""
-        next = body_next(B, r)
         next.shift = m.fma3(dv, h, next.shift)
         q = next.turn
         half = m.scale3(dw, m.mul(m.fill(real(0.5)), h))
@@ -324,7 +326,7 @@ def body_program(m: types.SimpleNamespace) -> dict:
         next.turn = m.quat(x, y, z, w)
         put_next(B, r.at + NEXT, r.slot, next)
 
-    @m.func
+    @inlined
     def motion_add(B: wp.array[real], r: BodyRef, motion: wp.ref[Motion], p: m.Vec3, dw: m.Vec3, h: lane, ahead: int):
         """Adds an impulse p and an angular velocity dw to bodies with this motion. If `ahead` is not 0, the pose after the next drift
         follows."""
@@ -333,18 +335,22 @@ def body_program(m: types.SimpleNamespace) -> dict:
         motion.spin = m.add3(motion.spin, dw)
         put_motion(B, r.at + MOTION, r.slot, motion)
         if ahead != 0:
-            add_ahead(B, r, motion.mass, dv, dw, h)
+            next = body_next(B, r)
+            add_ahead(B, r, next, motion.mass, dv, dw, h)
 
-    @m.func
-    def body_add(B: wp.array[real], r: BodyRef, p: m.Vec3, dw: m.Vec3, h: lane, ahead: int):
-        """Adds an impulse p and an angular velocity dw. If `ahead` is not 0, the pose after the next drift follows."""
-        motion = body_motion(B, r)
-        motion_add(B, r, motion, p, dw, h, ahead)
+    @inlined
+    def motion_add_ahead(
+        B: wp.array[real], r: BodyRef, motion: wp.ref[Motion], next: wp.ref[Next], p: m.Vec3, dw: m.Vec3, h: lane
+    ):
+        """As `motion_add`, for bodies with these poses after the next drift."""
+        motion_add(B, r, motion, p, dw, h, 0)
+        add_ahead(B, r, next, motion.mass, m.scale3(p, motion.mass), dw, h)
 
     @m.func
     def body_push(B: wp.array[real], r: BodyRef, p: m.Vec3, turn: m.Vec3, h: lane, ahead: int):
-        """Adds an impulse p and an angular impulse about the centre of mass, see `body_add`."""
-        body_add(B, r, p, m.sym_apply(body_response(B, r), turn), h, ahead)
+        """Adds an impulse p and an angular impulse about the centre of mass. If `ahead` is not 0, the pose after the next drift follows."""
+        motion = body_motion(B, r)
+        motion_add(B, r, motion, p, m.sym_apply(body_response(B, r), turn), h, ahead)
 
     return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "ints")}
 

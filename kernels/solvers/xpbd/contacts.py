@@ -14,6 +14,7 @@ the contacts that carry an impulse takes away the velocity that closed a gap or 
 import types
 
 import warp as wp
+from newton_like.kernels.registration import inlined
 from newton_like.kernels.solvers.xpbd.order import FALLS, FASTER, NEVER, STOPS
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
@@ -92,7 +93,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
                 begins = begins + 2
         return begins
 
-    @m.func
+    @inlined
     def push_pair(
         B: wp.array[real], A: m.BodyRef, C: m.BodyRef, motion_a: wp.ref[m.Motion], motion_b: wp.ref[m.Motion], ra: Vec3, rb: Vec3,
         p: Vec3, h: lane, ahead: int,

@@ -58,7 +58,9 @@ def eight_access(m: types.SimpleNamespace, kind, apart: int) -> tuple:
 
         return fetch_one, deposit_one
 
-    eight = f"typedef {number} eight __attribute__((ext_vector_type({EIGHT}), aligned({4 if real is wp.float32 else 8})));"
+    eight = (
+        f"typedef {number} eight __attribute__((ext_vector_type({EIGHT}), aligned({4 if real is wp.float32 else 8})));"
+    )
     head = f"{simd_types(width, real)} {eight}"
     squares = f"for (int s = 0; s < {width}; s += {EIGHT})"
 

@@ -3,8 +3,8 @@
 import types
 
 import warp as wp
-
 from newton_like.kernels.solvers.xpbd.bodies import POS
+
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, CLOSING, DAMPING, LENGTH,
     DOF_NUMBERS,
@@ -359,11 +359,12 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def apply_rows(
-        J: wp.ref[Joints], b: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, kind: int, linear: int, locked: int, rows: int,
-        free_turns: int,
-        dt: lane,
+        J: wp.ref[Joints], b: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, motion_a: wp.ref[m.Motion],
+        motion_b: wp.ref[m.Motion], next_a: wp.ref[m.Next], next_b: wp.ref[m.Next], kind: int, linear: int, locked: int, rows: int,
+        free_turns: int, dt: lane,
     ):  # fmt: skip
-        """Finds the impulses of the locked rows, and applies those of all rows to both bodies."""
+        """Finds the impulses of the locked rows, and applies those of all rows to both bodies, which have these motions and poses after the
+        next drift."""
         at = b * JOINT_WORK
         W = J.work
         for back in range(locked):
@@ -400,8 +401,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                 x = m.get(W, at + PARENT_TURNS + i, 0)
                 acc = at + IMPULSE + i - locked
                 m.put(W, acc, 0, m.sub(m.get(W, acc, 0), m.fnma(x, share, x)))
-        m.body_add(B, C, p, own, dt, 1)
-        m.body_add(B, A, m.neg3(p), m.neg3(other), dt, 1)
+        m.motion_add_ahead(B, C, motion_b, next_b, p, own, dt)
+        m.motion_add_ahead(B, A, motion_a, next_a, m.neg3(p), m.neg3(other), dt)
 
     @m.func
     def joint_solve(J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, h: real):
@@ -418,6 +419,10 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         dt = m.fill(h)
         rate = m.fill(real(-1.0) / h)
         zero = m.fill(real(0.0))
+        motion_a = m.body_motion(B, A)
+        motion_b = m.body_motion(B, C)
+        next_a = m.body_next(B, A)
+        next_b = m.body_next(B, C)
         locked = 6 - linear - angular
         rows = int(6)
         free_turns = locked + linear
@@ -426,8 +431,6 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             rows = 1
             free_turns = 6
         else:
-            next_a = m.body_next(B, A)
-            next_b = m.body_next(B, C)
             qa = next_a.turn
             qb = next_b.turn
             gap = m.apply(m.quat_to_matrix(qb), m.get3(J.numbers, n0 + CHILD_AT, 0))
@@ -449,8 +452,6 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                 y = m.fnma(m.get(W, row + k, 0), m.get(W, at + RIGHT + k, 0), y)
             m.put(W, at + RIGHT + i, 0, m.mul(y, m.get(W, row + i, 0)))
         if rows > locked:
-            motion_a = m.body_motion(B, A)
-            motion_b = m.body_motion(B, C)
             va = motion_a.vel
             wa = motion_a.spin
             vb = motion_b.vel
@@ -478,7 +479,9 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                         share = free_factor(W, at, wp.max(i, j), wp.min(i, j), locked)
                         m.put(W, at + RIGHT + j, 0, m.fma(share, change, m.get(W, at + RIGHT + j, 0)))
             reduce_locked(W, at, locked, rows)
-        apply_rows(J, b, B, A, C, kind, linear, locked, rows, free_turns, dt)
+        apply_rows(
+            J, b, B, A, C, motion_a, motion_b, next_a, next_b, kind, linear, locked, rows, free_turns, dt
+        )  # fmt: skip
 
     @m.func
     def joint_start(J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, h: real, scale: real):
@@ -506,7 +509,13 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                 m.put(W, at + IMPULSE + i - locked, 0, x)
                 m.put(W, at + PARENT_TURNS + i, 0, x)
             reduce_locked(W, at, locked, rows)
-            apply_rows(J, b, B, A, C, kind, linear, locked, rows, free_turns, m.fill(h))
+            motion_a = m.body_motion(B, A)
+            motion_b = m.body_motion(B, C)
+            next_a = m.body_next(B, A)
+            next_b = m.body_next(B, C)
+            apply_rows(
+                J, b, B, A, C, motion_a, motion_b, next_a, next_b, kind, linear, locked, rows, free_turns, m.fill(h)
+            )  # fmt: skip
 
     return {
         name: value for name, value in locals().items() if name not in ("m", "real", "lane", "ints", "Vec3", "width")

@@ -3,6 +3,7 @@
 import types
 
 import warp as wp
+from newton_like.kernels.registration import inlined
 
 # Numbers of a contact, each in a row of its chunk: points about the centres of mass in link axes, normal, sum of margins, material ...
 POINT_A, POINT_B, NORMAL_AT, MARGINS, MU_AT, REBOUND, BIAS, GIVE = 0, 3, 6, 9, 10, 11, 12, 13
@@ -53,19 +54,19 @@ def touching_program(m: types.SimpleNamespace) -> dict:
         laws: wp.array[real]
         strong: int
 
-    @m.func
+    @inlined
     def of_contact(K: wp.ref[Touching], i: int, k: int) -> lane:
         return m.fetch(K.numbers, K.at + i * K.room, k, m.counted(k))
 
-    @m.func
+    @inlined
     def contact_put(K: wp.ref[Touching], i: int, k: int, valid: int, x: lane):
         m.deposit_some(K.numbers, K.at + i * K.room + k, valid, x)
 
-    @m.func
+    @inlined
     def vec_of_contact(K: wp.ref[Touching], i: int, k: int) -> Vec3:
         return m.vec(of_contact(K, i, k), of_contact(K, i + 1, k), of_contact(K, i + 2, k))
 
-    @m.func
+    @inlined
     def add_vec_of_contact(K: wp.ref[Touching], i: int, k: int, valid: int, a: Vec3):
         b = m.add3(vec_of_contact(K, i, k), a)
         contact_put(K, i, k, valid, b.x)

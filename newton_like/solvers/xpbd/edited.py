@@ -20,13 +20,13 @@ from newton_like.solvers.xpbd.moving import moving_bodies
 from newton_like.solvers.xpbd.round import round_arrays
 from newton_like.solvers.xpbd.tables import (
     CONSTANT_ROWS,
-    number_places,
     MASS_COLUMN,
     acts_along,
     body_constants,
     bounded_joints,
     floating_joints_that_act,
     joint_rows,
+    number_places,
 )
 
 

@@ -155,43 +155,43 @@ def body_program(m: types.SimpleNamespace) -> dict:
         fetch_next(B, r.at + NEXT, r.slot, out)
         return out
 
-    @m.func
+    @inlined
     def body_number(B: wp.array[real], r: BodyRef, i: int) -> lane:
         if i < LINE:
             return m.fetch_apart(B, r.at + i, LINE, r.first, r.slot)
         return m.fetch(B, r.at + i * r.stride, r.first, r.slot)
 
-    @m.func
+    @inlined
     def body_put(B: wp.array[real], r: BodyRef, i: int, x: lane):
         if i < LINE:
             m.deposit_apart(B, r.at + i, LINE, r.first, r.slot, x)
         else:
             m.deposit(B, r.at + i * r.stride, r.first, r.slot, x)
 
-    @m.func
+    @inlined
     def body_vec(B: wp.array[real], r: BodyRef, i: int) -> m.Vec3:
         return m.vec(body_number(B, r, i), body_number(B, r, i + 1), body_number(B, r, i + 2))
 
-    @m.func
+    @inlined
     def body_put_vec(B: wp.array[real], r: BodyRef, i: int, a: m.Vec3):
         body_put(B, r, i, a.x)
         body_put(B, r, i + 1, a.y)
         body_put(B, r, i + 2, a.z)
 
-    @m.func
+    @inlined
     def body_turn(B: wp.array[real], r: BodyRef, i: int) -> m.Quat:
         return m.quat(
             body_number(B, r, i), body_number(B, r, i + 1), body_number(B, r, i + 2), body_number(B, r, i + 3)
         )
 
-    @m.func
+    @inlined
     def body_put_turn(B: wp.array[real], r: BodyRef, i: int, q: m.Quat):
         body_put(B, r, i, q.x)
         body_put(B, r, i + 1, q.y)
         body_put(B, r, i + 2, q.z)
         body_put(B, r, i + 3, q.w)
 
-    @m.func
+    @inlined
     def body_sym(B: wp.array[real], r: BodyRef, i: int) -> m.Sym3:
         a = body_vec(B, r, i)
         c = body_vec(B, r, i + 3)

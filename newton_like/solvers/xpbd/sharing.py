@@ -6,10 +6,11 @@ import warp as wp
 
 from newton_like.kernels.solvers.xpbd.order import order_kernels
 from newton_like.programs.device import interleaved
+from newton_like.threads import Command
 
 
-def share_contacts(N, lists: dict, chunks: int, dtype, device) -> None:
-    """Lists the contacts of each chunk in the order of the list: one thread on a CPU, sorting on a GPU.
+def sharing(N, lists: dict, chunks: int, dtype, device):
+    """What lists the contacts of each chunk in the order of the list, without arguments: one thread on a CPU, sorting on a GPU.
 
     Args:
         N: the struct of the list.
@@ -19,9 +20,12 @@ def share_contacts(N, lists: dict, chunks: int, dtype, device) -> None:
     """
     _, share_out, _, (name_chunks, find_starts), _ = order_kernels(dtype)
     if not interleaved(device):
-        wp.launch(share_out, dim=1, inputs=[N], device=device)
-        return
+        return Command(wp.launch(share_out, dim=1, inputs=[N], device=device, record_cmd=True)).launch
     room, chunk = lists["room"], lists["chunk"]
-    wp.launch(name_chunks, dim=room, inputs=[N, chunk], device=device)
-    wp.utils.radix_sort_pairs(chunk, lists["fixed"]["chosen"], room)
-    wp.launch(find_starts, dim=chunks + 1, inputs=[N, chunk, room], device=device)
+
+    def share():
+        wp.launch(name_chunks, dim=room, inputs=[N, chunk], device=device)
+        wp.utils.radix_sort_pairs(chunk, lists["fixed"]["chosen"], room)
+        wp.launch(find_starts, dim=chunks + 1, inputs=[N, chunk, room], device=device)
+
+    return share

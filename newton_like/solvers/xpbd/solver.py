@@ -35,7 +35,7 @@ from newton_like.solvers.xpbd.newton_options import NEWTON
 from newton_like.solvers.xpbd.report import Reported, report_contacts
 from newton_like.solvers.xpbd.requested import begin_rates, end_rates
 from newton_like.solvers.xpbd.round import round_arrays
-from newton_like.solvers.xpbd.sharing import share_contacts
+from newton_like.solvers.xpbd.sharing import sharing
 from newton_like.solvers.xpbd.sleep import Sleepers
 from newton_like.solvers.xpbd.tables import (
     MASS_COLUMN,
@@ -518,14 +518,9 @@ class SolverXPBD(SolverBase):
         return self._found
 
     def _run(self, arrays, contacts, dt: float) -> None:
-        N = None
+        lists = wrench = None
         if contacts is not None:
-            N = self._listed(contacts)
-            if N.report:
-                # contacts between bodies that no force moves have none
-                N.wrench.zero_()
-            share_contacts(N, self._lists, len(self._slots.chunks), self.model.dtype, self.device)
-        lists = self._lists if contacts is not None else None
+            lists, wrench = self._list_arrays(contacts.rigid_contact_max), self._wrench(contacts)
         key = (
             *(a.ptr for a in arrays), 0 if contacts is None else contacts.rigid_contact_normal.ptr,
             0 if lists is None else lists["now"],
@@ -535,8 +530,17 @@ class SolverXPBD(SolverBase):
         if found is None:
             if len(self._recorded) >= _RECORDED:
                 self._recorded.clear()
-            found = self._recorded[key] = [None, self._record(arrays, contacts, N, dt)]
-        launches, _ = found[1]
+            N = self._listed(contacts)
+            share = None
+            if lists is not None:
+                share = sharing(N, lists, len(self._slots.chunks), self.model.dtype, self.device)
+            found = self._recorded[key] = [None, *self._record(arrays, contacts, N, dt), share]
+        _, launches, _, share = found
+        if wrench is not None:
+            # contacts between bodies that no force moves have none
+            wrench.zero_()
+        if share is not None:
+            share()
         if found[0] != settings:
             launches.set_param_by_name("o", self._options(dt, contacts is not None))
             found[0] = settings
@@ -547,7 +551,7 @@ class SolverXPBD(SolverBase):
 
     @compiling
     def _record(self, arrays, contacts, N, dt: float):
-        model, (Bodies, Joints, Listed, _, Lines, Laws, _) = self.model, self._structs
+        model, (Bodies, Joints, _, _, Lines, Laws, _) = self.model, self._structs
         kinds = warp_types(model.dtype)
         _, body_q, body_qd, body_f, next_q, next_qd, target_q, target_qd, joint_f, joint_act, *of_tendons, angles = (
             arrays
@@ -581,7 +585,6 @@ class SolverXPBD(SolverBase):
                 setattr(R, name, value)
             banks = lists["banks"][lists["now"]], lists["banks"][1 - lists["now"]]
             R.extra, R.law, R.now, R.kept = lists["extra"], lists["law"], *(bank["turn"] for bank in banks)
-        N = Listed() if N is None else N
         inputs = [G, J, X, N, R, lists["a"], lists["b"], lists["numbers"], self._options(dt, contacts is not None)]
 
         def record(first, count, member, members, block_dim):

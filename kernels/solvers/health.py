@@ -9,8 +9,8 @@ from newton_like.kernels.simd import C_NAME
 
 @cache
 def health_kernels(real):
-    """Kernels for the scalar type `real`: `examine` and `restore` over articulations, `release` over bodies, `inspect` and `rouse` over
-    actuators, `spread` over numbers."""
+    """Kernels for the scalar type `real`: `examine` and `restore` over articulations, `examine_bodies` and `release` over bodies, `inspect`
+    and `rouse` over actuators, `spread` over numbers."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def examine(
@@ -39,6 +39,28 @@ def health_kernels(real):
         if not good:
             # every writer writes the same value
             sick[wp.max(articulation_world[a], 0)] = True
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def examine_bodies(
+        # Model:
+        body_world: wp.array[int],
+        highest_speed: real,
+        # State:
+        body_q: wp.array[real],
+        body_qd: wp.array[real],
+        # out:
+        sick: wp.array[wp.bool],
+    ):
+        b = wp.tid()
+        good = bool(True)
+        for i in range(7):
+            if not wp.isfinite(body_q[7 * b + i]):
+                good = False
+        for i in range(6):
+            if not wp.abs(body_qd[6 * b + i]) < highest_speed:
+                good = False
+        if not good:
+            sick[wp.max(body_world[b], 0)] = True
 
     @wp.kernel(module="unique", enable_backward=False)
     def inspect(
@@ -114,7 +136,13 @@ def health_kernels(real):
         numbers[w * rows.shape[1] + j] = rows[wp.min(i, rows.shape[0] - 1), j]
 
     return types.SimpleNamespace(
-        examine=examine, inspect=inspect, restore=restore, release=release, rouse=rouse, spread=spread
+        examine=examine,
+        examine_bodies=examine_bodies,
+        inspect=inspect,
+        restore=restore,
+        release=release,
+        rouse=rouse,
+        spread=spread,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded, host_array, keep_for_graph, unrecorded
+from newton_like.arrays import check_recorded, flat, host_array, keep_for_graph, unrecorded
 from newton_like.coercion import as_number
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import move_bodies
@@ -317,6 +317,7 @@ class SolverBase:
 
     def check(self, state, highest_speed: float = 1.0e4) -> np.ndarray:
         """Finds healthy worlds: worlds with finite joint coordinates and activations of actuators, and joint velocities below a bound.
+        For :class:`SolverXPBD` also with finite poses of bodies, and velocities of bodies below the bound.
 
         Args:
             state: the state to check.
@@ -358,6 +359,12 @@ class SolverBase:
             outputs=[self._sick],
             device=model.device,
         )
+        if not self._reduced:
+            poses, speeds = arrays_of_state(model, state, "body_q", "body_qd")
+            inputs = [model.body_world, model.dtype(bound), flat(poses, model.dtype), flat(speeds, model.dtype)]
+            wp.launch(
+                kernels.examine_bodies, dim=model.body_count, inputs=inputs, outputs=[self._sick], device=model.device
+            )
         return ~self._sick.numpy()
 
     def reset(self, state, world_mask=None, joint_q=None, joint_qd=None) -> None:

@@ -263,9 +263,9 @@ def joint_program(m: types.SimpleNamespace) -> dict:
         loss = m.get(W, c + STICK, 0)
         against = m.where_lt(x, zero, loss, m.neg(loss))
         slowed = free_speed(u, response, before, against, W, c)
-        slowed = m.where_lt(zero, m.mul(slowed, x), slowed, zero)
+        slowed = m.where_lt(zero, m.mul(slowed, x), slowed, m.mul(zero, x))
         x = m.where_lt(zero, loss, slowed, x)
-        x = m.larger(m.get(W, c + LEAST_SPEED, 0), m.smaller(x, m.get(W, c + MOST_SPEED, 0)))
+        x = m.larger(m.get(W, c + LEAST_SPEED, 0), m.smaller(m.get(W, c + MOST_SPEED, 0), x))
         return m.where_lt(tiny, response, m.div(m.sub(x, u), m.larger(response, tiny)), zero)
 
     return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "Vec3", "Quat")}

@@ -6,8 +6,8 @@ the points where it is fixed, or where it touches a shape (see `newton_like.kern
 the free row of the joint, together with the impulses of its locked rows that keep the anchors closed: they follow from the factor of the
 joint. So the row moves both bodies about the joint, and its inertia is that which the degree of freedom has between these two bodies.
 
-Along a line act the same forces as along a degree of freedom of a joint, see `newton_like.kernels.solvers.xpbd.joints`. An equation closes
-its error within a sub-step, at no more than the speed at which shapes are separated.
+Along a line act the same forces as along a degree of freedom of a joint, see `newton_like.kernels.solvers.xpbd.joints`. A sub-step closes
+a fifth of the error of an equation (`RECOVERY`), at no more than the speed at which shapes are separated.
 """
 
 import types
@@ -210,7 +210,8 @@ def line_program(m: types.SimpleNamespace) -> dict:
         for i in range(ACT_NUMBERS):
             m.put(X.work, at + i, 0, zero)
         if X.blocks[n, LINE_KIND] == EQUATION:
-            speed = m.mul(length, m.fill(real(-1.0) / h))
+            # the closure of a whole error and the kept impulses of joints would excite each other
+            speed = m.mul(length, m.fill(real(-RECOVERY) / h))
             speed = m.larger(m.neg(fastest), m.smaller(speed, fastest))
             m.put(X.work, at + LEAST_SPEED, 0, speed)
             m.put(X.work, at + MOST_SPEED, 0, speed)

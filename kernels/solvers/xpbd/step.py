@@ -195,7 +195,11 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         else:
             zero = vec3(real(0.0), real(0.0), real(0.0))
             never = real(NO_SPIN)
-            q = wp.normalize(wp.transform_get_rotation(pose))
+            turn = wp.transform_get_rotation(pose)
+            q = wp.normalize(turn)
+            if wp.isnan(wp.dot(turn, turn)):
+                # `normalize` makes the identity of it
+                q = turn
             put3(G.numbers, at, stride, slot, POS, wp.transform_get_translation(pose) + wp.quat_rotate(q, G.com[k]))
             put3(G.numbers, at, stride, slot, SHIFT, zero)
             put3(G.numbers, at, stride, slot, SPIN_BEFORE, vec3(never, never, never))

@@ -6,12 +6,12 @@ import warp as wp
 from newton_like.kernels.solvers.xpbd.bodies import POS
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
-    ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, CLOSING, DAMPING, LENGTH,
+    ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, CLOSING, DAMPING, LENGTH, LEAD,
     DOF_NUMBERS,
     DOFS_AT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LINEAR,
     LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, MOST_TURN, OFFSET, OPEN,
     PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE,
-    POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROWS, SPEED, STICK, STIFFNESS, TURNS, UPPER,
+    POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROTOR, ROWS, SPEED, STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 from newton_like.kernels.tree import REST_SPEED  # isort: skip
 
@@ -125,9 +125,10 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         strain: lane,
         h: real,
         push_speed: real,
+        first: int,
     ):
-        """Stores what acts along a free row: u is the velocity of its rotor, q its position, `lack` the way to the target, `strain` that
-        from the rest position."""
+        """Stores what acts along a free row: u is the velocity of the joint at the end of the sub-step before, q its position, `lack` the
+        way to the target, `strain` that from the rest position; `first` is not 0 in the first sub-step of a step."""
         c = b * JOINT_NUMBERS + DOFS_AT + DOF_NUMBERS * dof
         at = b * JOINT_WORK + ACTS + ACT_NUMBERS * dof
         P = J.numbers
@@ -150,7 +151,17 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         m.put(J.work, at + DRIVE, 0, m.mul(dt, drive))
         m.put(J.work, at + DRIVE_SLOPE, 0, m.mul(dt, m.fma(dt, ke, m.get(P, c + KD, 0))))
         m.put(J.work, at + MOST, 0, m.mul(dt, m.get(P, c + EFFORT, 0)))
-        m.put(J.work, at + PASSIVE, 0, m.fma(dt, passive, m.mul(armature, u)))
+        rotor = u
+        if J.rotors != 0:
+            # Impulses of later joints change the velocity of a joint, and not that of its rotor, until the next sub-step: otherwise rotors
+            # would gain or lose momentum in each sub-step, of whatever length.
+            lead = b * JOINT_WORK + LEAD + dof
+            if first == 0:
+                rotor = m.get(J.work, b * JOINT_WORK + ROTOR + dof, 0)
+                m.put(J.work, lead, 0, m.sub(rotor, u))
+            else:
+                rotor = m.add(u, m.get(J.work, lead, 0))
+        m.put(J.work, at + PASSIVE, 0, m.fma(dt, passive, m.mul(armature, rotor)))
         m.put(J.work, at + PASSIVE_SLOPE, 0, m.fma(dt, m.fma(dt, stiffness, m.get(P, c + DAMPING, 0)), armature))
         loss = m.where_lt(
             m.fill(real(REST_SPEED * REST_SPEED)), m.mul(u, u), m.get(P, c + LOSS_IN_MOTION, 0), m.get(P, c + LOSS, 0)
@@ -174,9 +185,16 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def joint_prepare(
-        J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, h: real, push_speed: real
+        J: wp.ref[Joints],
+        b: int,
+        B: wp.array[real],
+        body_at: int,
+        stride: int,
+        h: real,
+        push_speed: real,
+        first: int,
     ):
-        """Computes rows, factor and forces of block b from poses and velocities of bodies."""
+        """Computes rows, factor and forces of block b from poses and velocities of bodies; `first`: in the first sub-step of a step."""
         kind = J.blocks[b, KIND]
         linear = J.blocks[b, LINEAR]
         angular = J.blocks[b, ANGULAR]
@@ -217,7 +235,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             m.put3(J.work, at + ROWS, 0, d)
             m.factor_rows(J.work, at, 1, 0, 0, 6, ia, ib, mass)
             u = row_speed(J, at, 0, False, va, wa, vb, wb)
-            put_acts(J, b, 0, 0, ids, u, length, zero, zero, h, push_speed)
+            put_acts(J, b, 0, 0, ids, u, length, zero, zero, h, push_speed, first)
         else:
             share = m.fill(real(1.0))
             if linear == 0:
@@ -254,7 +272,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                 x = m.dot(m.get3(J.work, at + ROWS + 3 * (locked + i), 0), gap)
                 lack = m.sub(m.fetch(J.target_q, i, -1, cs), x)
                 strain = m.sub(x, of_joint(J, b, DOFS_AT + DOF_NUMBERS * i + REST))
-                put_acts(J, b, locked + i, i, ids, u, x, lack, strain, h, push_speed)
+                put_acts(J, b, locked + i, i, ids, u, x, lack, strain, h, push_speed, first)
             turns = m.zero3()
             lacks = m.zero3()
             strains = m.zero3()
@@ -330,7 +348,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                     angle = turns.z
                     lack = lacks.z
                     strain = strains.z
-                put_acts(J, b, row, linear + i, ids, u, angle, lack, strain, h, push_speed)
+                put_acts(J, b, row, linear + i, ids, u, angle, lack, strain, h, push_speed, first)
 
     @m.func
     def free_factor(W: m.memory, at: int, i: int, j: int, first: int) -> lane:
@@ -473,6 +491,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                     old = m.get(W, acc, 0)
                     u = m.get(W, at + RIGHT + i, 0)
                     change = m.free_update(u, response, old, W, at + ACTS + ACT_NUMBERS * (i - locked))
+                    if J.rotors != 0:
+                        m.put(W, at + ROTOR + i - locked, 0, m.fma(response, change, u))
                     m.put(W, acc, 0, m.add(old, change))
                     m.put(W, at + PARENT_TURNS + i, 0, m.add(m.get(W, at + PARENT_TURNS + i, 0), change))
                     for j in range(locked, rows):

@@ -48,11 +48,17 @@ def joint_functions(m: types.SimpleNamespace, joints: bool):
     real, Joints = m.real, m.Joints
 
     @wp.func
-    def no_joint(J: wp.ref[Joints], b: int, B: wp.array[real], at: int, stride: int, h: real, share: real):
+    def no_prepare(
+        J: wp.ref[Joints], b: int, B: wp.array[real], at: int, stride: int, h: real, push_speed: real, first: int
+    ):
+        """There are no joints."""
+
+    @wp.func
+    def no_start(J: wp.ref[Joints], b: int, B: wp.array[real], at: int, stride: int, h: real, share: real):
         """There are no joints."""
 
     @wp.func
     def no_solve(J: wp.ref[Joints], b: int, B: wp.array[real], at: int, stride: int, h: real):
         """There are no joints."""
 
-    return no_joint, no_joint, no_solve
+    return no_prepare, no_start, no_solve

@@ -28,7 +28,7 @@ from newton_like.kernels.solvers.xpbd.contact_laws import (
 from newton_like.kernels.solvers.xpbd.contacts import contact_program
 from newton_like.kernels.solvers.xpbd.friction import friction_program
 from newton_like.kernels.solvers.xpbd.joint_solve import joint_solve_program
-from newton_like.kernels.solvers.xpbd.joints import GIVEN, IMPULSE, joint_program
+from newton_like.kernels.solvers.xpbd.joints import GIVEN, IMPULSE, LEAD, joint_program
 from newton_like.kernels.solvers.xpbd.lines import LINE_IMPULSE, WORK_AT, line_program
 
 from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
@@ -452,7 +452,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         wait_for_all(M.sync, c, M.members, M.pause)
         for sub in range(o.substeps):
             for b in range(own, last):
-                joint_prepare(J, b, B, at, stride, h, o.push_speed)
+                joint_prepare(J, b, B, at, stride, h, o.push_speed, int(sub == 0))
             if J.measured != 0:
                 # lines read joints that other members prepare
                 wait_for_all(M.sync, c, M.members, M.pause)
@@ -541,6 +541,7 @@ def forget_kernels(real):
             if mask[world[b, k]]:
                 for i in range(6):
                     work[b, IMPULSE + i, k] = real(0.0)
+                    work[b, LEAD + i, k] = real(0.0)
                 for i in range(3):
                     # angles are taken from joint_q again
                     work[b, GIVEN + i, k] = real(never)

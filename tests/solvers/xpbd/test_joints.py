@@ -56,10 +56,10 @@ def test_joints_move_as_in_generalized_coordinates(kind, rng):
     "kind", ["revolute", "d611", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("prismatic", "d603"))]
 )
 def test_forces_of_joints_act_as_in_generalized_coordinates(kind, dof, rng):
-    """Impulses along degrees of freedom converge with the iterations; armatures, which are as large as the links, need the most."""
+    """Impulses along degrees of freedom converge with the iterations; rotors, which are as large as the links, with the time step, too."""
     model = random_chain(rng, kind, floating=True, **dof).finalize("cpu", dtype=wp.float64)
     q, qd = random_coordinates(model, rng), rng.normal(size=model.joint_dof_count)
-    whole, half = compared(model, q, qd, iterations=64 if "armature" in dof else 16)
+    whole, half = compared(model, q, qd, iterations=2 if "armature" in dof else 16)
     assert whole < 3e-3
     assert half < max(0.7 * whole, 4e-4)
 

@@ -71,7 +71,9 @@ class LoopWatch:
         found = solver_rows(model)
         if self.rows.soft_followers != found.soft_followers:
             return True
-        if not np.array_equal(self.rows.rows, found.rows) or not np.array_equal(self.rows.targets, found.targets):
+        if any(
+            not np.array_equal(getattr(self.rows, name), getattr(found, name)) for name in ("rows", "targets", "idle")
+        ):
             return True
         self.rows, self._since = found, edits.version
         return False
@@ -80,8 +82,8 @@ class LoopWatch:
         """What the rows of each articulation have in common with those of others that can share a batch with it."""
         if self.rows is None:
             return [b""] * articulations
-        parts = zip(self.rows.rows.astype(np.int32), self.rows.follower_kinds, strict=True)
-        return [rows.tobytes() + followers for rows, followers in parts]
+        parts = zip(self.rows.rows.astype(np.int32), self.rows.idle, self.rows.follower_kinds, strict=True)
+        return [rows.tobytes() + idle.tobytes() + followers for rows, idle, followers in parts]
 
 
 class Closures:
@@ -102,9 +104,10 @@ class Closures:
         # tree of the cluster and row of its articulation; rows with laws before DRIVE come first
         table, pulled = [], 0
         for i in range(batch.template.trees) if rows is not None else ():
-            kind, law, parent, child, source = rows.rows[int(batch.articulations[0]) + i]
+            a = int(batch.articulations[0]) + i
+            kind, law, parent, child, source = rows.rows[a]
             at = int(batch.template.tree_at[i])
-            for r in np.flatnonzero((kind != NO_ROW) & (child != NONE)).tolist():
+            for r in np.flatnonzero((kind != NO_ROW) & (child != NONE) & ~rows.idle[a]).tolist():
                 ends = [WORLD_OF - i if k == WORLD else at + int(k) for k in (parent[r], child[r])]
                 if kind[r] == TENDONS:
                     ends = [pulled + int(k) if k >= 0 else -1 for k in (parent[r], child[r])]

@@ -49,6 +49,7 @@ from newton_like.kernels.solvers.rows.equality_rows import BETWEEN
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.mujoco.equality_settings import equalities_of, switched_off
 from newton_like.solvers.featherstone.ball_limits import stops_of
+from newton_like.solvers.featherstone.idle_rows import idle_rows
 from newton_like.solvers.featherstone.loop_weights import InverseMasses, references_of
 from newton_like.types import JointTargetMode
 
@@ -129,6 +130,7 @@ class SolverRows:
         targets: of drives, ``[articulation_count, rows, 2]``; see :class:`Row`.
         joints: the joint of each row, ``[articulation_count, rows]``; -1 for rows that an articulation lacks.
         couplings: the coupling of each row, ``[articulation_count, rows, 3]``; see :class:`Row`.
+        idle: which rows no joint moves, ``[articulation_count, rows]``; steps leave them out.
         soft_followers: mimic joints whose relation is a row, or switched off.
         follower_kinds: what articulations with the same of these have in common.
     """
@@ -139,6 +141,7 @@ class SolverRows:
     targets: np.ndarray
     joints: np.ndarray
     couplings: np.ndarray
+    idle: np.ndarray
     soft_followers: frozenset = field(default_factory=frozenset)
     follower_kinds: list[bytes] = field(default_factory=list)
 
@@ -172,7 +175,8 @@ def solver_rows(model) -> SolverRows:
     for j in sorted(followers):
         kinds[owner[j]].append(int(j - first[owner[j]]))
     of_followers = [repr(listed).encode() for listed in kinds]
-    return SolverRows(loops, rows, numbers, targets, joints, couplings, followers, of_followers)
+    idle = idle_rows(model, rows, numbers)
+    return SolverRows(loops, rows, numbers, targets, joints, couplings, idle, followers, of_followers)
 
 
 def _weigh(model, found: list[list[Row]]) -> None:

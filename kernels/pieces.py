@@ -14,8 +14,8 @@ RESULTS = ("take", "take_packed", "take_added")
 
 
 def piece_moves(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with the structs ``Batch`` and ``Piece`` and the functions ``wanted``, ``bring``, ``bring_packed``, ``any_given``
-    and those of `RESULTS`."""
+    """The namespace `m` with the structs ``Batch`` and ``Piece`` and the functions ``wanted``, ``bring``, ``bring_packed``, ``any_given``,
+    ``prefetch_inputs``, ``prefetch_results`` and those of `RESULTS`."""
     real, width = m.real, m.width
 
     @wp.struct
@@ -111,6 +111,12 @@ def _scalar_moves(real, Batch, Piece) -> dict:
                         old = piece.numbers[start + i]
                     piece.numbers[start + i] = mem[at + place, t] + old
 
+    @wp.func_native("")
+    def prefetch_inputs(b: int, B: Batch, quarter: int, first: int, last: int, pieces: wp.array[Piece]): ...
+
+    @wp.func_native("")
+    def prefetch_results(b: int, B: Batch, quarter: int, first: int, last: int, pieces: wp.array[Piece]): ...
+
     @wp.func
     def take(
         b: int, t: int, B: Batch, count: int, pieces: wp.array[Piece], mask: wp.array[bool], mem: wp.array2d[real]
@@ -133,6 +139,8 @@ def _scalar_moves(real, Batch, Piece) -> dict:
         bring=bring,
         bring_packed=bring_packed,
         any_given=any_given,
+        prefetch_inputs=prefetch_inputs,
+        prefetch_results=prefetch_results,
         take=take,
         take_packed=take_packed,
         take_added=take_added,
@@ -158,6 +166,29 @@ def _simd_moves(m, Batch, Piece) -> dict:
     look += f" __builtin_memcpy(&x, from + (j + {width} <= n ? j : n - {width}), sizeof(simd)); found |= (simdi)~(x == 0); }}"
     look += " if (__builtin_reduce_or(found) != 0) return true; }"
     look += " else for (int i = 0; i < n; ++i) if (!(from[i] == 0)) return true; }"
+
+    # the worlds of a block are next to each other unless there are numbers of others between them
+    ahead = (
+        f"if (b * {width} >= B.count) return;"
+        " for (int q = first; q < last; ++q) {"
+        " const auto& piece = pieces.data[q]; const size_t size = piece.size * sizeof(*piece.numbers.data);"
+        " const size_t step = piece.stride * sizeof(*piece.numbers.data); const bool dense = step < size + 64;"
+        f" const size_t length = dense ? {width - 1} * step + size : size, share = length / 256 * 64 + 64;"
+        f" const size_t begin = quarter * share, end = begin + share < length ? begin + share : length;"
+        " for (int p = 0; p < piece.parts; ++p) {"
+        f" const char* run = (const char*)(piece.numbers.data + piece.start + piece.part.data[p]) + step * (b * (size_t){width});"
+        f" for (int k = 0; k < (dense ? 1 : {width}); ++k, run += step)"
+        " for (size_t i = begin; i < end; i += 64) __builtin_prefetch(run + i, {write}, 2); } }"
+    )
+
+    @wp.func_native(ahead.replace("{write}", "0"))
+    def prefetch_inputs(b: int, B: Batch, quarter: int, first: int, last: int, pieces: wp.array[Piece]):
+        """Begins to read a quarter of pieces of block b from memory into the caches of the processor, which waits for few reads at a time.
+        There need be no such block."""
+
+    @wp.func_native(ahead.replace("{write}", "1"))
+    def prefetch_results(b: int, B: Batch, quarter: int, first: int, last: int, pieces: wp.array[Piece]):
+        """The same for pieces that will be written."""
 
     def out(**how) -> str:
         masked, plain = (staging_code(width, real, inward=False, wanted=w, **how) for w in (chosen, "true"))
@@ -192,6 +223,8 @@ def _simd_moves(m, Batch, Piece) -> dict:
         bring=bring,
         bring_packed=bring_packed,
         any_given=any_given,
+        prefetch_inputs=prefetch_inputs,
+        prefetch_results=prefetch_results,
         take=take,
         take_packed=take_packed,
         take_added=take_added,

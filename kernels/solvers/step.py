@@ -482,7 +482,10 @@ def step_kernel(
             m.recall(mem, L.dof_impulse, L.kept_dof_impulse, t, kept, b, T.limit_rows)
 
         actuate(b, t, o, T, P, L, mem)
+        # between stages, memory for the results of this block and inputs of the next one are read ahead
+        m.prefetch_results(b, B, 0, 0, outputs, pieces_out)
         smooth(b, t, o, T, P, L, mem)
+        m.prefetch_results(b, B, 1, 0, outputs, pieces_out)
         if wrenched(T) or m.any_given(b, B, pieces_in, 0):
             m.bring(b, t, B, 0, 1, pieces_in, mem)
             relieve(b, t, T, P, L, mem)
@@ -495,8 +498,10 @@ def step_kernel(
         for i in range(trees(T)):
             m.put(mem, L.bias_change + i, t, m.fill(real(1.0)))
             m.put(mem, L.bias_share + i, t, m.fill(real(0.5)))
+        m.prefetch_results(b, B, 2, 0, outputs, pieces_out)
         closure_load(b, t, first_here, T, L, mem)
         closure_rows(b, t, o, T, P, L, mem)
+        m.prefetch_results(b, B, 3, 0, outputs, pieces_out)
         done = int(0)
         planned = int(1)
         while done < planned:
@@ -513,10 +518,14 @@ def step_kernel(
             if m.any_lt(zero, m.get(mem, L.over, t)):
                 saturate(b, t, o, T, P, L, mem)
                 closure_rows(b, t, o, T, P, L, mem)
+        m.prefetch_inputs(b + 1, B, 0, 0, inputs, pieces_in)
         contacts = list_contacts(b, t, o, T, P, L, mem, contacts_in, active)
         match_contacts(b, t, contacts, T, L, mem, kept_active)
         limits = find_limits(t, T, L, mem, active)
+        m.prefetch_inputs(b + 1, B, 1, 0, inputs, pieces_in)
         constrain(b, t, contacts, limits, o, T, P, L, mem, active)
+        m.prefetch_inputs(b + 1, B, 2, 0, inputs, pieces_in)
+        m.prefetch_kept(L.kept_dof_impulse, kept, b + 1, T.limit_rows)
         recheck(b, t, o, T, P, L, mem)
         for _ in range(AGAIN):
             if m.any_lt(zero, m.get(mem, L.over, t)):
@@ -526,6 +535,8 @@ def step_kernel(
             for n in range(contacts):
                 report_contact(b, t, active[n, t], n, T, L, mem, report)
         closure_correct(b, t, o, T, P, L, mem)
+        m.prefetch_inputs(b + 1, B, 3, 0, inputs, pieces_in)
+        m.prefetch_kept(L.kept_coupling_impulse, kept, b + 1, T.bonds)
         keep_contacts(b, t, contacts, o, T, L, mem, active, kept, kept_active)
         as_forces(t, L.coupling_impulse, T.bonds, o, mem)
         tendon_report(t, T, L, mem)

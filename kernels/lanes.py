@@ -240,9 +240,6 @@ def _scalar_math(real) -> types.SimpleNamespace:
         for i in range(n):
             kept[b, first + i] = mem[at + i, t]
 
-    @wp.func_native("")
-    def prefetch_kept(first: int, kept: wp.array2d[lane], b: int, n: int): ...
-
     return types.SimpleNamespace(**locals())
 
 
@@ -392,12 +389,5 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
         "__builtin_memcpy(kept.data + (size_t)b * kept.shape[1] + first, mem.data + at, n * sizeof(*mem.data));"
     )
     def keep(mem: wp.array2d[lane], at: int, first: int, t: int, kept: wp.array2d[lane], b: int, n: int): ...
-
-    @wp.func_native(
-        "if (b < kept.shape[0]) { const char* from = (const char*)(kept.data + (size_t)b * kept.shape[1] + first);"
-        " for (size_t i = 0; i < n * sizeof(*kept.data); i += 64) __builtin_prefetch(from + i, 1, 2); }"
-    )
-    def prefetch_kept(first: int, kept: wp.array2d[lane], b: int, n: int):
-        """Begins to read what `recall` of block b will read from memory into the caches of the processor."""
 
     return types.SimpleNamespace(**locals())

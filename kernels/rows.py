@@ -63,10 +63,13 @@ def row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def sparse_dot(t, y: int, r: int, table: wp.array[int], w: int, mem) -> m.lane:
-        """y . w for two rows of all dofs, at the dofs of row r of the table."""
+        """y . w for two rows of all dofs, at the dofs of row r of the table. Those near the root come last: sweeps visit rows one after the
+        other, most share these dofs, and a processor computes the rest of the sum while it waits for them."""
         u = m.fill(real(0.0))
-        for i in range(table[r], table[r + 1]):
-            k = table[i]
+        first = table[r]
+        end = table[r + 1]
+        for n in range(end - first):
+            k = table[end - 1 - n]
             u = m.fma(m.get(mem, y + k, t), m.get(mem, w + k, t), u)
         return u
 
@@ -100,17 +103,18 @@ def row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def chain_dot(t, leaf: int, y: int, T, L, mem) -> m.lane:
-        """y . z for a row of a chain, as two independent sums that a processor computes in parallel."""
+        """y . z for a row of a chain, as two independent sums that a processor computes in parallel. Dofs near the root come last, as in
+        ``sparse_dot``."""
         at = T.chain_at[leaf]
         n = T.depth[leaf] + 1
         even = m.fill(real(0.0))
         odd = m.fill(real(0.0))
         for half in range(n // 2):
-            d = 2 * half
+            d = n - 1 - 2 * half
             even = m.fma(m.get(mem, y + d, t), m.get(mem, L.z + T.chain[at + d], t), even)
-            odd = m.fma(m.get(mem, y + d + 1, t), m.get(mem, L.z + T.chain[at + d + 1], t), odd)
+            odd = m.fma(m.get(mem, y + d - 1, t), m.get(mem, L.z + T.chain[at + d - 1], t), odd)
         if n % 2 == 1:
-            even = m.fma(m.get(mem, y + n - 1, t), m.get(mem, L.z + T.chain[at + n - 1], t), even)
+            even = m.fma(m.get(mem, y, t), m.get(mem, L.z + T.chain[at], t), even)
         return m.add(even, odd)
 
     @m.func

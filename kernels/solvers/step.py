@@ -525,7 +525,6 @@ def step_kernel(
         m.prefetch_inputs(b + 1, B, 1, 0, inputs, pieces_in)
         constrain(b, t, contacts, limits, o, T, P, L, mem, active)
         m.prefetch_inputs(b + 1, B, 2, 0, inputs, pieces_in)
-        m.prefetch_kept(L.kept_dof_impulse, kept, b + 1, T.limit_rows)
         recheck(b, t, o, T, P, L, mem)
         for _ in range(AGAIN):
             if m.any_lt(zero, m.get(mem, L.over, t)):
@@ -536,7 +535,6 @@ def step_kernel(
                 report_contact(b, t, active[n, t], n, T, L, mem, report)
         closure_correct(b, t, o, T, P, L, mem)
         m.prefetch_inputs(b + 1, B, 3, 0, inputs, pieces_in)
-        m.prefetch_kept(L.kept_coupling_impulse, kept, b + 1, T.bonds)
         keep_contacts(b, t, contacts, o, T, L, mem, active, kept, kept_active)
         as_forces(t, L.coupling_impulse, T.bonds, o, mem)
         tendon_report(t, T, L, mem)

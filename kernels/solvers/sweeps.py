@@ -34,6 +34,12 @@ EARLY = 0.01
 FOLLOWING = 3
 """Sweeps after a step of Newton."""
 
+LOOK = 2
+"""Before the first steps of Newton, there is a look at the changes after so many sweeps."""
+
+EARLY_STILL = 0.5 * STILL
+"""A world is done at these looks after a sweep that changed its velocities by less than this part of `tolerance`."""
+
 FINISHED = 15
 """After so many sweeps, worlds that have not settled are solved one at a time."""
 
@@ -412,13 +418,13 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         return change
 
     @m.func
-    def still_moving(t, o, T, L, mem) -> m.lane:
-        """One for worlds whose last sweep changed the velocities by more than the tolerance."""
+    def still_moving(t, share: real, o, T, L, mem) -> m.lane:
+        """One for worlds whose last sweep changed the velocities by more than this share of the tolerance."""
         whole = m.fill(real(0.0))
         for i in range(T.dofs):
             gain = m.sub(m.get(mem, L.z + i, t), m.get(mem, L.free_z + i, t))
             whole = m.fma(gain, gain, whole)
-        bound = m.mul(m.fill(real(STILL * STILL)), m.fill(o.tolerance * o.tolerance))
+        bound = m.mul(m.fill(share * share), m.fill(o.tolerance * o.tolerance))
         return m.where_lt(m.mul(bound, whole), m.get(mem, L.sweep_change, t), m.fill(real(1.0)), m.fill(real(0.0)))
 
     in_slots = int(can_pack)
@@ -443,7 +449,8 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     @m.func
     def sweep_robot(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
         """Sweeps over the rows of a robot alone, and steps of Newton, until a sweep changes the velocities of every world of the block by
-        less than STILL times `tolerance`, in the norm of the kinetic energy, of the change by all impulses. A step of Newton is taken back
+        less than STILL times `tolerance`, in the norm of the kinetic energy, of the change by all impulses. Before the first step of
+        Newton, looks find worlds that have settled: the impulses of the step before are right for a robot at rest. A step is taken back
         where the sweeps after it change more than those before; the next sweeps of such a world are without one."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -465,13 +472,29 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             m.put(mem, L.velocity_bound + n, t, fastest)
         begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
         slots = pack(t, contacts, T, L, mem, active)
-        done = wp.max(3 * o.iterations // 4, 1)
-        change = sweep_packed(b, t, done, contacts, slots, limits, plain, o, T, P, L, mem, active)
-        m.put(mem, L.sweep_change, t, change)
+        before_steps = wp.max(3 * o.iterations // 4, 1)
+        done = int(0)
         all_done = bool(False)
+        while done < before_steps and not all_done:
+            sweeps = wp.min(LOOK, before_steps - done)
+            change = sweep_packed(b, t, sweeps, contacts, slots, limits, plain, o, T, P, L, mem, active)
+            m.put(mem, L.sweep_change, t, change)
+            done = done + sweeps
+            if done < before_steps:
+                # worlds that have settled need no more sweeps of their slots
+                moving = still_moving(t, real(EARLY_STILL), o, T, L, mem)
+                old = m.get(mem, L.settled, t)
+                if m.any_lt(old, moving):
+                    now = m.mul(m.sub(one, old), m.sub(one, moving))
+                    if m.any_lt(zero, now):
+                        keep_settled(t, now, first, contacts, limits, T, L, mem, active)
+                        m.put(mem, L.settled, t, m.add(old, now))
+                        slots = drop(t, contacts, T, L, mem, active)
+                else:
+                    all_done = bool(True)
         finished = bool(False)
         while done < o.iterations * LONGEST and not all_done:
-            moving = still_moving(t, o, T, L, mem)
+            moving = still_moving(t, real(STILL), o, T, L, mem)
             old = m.get(mem, L.settled, t)
             if m.any_lt(old, moving):
                 # 1 for a world that settles now

@@ -120,16 +120,17 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
         while visit < visits:
             square = m.dot(y, y)
             going = m.where_lt(m.fill(real(TOUCHING_SQUARE)), square, going, zero)
+            g = m.difference(b, t, m.neg3(y), kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+            w = m.sub3(g.w, o)
+            length = m.sqrt(square)
+            bound = m.fma(m.fill(real(CONVERGED)), square, m.mul(m.fill(real(ROUNDED)), length))
+            going = m.where_lt(bound, m.sub(square, m.dot(y, w)), going, zero)
+            going = m.where_lt(m.mul(limit, length), m.dot(y, w), zero, going)
+            # the last visit of a search ends here
             if not m.any_lt(zero, going):
                 visit = visits
             else:
                 visit = visit + 1
-                g = m.difference(b, t, m.neg3(y), kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
-                w = m.sub3(g.w, o)
-                length = m.sqrt(square)
-                bound = m.fma(m.fill(real(CONVERGED)), square, m.mul(m.fill(real(ROUNDED)), length))
-                going = m.where_lt(bound, m.sub(square, m.dot(y, w)), going, zero)
-                going = m.where_lt(m.mul(limit, length), m.dot(y, w), zero, going)
                 e0 = m.sub3(m.get3(mem, at, t), w)
                 e1 = m.sub3(m.get3(mem, at + CORNER, t), w)
                 e2 = m.sub3(m.get3(mem, at + 2 * CORNER, t), w)

@@ -5,7 +5,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.rows import SOFTNESS, TARGET
-from newton_like.kernels.solvers.rows.contact_rows import CONTACT
+from newton_like.kernels.solvers.rows.contact_rows import CONTACT, REBOUND
 from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES, DOF_ROW, OF_POSITION
 
 DIVERGED = 0.5
@@ -105,7 +105,8 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def calm_bounces(b, t, contacts: int, limits: int, T, P, L, mem, active: wp.array2d[int]):
-        """Weakens impacts that would add energy, as Newton's law of restitution does with friction (Kane and Levinson 1985)."""
+        """Weakens impacts that would add energy, as Newton's law of restitution does with friction (Kane and Levinson 1985). Strengthens
+        impacts that turn a body onto points which are not reached yet: such points only stop, so the impacts take over their rebounds."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         # an impact is what has no softness
@@ -124,12 +125,25 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
             if T.prescribed != 0:
                 along = m.add(along, m.work_on_carriers(b, t, contacts, limits, T, P, L, mem, active))
             # |z + s d| = |z|; half of an elastic impact is a plastic one
-            s = m.smaller(one, m.larger(m.fill(real(0.5)), m.div(m.mul(m.fill(real(-2.0)), along), square)))
+            most = m.div(m.mul(m.fill(real(-2.0)), along), square)
+            s = m.smaller(one, m.larger(m.fill(real(0.5)), most))
+            back = zero
+            for a in range(contacts):
+                p = m.get(mem, L.impulse + T.contact_rows * active[a, t], t)
+                back = m.fnma(p, m.get(mem, L.contact + CONTACT * a + REBOUND, t), back)
+            if m.any_lt(zero, back):
+                # |z + s d|^2 / 2 = |z + d|^2 / 2 + back, and at most |z|^2 / 2
+                gain = m.smaller(zero, m.add(m.fma(m.fill(real(0.5)), square, along), back))
+                root = m.fma(along, along, m.mul(m.add(square, square), gain))
+                more = m.div(m.sub(m.sqrt(m.larger(zero, root)), along), square)
+                more = m.larger(s, m.smaller(more, m.smaller(most, m.fill(real(2.0)))))
+                s = m.where_lt(zero, back, more, s)
             s = m.where_lt(softness, tiny, s, one)
             for i in range(T.dofs):
                 z = m.get(mem, L.free_z + i, t)
-                scaled = m.fma(s, m.sub(m.get(mem, L.z + i, t), z), z)
-                m.put(mem, L.z + i, t, m.where_lt(s, one, scaled, m.get(mem, L.z + i, t)))
+                old = m.get(mem, L.z + i, t)
+                scaled = m.fma(s, m.sub(old, z), z)
+                m.put(mem, L.z + i, t, m.where_lt(s, one, scaled, m.where_lt(one, s, scaled, old)))
             scale_impulses(t, contacts, limits, s, T, L, mem, active)
 
     return locals()

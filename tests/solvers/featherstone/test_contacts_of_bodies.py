@@ -283,6 +283,32 @@ def test_elastic_bounces_on_a_box_keep_energy(rng):
     assert (seen[:, 1].max(axis=0) > 1.0).all()
 
 
+def test_tilted_boxes_without_friction_keep_their_energy_in_elastic_impacts(rng):
+    """An impact at a corner turns a box onto corners that are still above the ground."""
+    builders = []
+    for _ in range(8):
+        builder = ModelBuilder()
+        builder.default_shape_cfg.mu, builder.default_shape_cfg.restitution = 0.0, 1.0
+        builder.add_ground_plane()
+        axis = random_unit(rng) * rng.uniform(0.05, 0.15)
+        body = builder.add_body(xform=(0.0, 0.0, rng.uniform(0.4, 0.6), *Rotation.from_rotvec(axis).as_quat()))
+        # equal moments of inertia: the free flight keeps energy to rounding
+        builder.add_shape_box(body, hx=0.1, hy=0.1, hz=0.1)
+        builders.append(builder)
+    simulation = Simulation(worlds_of(builders))
+    mass, inertia = simulation.model.body_mass.numpy()[0], simulation.model.body_inertia.numpy()[0, 0, 0]
+
+    def energy():
+        v = simulation.velocities[:, 0]
+        kinetic = 0.5 * mass * (v[:, :3] ** 2).sum(axis=1) + 0.5 * inertia * (v[:, 3:] ** 2).sum(axis=1)
+        return kinetic + mass * GRAVITY * simulation.poses[:, 0, 2]
+
+    start = energy()
+    seen = simulation.run(2.0, lambda: (energy(), simulation.velocities[:, 0, 2]))
+    np.testing.assert_allclose(seen[:, 0], np.broadcast_to(start, seen[:, 0].shape), rtol=0.02)
+    assert (seen[:, 1].max(axis=0) > 1.0).all()
+
+
 def tumbling(rng) -> ModelBuilder:
     """Bodies of several kinds that fall over each other."""
     builder = ModelBuilder()

@@ -268,6 +268,7 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         gravity_vary: int
         pairs_vary: int
         laws_vary: int
+        weights_vary: int
         # first index of each group
         joint_at: int
         dof_at: int
@@ -279,6 +280,7 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         hull_at: int
         pair_at: int
         law_at: int
+        weight_at: int
 
     @m.struct
     class Options:
@@ -389,6 +391,11 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
     @m.func
     def law_param(P: Params, b: int, law: int, i: int) -> m.lane:
         return m.param(P.uniform, P.varying, P.laws_vary, b, P.law_at + LAW * law + i)
+
+    @m.func
+    def weight_param(P: Params, b: int, dof: int) -> m.lane:
+        """The inverse inertia of a degree of freedom in the initial pose, if limits are soft by it."""
+        return m.param(P.uniform, P.varying, P.weights_vary, b, P.weight_at + dof)
 
     @m.func
     def plane_param(P: Params, b: int, pl: int, i: int) -> m.lane:

@@ -26,7 +26,7 @@ larger sliding friction, and the margin of a pair, -1 for none."""
 
 
 def contact_kernels(real, module) -> types.SimpleNamespace:
-    """For the scalar type `real`, in a module of Warp: the kernels `colliders`, `pairs`, `laws` and `planes` with the structs of
+    """For the scalar type `real`, in a module of Warp: the kernels `colliders`, `pairs`, `laws`, `weights` and `planes` with the structs of
     their arguments."""
 
     # kernels see names, and no attributes
@@ -221,6 +221,15 @@ def contact_kernels(real, module) -> types.SimpleNamespace:
             give(G, lane, at + LAW_SHIFT, shift)
 
     @wp.kernel(module=module, enable_backward=False)
+    def weights(G: Target, inverse: wp.array[real], weight_at: int):
+        at_lane, share = wp.tid()
+        i, lane = articulation(G, at_lane)
+        if i < 0:
+            return
+        for k in range(share, G.items, G.sharing):
+            give(G, lane, weight_at + k, fetch(inverse, G.items * i + k))
+
+    @wp.kernel(module=module, enable_backward=False)
     def planes(G: Target, M: ShapeArrays, planes: wp.array2d[int], finite: wp.array[int], plane_at: int):
         at_lane, share = wp.tid()
         i, lane = articulation(G, at_lane)
@@ -260,5 +269,5 @@ def contact_kernels(real, module) -> types.SimpleNamespace:
 
     return types.SimpleNamespace(
         ColliderTables=ColliderTables, PairTables=PairTables, LawTables=LawTables, ShapeArrays=ShapeArrays, colliders=colliders,
-        pairs=pairs, laws=laws, planes=planes,
+        pairs=pairs, laws=laws, weights=weights, planes=planes,
     )  # fmt: skip

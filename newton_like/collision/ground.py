@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +69,7 @@ class ContactTables:
         pair_shapes: model index of each shape of pairs in every articulation, ``[count, shapes]``.
         pair_allowed: whether the shapes of each pair may touch there, ``[count, pairs]``.
         laws: the :class:`newton_like.collision.laws.Laws` of contacts; None: no shape states one.
+        weights: gives inverse inertias, by which position limits are soft, ``[count, dofs]``; None: no limit is soft.
         spans: of a cluster with pairs, the degrees of freedom of constraint rows, see `kernels.spans`; each list once.
         candidate_span: which of these each candidate has, ``[candidates]``.
         surface_table: numbers of height fields and meshes on the device, see `kernels.collision.surfaces`; None: there are none.
@@ -83,6 +85,7 @@ class ContactTables:
     pair_shapes: np.ndarray | None = None
     pair_allowed: np.ndarray | None = None
     laws: object = None
+    weights: Callable[[], np.ndarray] | None = None
     spans: list[np.ndarray] | None = None
     surface_table: object = None
     candidate_span: np.ndarray | None = None

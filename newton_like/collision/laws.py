@@ -3,6 +3,7 @@ joint limits, softness by `solreflimit` and `solimplimit`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -181,8 +182,14 @@ def _turning(model) -> np.ndarray:
     )
 
 
-def add_limit_laws(model, batch, tables: ContactTables) -> ContactTables:
+def add_limit_laws(model, batch, tables: ContactTables, inverse_inertias: Callable[[], np.ndarray]) -> ContactTables:
     """Adds the laws of position limits to the tables of a batch, behind those of contacts, where some degree of freedom states one.
+
+    Args:
+        model: the model of the batch.
+        batch: a :class:`newton_like.programs.template.Batch`.
+        tables: those of its contacts.
+        inverse_inertias: those of all degrees of freedom of the model in the initial pose, by which limits are soft.
 
     Raises:
         ValueError: a setting is out of range.
@@ -214,6 +221,7 @@ def add_limit_laws(model, batch, tables: ContactTables) -> ContactTables:
     if (table == table[:1]).all():
         table = table[:1]
     tables.laws = Laws(shapes, table, 0 if tables.laws is None else tables.laws.handed)
+    tables.weights = lambda: inverse_inertias()[index]
     tables.numbers.update(limit_laws=1, first_limit_law=first)
     return tables
 

@@ -34,7 +34,7 @@ from newton_like.model.editing.edits import (
 from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.programs.changes import Changes
 from newton_like.programs.device import interleaved
-from newton_like.programs.records import BINDING, DRIVES, KINEMATIC, READ, VARY_FLAGS, Layout
+from newton_like.programs.records import BINDING, DRIVES, KINEMATIC, READ, VARY_FLAGS, WEIGHED, Layout
 from newton_like.programs.structs import copied, filled
 from newton_like.threads import Command, run_shared, shared_out
 
@@ -155,6 +155,8 @@ class Parameters:
         """Reads the numbers of groups of arrays in the worlds that were edited, by launches that are recorded once. With `kinds`, reads all
         numbers that depend on flags of bodies, in the worlds whose joints were edited."""
         self._seen.fill_(self._since)
+        if self._layout.counts["weight"] and (kinds or not WEIGHED.isdisjoint(groups)):
+            self._tables["weights"].assign(self.contacts.weights().ravel())
         for group in groups:
             key = [getattr(model, name).ptr for name in (*ARRAYS[group], "body_q", FLAGS)]
             known = self._recorded.get(group)
@@ -322,6 +324,8 @@ class Parameters:
             return filled(kind, **{name: numbers(name) for name in kind.vars})
 
         K, B = self._kernels, self._batch
+        if group in WEIGHED and "weight" in counts:
+            launch("weights", counts["weight"], [t["weights"], at["weight"]])
         if group == JOINTS:
             T = filled(
                 K.JointTables, dof_at=t["dof_at"], distant=t["distant"], driver=t["driver_of_joint"], has_coordinate=t["has_coordinate"],
@@ -438,6 +442,8 @@ class Parameters:
             found["law_one"], found["law_two"] = (copied_array(np.asarray(x), wp.int32, device) for x in law.shapes)
             found["law_table"] = wp.array(law.table.ravel(), dtype=self.m.real, device=device)
             found["law_stride"] = law.table[0].size if len(law.table) > 1 else 0
+        if self._layout.counts["weight"]:
+            found["weights"] = wp.array(contacts.weights().ravel(), dtype=self.m.real, device=device)
         return found
 
     # ------------------------------------------------------------------------------------------------ what varies

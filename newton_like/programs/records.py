@@ -27,18 +27,23 @@ RECORDS = {
     "gravity": 3,
     "pair": 1,
     "law": LAW,
+    "weight": 1,
 }
 """How many numbers a record of each group has."""
 
 READ = {
-    JOINTS: ("joint",), GAINS: ("gain",), BODIES: ("body",), SHAPES: ("collider", "plane", "pair", "law"), GRAVITY: ("gravity",),
+    JOINTS: ("joint", "weight"), GAINS: ("gain", "weight"), BODIES: ("body", "weight"), SHAPES: ("collider", "plane", "pair", "law"),
+    GRAVITY: ("gravity",),
 }  # fmt: skip
 """The groups of parameters that come from a group of arrays."""
+
+WEIGHED = frozenset(group for group, names in READ.items() if "weight" in names)
+"""Groups of arrays that inverse inertias depend on."""
 
 VARY_FLAGS = {
     "joints_vary": ("joint", "dof"), "bodies_vary": ("body",), "gains_vary": ("gain",), "colliders_vary": ("collider", "hull"),
     "planes_vary": ("plane",), "gravity_vary": ("gravity",), "pairs_vary": ("pair",),
-    "laws_vary": ("law",),
+    "laws_vary": ("law",), "weights_vary": ("weight",),
 }  # fmt: skip
 """Fields of the struct ``Params``, which say whether numbers of some groups vary."""
 
@@ -57,7 +62,8 @@ SOURCES: dict[str, dict[str, list[int]]] = {
     "joint_min_distance": {"joint": [DISTANCE_MIN]},
     "joint_max_distance": {"joint": [DISTANCE_MAX]},
     "joint_axis": {"dof": _span(AXIS, 3) + _IN_ANCHOR},
-    "body_mass": {"body": [MASS]},
+    # weights depend on all that is massive or moves it; code that holds them is made again as for a new mass
+    "body_mass": {"body": [MASS], "weight": [0]},
     "body_com": {"body": _span(CENTRE_OF_MASS, 3)},
     "body_inertia": {"body": _span(INERTIA, 6)},
     "joint_target_mode": {"gain": [TARGET_KE, TARGET_KD, TARGET_VELOCITY_GAIN, CLIP_FORCE]},
@@ -131,6 +137,7 @@ class Layout:
         self.counts = dict(
             joint=template.bodies, dof=template.dofs, body=template.bodies, gain=template.dofs, collider=colliders, hull=hull, plane=planes,
             gravity=1, pair=pairs, law=0 if contacts is None else contacts.law_count,
+            weight=0 if contacts is None or contacts.weights is None else template.dofs,
         )  # fmt: skip
         ends = np.cumsum([0] + [n * RECORDS[name] for name, n in self.counts.items()]).tolist()
         self.at, self.size = dict(zip(self.counts, ends, strict=False)), ends[-1]

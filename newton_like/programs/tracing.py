@@ -25,7 +25,7 @@ def known_tree(workspace) -> types.SimpleNamespace:
 def known_parameters(workspace) -> types.SimpleNamespace:
     """The ``Params`` of a workspace as a program that is traced sees them: places, whose numbers `tracing_math` is asked for."""
     at = workspace.parameters.at
-    groups = ("joints", "bodies", "gains", "colliders", "planes", "gravity", "laws")
+    groups = ("joints", "bodies", "gains", "colliders", "planes", "gravity", "laws", "weights")
     return types.SimpleNamespace(
         uniform=None, varying=None, **{f"{k}_at": i for k, i in at.items()}, **{f"{k}_vary": 0 for k in groups}
     )

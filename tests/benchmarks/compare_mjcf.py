@@ -119,7 +119,7 @@ class BarePair(Pair):
         """Origins of all bodies here."""
         poses, found = self.state.body_q.numpy(), np.zeros((self.mj.nbody, 3))
         for i in range(1, self.mj.nbody):
-            name = mujoco.mj_id2name(self.mj, mujoco.mjtObj.mjOBJ_BODY, i) or [*self.report.frames][i - 1]
+            name = mujoco.mj_id2name(self.mj, mujoco.mjtObj.mjOBJ_BODY, i) or [*self.report.frames][i]
             link, pose = self.report.frames[name]
             x, y, z, w = poses[link][3:] if link >= 0 else (0.0, 0.0, 0.0, 1.0)
             turn = np.zeros(9)

@@ -6,7 +6,8 @@ projected Gauss-Seidel: with u = y.z the velocity of the dof,
     friction loss    |p| <= friction dt,  p drives u to zero; the friction of a dof that moves as the step begins may be smaller
     velocity limit   |u| <= limit
     position limit   one-sided: an implicit spring-damper, as for contacts, aims at gap + dt u = 0 while apart; or soft as in MuJoCo, see
-                     `kernels.solvers.rows.contact_law`, with the response A in the place of the inverse masses
+                     `kernels.solvers.rows.contact_law`, with the inverse inertia of the dof in the initial pose in the place of the
+                     inverse masses. The response A is that of the pose of the step, and with implicit dampers and springs
 
 Velocity and position limits (the *hard* ones) act in a world only where that world needs them, whatever its neighbours in the
 block do; a row without them is shorter.
@@ -95,7 +96,8 @@ def dof_row_program(m: types.SimpleNamespace) -> dict:
         law = T.first_limit_law + i
         acts = m.law_on(b, law, gap, one, P)
         unbounded = m.fill(real(1.0e30))
-        row = m.law_row(b, law, gap, m.mul(side, m.get(mem, L.v + i, t)), a, unbounded, o, P)
+        weight = m.weight_param(P, b, i)
+        row = m.law_row(b, law, gap, m.mul(side, m.get(mem, L.v + i, t)), weight, unbounded, o, P)
         inverse = m.rcp(m.add(a, row.compliance))
         mass = m.mul(m.get(mem, at + HARD, t), m.mul(acts, inverse))
         m.put(mem, at + MASS, t, m.where_lt(half, row.soft, mass, m.get(mem, at + MASS, t)))

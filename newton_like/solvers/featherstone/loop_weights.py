@@ -1,5 +1,5 @@
 """Inverse masses of bodies, joints and tendons at the initial coordinates of a model, by which soft equality constraints and
-limits of tendons are soft, and the measure of what is small for rigid ones.
+limits of joints and tendons are soft, and the measure of what is small for rigid ones.
 
 A soft row has R = (1 - d) / d w, see `kernels.solvers.rows.closure_rows`. w is a property of the model, as in MuJoCo, and not of the pose:
 where nothing gives way along a row, its response vanishes, and a softness that vanished with it would be none.
@@ -20,7 +20,7 @@ from newton_like.dynamics.assemble import displace
 from newton_like.dynamics.jacobians import link_jacobians
 from newton_like.dynamics.matrices import mass_matrix
 from newton_like.dynamics.tendons import tendon_jacobian, tendons_of
-from newton_like.model.editing.edits import BODIES, JOINTS, SHAPES, edits_of
+from newton_like.model.editing.edits import BODIES, JOINTS, KINDS, SHAPES, edits_of
 from newton_like.types import BodyFlags, VelRepr
 
 ALIGNED = 1.0e-6
@@ -136,6 +136,18 @@ class InverseMasses:
         """The inverse inertia of a dof, counted from the first one of its articulation."""
         return float(self._responses[a, dof, dof])
 
+    def of_dofs(self) -> np.ndarray:
+        """The inverse inertias of all degrees of freedom; zero for those that belong to no articulation, ``[joint_dof_count]``."""
+        model = self.model
+        start, owner = model.joint_qd_start.numpy(), model.joint_articulation.numpy()
+        of = np.repeat(owner, np.diff(start))
+        first = start[model.articulation_start.numpy()]
+        found = np.zeros(model.joint_dof_count)
+        own = np.flatnonzero(of >= 0)
+        dof = own - first[of[own]]
+        found[own] = self._responses[of[own], dof, dof]
+        return found
+
     def of_tendon(self, a: int, n: int) -> float:
         """The inverse inertia along tendon n of an articulation."""
         return float(self.tendons[a, n])
@@ -173,12 +185,31 @@ def references_of(model) -> References:
 _weights: WeakKeyDictionary = WeakKeyDictionary()
 
 
+def _state_of_masses(model) -> tuple:
+    """What changes where masses, anchors or inertias along joints and tendons are edited."""
+    last = edits_of(model).last
+    inertias = [getattr(model, f"{name}_armature").numpy().tobytes() for name in ("joint", "tendon")]
+    return (len(model.tendons), last[BODIES], last[JOINTS], last[KINDS], *inertias)
+
+
+_of_dofs: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def dof_weights(model) -> np.ndarray:
+    """The inverse inertias of degrees of freedom by which position limits are soft, ``[joint_dof_count]``, as ``dof_invweight0`` of MuJoCo;
+    computed again when masses, anchors or inertias along joints and tendons were edited."""
+    key = _state_of_masses(model)
+    known = _of_dofs.get(model)
+    if known is None or known[0] != key:
+        with unrecorded(model.device, "the softness of limits of joints"):
+            known = _of_dofs[model] = key, InverseMasses(model).of_dofs()
+    return known[1]
+
+
 def tendon_weights(model) -> np.ndarray:
     """The inverse masses along all tendons by which their limits are soft, ``[articulations, tendons]``, those of MuJoCo's
     ``tendon_invweight0``; computed again when masses, anchors, shapes or inertias along joints and tendons were edited."""
-    last = edits_of(model).last
-    inertias = [getattr(model, f"{name}_armature").numpy().tobytes() for name in ("joint", "tendon")]
-    key = (len(model.tendons), last[BODIES], last[JOINTS], last[SHAPES], *inertias)
+    key = (edits_of(model).last[SHAPES], *_state_of_masses(model))
     known = _weights.get(model)
     if known is None or known[0] != key:
         with unrecorded(model.device, "the softness of limits of tendons"):

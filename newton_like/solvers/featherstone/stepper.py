@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -41,6 +41,7 @@ from newton_like.programs.robot import namespace
 from newton_like.programs.workspace import Workspace, row_sizes
 from newton_like.solvers.featherstone.actuators import ActuatorRows
 from newton_like.solvers.featherstone.closures import Closures
+from newton_like.solvers.featherstone.loop_weights import dof_weights
 from newton_like.solvers.featherstone.report import report_places, wants_report
 from newton_like.solvers.featherstone.specialise import BUDGET, Specialiser
 from newton_like.solvers.featherstone.tendons import TendonRows
@@ -200,9 +201,10 @@ class Stepper:
         if self.given:
             tables = given_tables(model, self.batch)
             self.listed_laws = listed_laws(model)
-            return add_limit_laws(model, self.batch, add_listed_laws(tables, self.listed_laws, self.batch.count))
+            tables = add_listed_laws(tables, self.listed_laws, self.batch.count)
+            return add_limit_laws(model, self.batch, tables, partial(dof_weights, model))
         tables = add_laws(model, add_pairs(model, self.batch, find_colliders(model, self.batch)))
-        return add_limit_laws(model, self.batch, tables)
+        return add_limit_laws(model, self.batch, tables, partial(dof_weights, model))
 
     def _choose_kernel(self) -> None:
         self.kernel = self._find_kernel()

@@ -41,7 +41,8 @@ def write_controls(report, control, values) -> None:
     for actuator in report.actuators:
         arrays[actuator.drive][actuator.index] = 0.0
     for actuator, value in zip(report.actuators, values, strict=True):
-        arrays[actuator.drive][actuator.index] += actuator.factor * value + actuator.offset
+        low, high = actuator.ctrlrange or (value, value)
+        arrays[actuator.drive][actuator.index] += actuator.factor * min(max(value, low), high) + actuator.offset
     for name, numbers in arrays.items():
         getattr(control, name).assign(numbers)
 
@@ -69,9 +70,22 @@ def _compare(rng, text: str) -> None:
         state, out, control = ours.state(), ours.state(), ours.control()
         write_controls(report, control, controls)
         if model.na:
-            state.actuator_act.assign(data.act)
+            acts = np.zeros(len(state.actuator_act))
+            acts[[actuator.act for actuator in report.actuators if actuator.activated]] = data.act
+            state.actuator_act.assign(acts)
         solver.step(state, out, control, dt=1e-6)
         np.testing.assert_allclose(out.joint_qd.numpy()[0] / 1e-6, data.qacc[0], rtol=1e-3)
+
+
+@pytest.mark.parametrize("flag", ["enable", "disable"])
+def test_controls_beyond_their_range(rng, flag):
+    """Of a drive, and of an actuator that the step knows; without clamping they act as they are, also where a range of forces holds only
+    within the range of controls."""
+    actuators = '<motor joint="j" ctrlrange="-1 2" forcerange="-1 5"/><general joint="j" ctrlrange="-.5 .7" dyntype="filter" dynprm=".1"/>'
+    option = f'<mujoco><option><flag clampctrl="{flag}"/></option>'
+    text = BAR.format("", actuators)
+    assert text.count("<mujoco>") == 1
+    _compare(rng, text.replace("<mujoco>", option))
 
 
 @pytest.mark.slow

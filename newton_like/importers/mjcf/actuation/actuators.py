@@ -373,7 +373,7 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
         gain=(state.gains.gain, state.gains.gainprm),
         bias=(state.gains.bias, state.gains.biasprm),
         dynamics=(state.gains.dynamics, state.gains.dynprm),
-        ctrlrange=ctrlrange,
+        ctrlrange=None if model.option.get("flag clampctrl") is False else ctrlrange,
         forcerange=_forcerange(merged, state.gains, auto),
         actrange=limits(merged, "actrange", "actlimited", auto),
         armature=merged.number("armature", 0.0, low=0.0),

@@ -21,10 +21,11 @@ def piece_moves(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @wp.struct
     class Batch:
         """The articulations of a batch: their count, and the first one and the stride between them among those of the model.
-        `masked` is 1 if a mask selects some of them."""
+        `masked` is 1 if a mask selects some of them, `ahead` if their numbers are read ahead into the caches of the processor."""
 
         count: int
         masked: int
+        ahead: int
         start: int
         stride: int
 
@@ -169,7 +170,7 @@ def _simd_moves(m, Batch, Piece) -> dict:
 
     # the worlds of a block are next to each other unless there are numbers of others between them
     ahead = (
-        f"if (b * {width} >= B.count) return;"
+        f"if (!B.ahead || b * {width} >= B.count) return;"
         " for (int q = first; q < last; ++q) {"
         " const auto& piece = pieces.data[q]; const size_t size = piece.size * sizeof(*piece.numbers.data);"
         " const size_t step = piece.stride * sizeof(*piece.numbers.data); const bool dense = step < size + 64;"

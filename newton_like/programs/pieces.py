@@ -61,10 +61,19 @@ def pieces(model, work, fields, arrays, places: dict | None = None) -> Pieces:
     return Pieces(wp.array(structs, dtype=work.m.Piece, device=model.device), structs, [a is not None for a in arrays])
 
 
+AHEAD = 4_000_000
+"""Bytes of states from which on a step reads them ahead: more than the caches of a few cores hold. To read ahead what is in a cache
+takes 3 % of the time of a step."""
+
+
 def batch_struct(work, masked: bool = False):
     """A batch as the struct ``Batch``."""
     B, batch = work.m.Batch(), work.batch
     B.count, B.masked = batch.count, int(masked)
+    template, number = batch.template, wp.types.type_size_in_bytes(work.m.real)
+    # coordinates, velocities, forces and targets; poses, velocities and forces of bodies
+    numbers = template.coords + 6 * template.dofs + 26 * template.bodies
+    B.ahead = int(batch.count * number * numbers > AHEAD)
     B.start, B.stride = int(batch.articulations[0]), batch.stride(batch.articulations)
     return B
 

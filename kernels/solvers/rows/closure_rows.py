@@ -24,7 +24,7 @@ The law of a row gives its impulse p, with the velocity u = K nu after the step:
                inverse masses w at the initial coordinates, and the rows of `kernels.solvers.rows.equality_rows`
     spring     f = ke (rest - g - dt u) + kd (speed - u)
     drive      the same, of limited size
-    friction   |f| is limited, u is to be zero
+    friction   |f| is limited, g is to stay; the limit is that of motion where u before the step is not that of a g that stays
     limit      g stays between two bounds
     stop       soft where g is above a bound, as MuJoCo's limits: J a + R f = -b v - k d (g - bound), f <= 0; without the part of the
                second derivative of g that comes from velocities, which MuJoCo leaves out as well
@@ -90,6 +90,9 @@ ANGLE_SHARE = PARENT_ANCHOR
 BOUNDED_ROW = 3
 """Numbers of a bounded row: least and largest impulse, and the inverse of its response."""
 LEAST_IMPULSE, LARGEST_IMPULSE, BOUNDED_MASS = range(BOUNDED_ROW)
+
+TURNING = 0.5
+"""The share of a speed by the turning of a row within which the row counts as held, besides the speed of rest."""
 
 CLOSE = 1.0e-3
 """Errors up to here [m, rad] are corrected within a step."""
@@ -549,6 +552,23 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         return soft_target(t, r, depth, dt, T, L, mem)
 
     @m.func
+    def dry_target(t, r: int, dt: m.lane, T, L, mem) -> m.lane:
+        """The velocity of a row that friction holds: g is the same at the middle of the next step. Its direction turns from step to step,
+        so a row that was held has the speed `bend` before the step, up to errors of higher order."""
+        bend = m.mul(m.mul(m.fill(real(0.5)), dt), closure_acceleration(t, r, dt, T, L, mem))
+        speed = m.sub(m.get(mem, L.loop_speed + r, t), bend)
+        rest = m.fma(m.fill(real(TURNING)), m.larger(bend, m.neg(bend)), m.fill(real(REST_SPEED)))
+        force = m.where_lt(
+            rest,
+            m.larger(speed, m.neg(speed)),
+            row_law(t, r, ROW_IN_MOTION, L, mem),
+            row_law(t, r, ROW_FRICTION, L, mem),
+        )
+        most = m.mul(dt, force)
+        put_bounds(t, r, m.neg(most), most, T, L, mem)
+        return m.neg(bend)
+
+    @m.func
     def closure_target(t, r: int, dt: m.lane, fastest: m.lane, T, L, mem) -> m.lane:
         """u + R p of row r; of a bounded row also its bounds."""
         law = T.loop_rule[r]
@@ -562,14 +582,7 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         if law == STOP:
             return stop_target(t, r, dt, T, L, mem)
         if law == DRY:
-            speed = m.get(mem, L.loop_speed + r, t)
-            force = m.where_lt(
-                m.fill(real(REST_SPEED * REST_SPEED)), m.mul(speed, speed), row_law(t, r, ROW_IN_MOTION, L, mem),
-                row_law(t, r, ROW_FRICTION, L, mem),
-            )  # fmt: skip
-            most = m.mul(dt, force)
-            put_bounds(t, r, m.neg(most), most, T, L, mem)
-            return m.fill(real(0.0))
+            return dry_target(t, r, dt, T, L, mem)
         if law == DRIVE:
             most = m.mul(dt, row_law(t, r, ROW_EFFORT, L, mem))
             put_bounds(t, r, m.neg(most), most, T, L, mem)

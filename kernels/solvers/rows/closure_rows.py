@@ -558,13 +558,9 @@ def closure_row_program(m: types.SimpleNamespace) -> dict:
         bend = m.mul(m.mul(m.fill(real(0.5)), dt), closure_acceleration(t, r, dt, T, L, mem))
         speed = m.sub(m.get(mem, L.loop_speed + r, t), bend)
         rest = m.fma(m.fill(real(TURNING)), m.larger(bend, m.neg(bend)), m.fill(real(REST_SPEED)))
-        force = m.where_lt(
-            rest,
-            m.larger(speed, m.neg(speed)),
-            row_law(t, r, ROW_IN_MOTION, L, mem),
-            row_law(t, r, ROW_FRICTION, L, mem),
-        )
-        most = m.mul(dt, force)
+        moving = row_law(t, r, ROW_IN_MOTION, L, mem)
+        held = row_law(t, r, ROW_FRICTION, L, mem)
+        most = m.mul(dt, m.where_lt(rest, m.larger(speed, m.neg(speed)), moving, held))
         put_bounds(t, r, m.neg(most), most, T, L, mem)
         return m.neg(bend)
 

@@ -21,6 +21,7 @@ from newton_like.kernels.solvers.rows.closure_rows import (
     BOUNDED_MASS,
     BOUNDED_ROW,
     CLOSE,
+    DRY,
     HARD,
     LARGEST_IMPULSE,
     LEAST_IMPULSE,
@@ -340,7 +341,13 @@ def closure_program(m: types.SimpleNamespace) -> dict:
                 if T.loop_soft == 0 or T.loop_rule[r] == HARD:
                     step = m.div(m.sub(m.get(mem, L.loop_left + r, t), m.closure_error(t, r, T, L, mem)), dt)
                 m.put(mem, L.loop_step + r, t, step)
+                if T.loop_block < T.loop_rows:
+                    m.put(mem, L.loop_want + r, t, m.add(m.get(mem, L.loop_want + r, t), step))
             add_block_impulses(t, T, L, mem)
+            # axes that friction holds are to be held after the correction, too
+            for r in range(T.loop_block, T.loop_rows):
+                if T.loop_rule[r] == DRY:
+                    bounded_sweep(t, r, T, L, mem)
             m.unwhiten(t, T, L, mem)
             m.copy(t, L.q, L.loop_q, T.q_at[T.bodies], mem)
             m.copy(t, L.v, L.loop_v, T.dofs, mem)

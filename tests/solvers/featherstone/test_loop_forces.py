@@ -87,33 +87,6 @@ def test_a_body_on_a_loop_joint_moves_as_on_a_joint_of_a_tree(rng, kind, name):
     assert apart < (1e-2 if own == 2 else 5e-3 if name == "limits" else 2e-4) * max(moved, 0.05)
 
 
-@pytest.mark.parametrize("share", [0.9, 1.5])
-def test_friction_at_rest_holds_a_slider_on_a_turning_arm(rng, share):
-    """A slider on a heavy arm needs the centripetal force m r w^2: below the friction at rest it stays where it is, although the direction
-    of its rail turns and the force is above the friction in motion; above that, it moves outwards: r'' = w^2 r - ratio f / m."""
-    mass, radius, rate, ratio = rng.uniform(0.5, 2.0), rng.uniform(0.3, 0.6), rng.uniform(1.5, 3.0), 0.4
-    friction = mass * radius * rate**2 / share
-    builder = ModelBuilder(gravity=0.0)
-    arm, slider = builder.add_link(mass=1.0, inertia=1e6 * np.eye(3)), builder.add_link(mass=mass, inertia=np.eye(3))
-    builder.add_articulation([builder.add_joint_revolute(-1, arm, axis=(0, 0, 1)), builder.add_joint_free(slider)])
-    builder.add_joint_prismatic(arm, slider, axis=(1, 0, 0), friction=friction, friction_ratio=ratio)
-    model = builder.finalize("cpu", dtype=wp.float64)
-    state, solver = model.state(), SolverFeatherstone(model, evaluator="general")
-    state.joint_q.assign([0.0, radius, *[0.0] * 5, 1.0, radius])
-    state.joint_qd.assign([rate, 0.0, radius * rate, 0.0, 0.0, 0.0, rate, 0.0])
-    steps = 240
-    for _ in range(steps):
-        solver.step(state, state, None, None, DT)
-    moved = np.linalg.norm(state.body_q.numpy()[1, :2]) - radius
-    if share < 1.0:
-        assert abs(moved) < 1e-5
-        return
-    middle = ratio * friction / (mass * rate**2)
-    expected = (radius - middle) * (np.cosh(rate * steps * DT) - 1.0)
-    # friction at rest acts while the slider is slower than its rail turns in a step
-    assert abs(moved - expected) < 0.1 * expected
-
-
 @pytest.mark.parametrize("dtype", [wp.float64, wp.float32])
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.slow

@@ -106,7 +106,8 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def calm_bounces(b, t, contacts: int, limits: int, T, P, L, mem, active: wp.array2d[int]):
         """Weakens impacts that would add energy, as Newton's law of restitution does with friction (Kane and Levinson 1985). Strengthens
-        impacts that turn a body onto points which are not reached yet: such points only stop, so the impacts take over their rebounds."""
+        impacts that turn a single body onto points which are not reached yet: such points only stop, so the impacts take over their
+        rebounds. In worlds of several bodies, this would strengthen impulses far from the impact."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         # an impact is what has no softness
@@ -127,17 +128,18 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
             # |z + s d| = |z|; half of an elastic impact is a plastic one
             most = m.div(m.mul(m.fill(real(-2.0)), along), square)
             s = m.smaller(one, m.larger(m.fill(real(0.5)), most))
-            back = zero
-            for a in range(contacts):
-                p = m.get(mem, L.impulse + T.contact_rows * active[a, t], t)
-                back = m.fnma(p, m.get(mem, L.contact + CONTACT * a + REBOUND, t), back)
-            if m.any_lt(zero, back):
-                # |z + s d|^2 / 2 = |z + d|^2 / 2 + back, and at most |z|^2 / 2
-                gain = m.smaller(zero, m.add(m.fma(m.fill(real(0.5)), square, along), back))
-                root = m.fma(along, along, m.mul(m.add(square, square), gain))
-                more = m.div(m.sub(m.sqrt(m.larger(zero, root)), along), square)
-                more = m.larger(s, m.smaller(more, m.smaller(most, m.fill(real(2.0)))))
-                s = m.where_lt(zero, back, more, s)
+            if T.bodies == 1:
+                back = zero
+                for a in range(contacts):
+                    p = m.get(mem, L.impulse + T.contact_rows * active[a, t], t)
+                    back = m.fnma(p, m.get(mem, L.contact + CONTACT * a + REBOUND, t), back)
+                if m.any_lt(zero, back):
+                    # |z + s d|^2 / 2 = |z + d|^2 / 2 + back, and at most |z|^2 / 2
+                    gain = m.smaller(zero, m.add(m.fma(m.fill(real(0.5)), square, along), back))
+                    root = m.fma(along, along, m.mul(m.add(square, square), gain))
+                    more = m.div(m.sub(m.sqrt(m.larger(zero, root)), along), square)
+                    more = m.larger(s, m.smaller(more, m.smaller(most, m.fill(real(2.0)))))
+                    s = m.where_lt(zero, back, more, s)
             s = m.where_lt(softness, tiny, s, one)
             for i in range(T.dofs):
                 z = m.get(mem, L.free_z + i, t)

@@ -328,7 +328,7 @@ def test_casts_of_constants_set_them_before_they_are_read():
         for node in nodes_of(MODULES[module])
         if isinstance(node, ast.FunctionDef)
         if any(
-            ast.unparse(d) in ("m.func", "m.shared", "wp.func") or "kernel" in ast.unparse(d)
+            ast.unparse(d) in ("m.func", "m.shared", "wp.func", "inlined") or "kernel" in ast.unparse(d)
             for d in node.decorator_list
         )
         if (names := uninitialised_constants(node))

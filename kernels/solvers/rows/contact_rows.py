@@ -19,8 +19,9 @@ from newton_like.kernels.tree import (  # isort: skip
 )  # fmt: skip
 
 # MASS, SOFTNESS and TARGET of the normal first; then two entries of the response matrix, and steps of projected gradients.
-# REBOUND: e^2 (u + target) / 2 of a point that approaches fast at u and is not reached within the step, else zero. An impulse p at this
-# point, which an impact elsewhere causes, takes the energy -p (u + target) / 2, of which restitution e would give back the share e^2.
+# REBOUND, for single bodies: e^2 (u + target) / 2 of a point that approaches fast at u and is not reached within the step, else zero. An
+# impulse p at this point, which an impact elsewhere causes, takes the energy -p (u + target) / 2, of which restitution e would give back
+# the share e^2.
 CONTACT = 13
 (
     NORMAL_SLIDE_1, NORMAL_SLIDE_2, SLIDE_STEP, MU_SLIDE, ON, SPIN_MASS, ROLL_STEP, MU_SPIN, MU_ROLL, REBOUND,
@@ -105,14 +106,15 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         bounce = m.neg(m.mul(restitution, before))
         slow = m.larger(m.add(before, m.fill(o.restitution_speed)), m.neg(bounce))
         calm = m.larger(m.fma(dt, before, gap), slow)
-        half = m.mul(m.fill(real(0.5)), m.sub(m.mul(restitution, target), bounce))
-        rebound = m.where_lt(calm, zero, zero, m.where_lt(slow, zero, m.mul(restitution, half), zero))
         at = L.contact + CONTACT * a
         gain = m.where_lt(calm, zero, m.fill(real(1.0)), soft.mass)
         m.put(mem, at + MASS, t, m.mul(on, m.mul(gain, m.rcp(ann))))
         m.put(mem, at + SOFTNESS, t, m.where_lt(calm, zero, zero, soft.softness))
         m.put(mem, at + TARGET, t, m.where_lt(calm, zero, bounce, target))
-        m.put(mem, at + REBOUND, t, rebound)
+        if T.bodies == 1:
+            half = m.mul(m.fill(real(0.5)), m.sub(m.mul(restitution, target), bounce))
+            rebound = m.where_lt(calm, zero, zero, m.where_lt(slow, zero, m.mul(restitution, half), zero))
+            m.put(mem, at + REBOUND, t, rebound)
         m.put(mem, at + NORMAL_SLIDE_1, t, k.n1)
         m.put(mem, at + NORMAL_SLIDE_2, t, k.n2)
         m.put(mem, at + SLIDE_STEP, t, m.mul(on, m.inverse_eigenvalue(k.a11, k.a12, k.a22)))
@@ -170,7 +172,8 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
             part = m.mul(row.compliance, least)
             m.put(mem, at + SOFTNESS, t, m.where_lt(half, row.soft, part, m.get(mem, at + SOFTNESS, t)))
             m.put(mem, at + TARGET, t, m.where_lt(half, row.soft, row.target, m.get(mem, at + TARGET, t)))
-            m.put(mem, at + REBOUND, t, m.where_lt(half, row.soft, zero, m.get(mem, at + REBOUND, t)))
+            if T.bodies == 1:
+                m.put(mem, at + REBOUND, t, m.where_lt(half, row.soft, zero, m.get(mem, at + REBOUND, t)))
         if T.contact_rows == 6:
             m.span_angular_rows(t, leaf, other, shared, y + 3 * T.reach, n, u1, u2, T, L, mem)
             put_turning(t, at, on, m.span_products(t, size, y + 3 * T.reach, T, mem), material, mem)

@@ -29,8 +29,9 @@ MOTION, VEL, SPIN, INVERSE_MASS, DYNAMIC = 0, 0, 3, 6, 7
 RESPONSE, INVERSE_INERTIA = 8, 8
 # ... orientation, and shift of the centre of mass since the start of the step ...
 POSE, QUAT, SHIFT = 16, 16, 20
-# ... and the same after the next drift
-NEXT, NEXT_SHIFT, NEXT_QUAT = 24, 24, 27
+# ... and the same after the next drift; and, until the first one of a step, one for bodies whose velocities are not those of the end of the
+# last step
+NEXT, NEXT_SHIFT, NEXT_QUAT, CHANGED = 24, 24, 27, 31
 LINE = 32
 """Number of these numbers. They stand at the beginning of a chunk: a contact or joint fetches few lines of the cache of each of its bodies,
 and members of a team do not write to the same lines."""
@@ -99,11 +100,11 @@ def body_program(m: types.SimpleNamespace) -> dict:
 
     @wp.struct
     class Next:
-        """The same after the next drift."""
+        """The same after the next drift, and `CHANGED`."""
 
         shift: m.Vec3
         turn: m.Quat
-        rest: lane
+        changed: lane
 
     fetch_motion, put_motion = eight_access(m, Motion, LINE)
     fetch_response, put_response = eight_access(m, Response, LINE)

@@ -6,14 +6,16 @@ import warp as wp
 from newton_like.kernels.solvers.xpbd.bodies import POS
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
-    ACT_NUMBERS, ACTS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, CLOSING, DAMPING, LENGTH, LEAD,
-    DOF_NUMBERS,
-    DOFS_AT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LINEAR,
-    LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, MOST_TURN, OFFSET, OPEN,
-    PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE,
-    POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROTOR, ROWS, SPEED, STICK, STIFFNESS, TURNS, UPPER,
+    ACTS, ACT_NUMBERS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, CLOSING, DAMPING, DOFS_AT,
+    DOF_NUMBERS, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LENGTH,
+    LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, MOST_TURN, OFFSET, OPEN, PARENT_ARM, PARENT_AT,
+    PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROTOR, ROWS, SPEED,
+    STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 from newton_like.kernels.tree import REST_SPEED  # isort: skip
+
+FORGOTTEN = 1.0e9
+"""Velocities of rotors from which on they are forgotten: rotors then have the velocities of their joints."""
 
 
 def joint_solve_program(m: types.SimpleNamespace) -> dict:
@@ -125,10 +127,10 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         strain: lane,
         h: real,
         push_speed: real,
-        first: int,
+        changed: lane,
     ):
         """Stores what acts along a free row: u is the velocity of the joint at the end of the sub-step before, q its position, `lack` the
-        way to the target, `strain` that from the rest position; `first` is not 0 in the first sub-step of a step."""
+        way to the target, `strain` that from the rest position; `changed` is positive where velocities of bodies were set since then."""
         c = b * JOINT_NUMBERS + DOFS_AT + DOF_NUMBERS * dof
         at = b * JOINT_WORK + ACTS + ACT_NUMBERS * dof
         P = J.numbers
@@ -155,12 +157,9 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         if J.rotors != 0:
             # Impulses of later joints change the velocity of a joint, and not that of its rotor, until the next sub-step: otherwise rotors
             # would gain or lose momentum in each sub-step, of whatever length.
-            lead = b * JOINT_WORK + LEAD + dof
-            if first == 0:
-                rotor = m.get(J.work, b * JOINT_WORK + ROTOR + dof, 0)
-                m.put(J.work, lead, 0, m.sub(rotor, u))
-            else:
-                rotor = m.add(u, m.get(J.work, lead, 0))
+            rotor = m.get(J.work, b * JOINT_WORK + ROTOR + dof, 0)
+            rotor = m.where_lt(rotor, m.fill(real(FORGOTTEN)), rotor, u)
+            rotor = m.where_lt(m.fill(real(0.0)), changed, u, rotor)
         m.put(J.work, at + PASSIVE, 0, m.fma(dt, passive, m.mul(armature, rotor)))
         m.put(J.work, at + PASSIVE_SLOPE, 0, m.fma(dt, m.fma(dt, stiffness, m.get(P, c + DAMPING, 0)), armature))
         loss = m.where_lt(
@@ -227,6 +226,11 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         cs = m.listed(J.coordinate, start, width, 0)
         zero = m.fill(real(0.0))
         dt = m.fill(h)
+        changed = zero
+        if J.rotors != 0 and first != 0:
+            next_a = m.body_next(B, A)
+            next_b = m.body_next(B, C)
+            changed = m.add(next_a.changed, next_b.changed)
         if kind == LENGTH:
             length = m.sqrt(m.dot(gap, gap))
             tiny = m.fill(real(1.0e-9))
@@ -235,7 +239,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             m.put3(J.work, at + ROWS, 0, d)
             m.factor_rows(J.work, at, 1, 0, 0, 6, ia, ib, mass)
             u = row_speed(J, at, 0, False, va, wa, vb, wb)
-            put_acts(J, b, 0, 0, ids, u, length, zero, zero, h, push_speed, first)
+            put_acts(J, b, 0, 0, ids, u, length, zero, zero, h, push_speed, changed)
         else:
             share = m.fill(real(1.0))
             if linear == 0:
@@ -272,7 +276,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                 x = m.dot(m.get3(J.work, at + ROWS + 3 * (locked + i), 0), gap)
                 lack = m.sub(m.fetch(J.target_q, i, -1, cs), x)
                 strain = m.sub(x, of_joint(J, b, DOFS_AT + DOF_NUMBERS * i + REST))
-                put_acts(J, b, locked + i, i, ids, u, x, lack, strain, h, push_speed, first)
+                put_acts(J, b, locked + i, i, ids, u, x, lack, strain, h, push_speed, changed)
             turns = m.zero3()
             lacks = m.zero3()
             strains = m.zero3()
@@ -348,7 +352,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                     angle = turns.z
                     lack = lacks.z
                     strain = strains.z
-                put_acts(J, b, row, linear + i, ids, u, angle, lack, strain, h, push_speed, first)
+                put_acts(J, b, row, linear + i, ids, u, angle, lack, strain, h, push_speed, changed)
 
     @m.func
     def free_factor(W: m.memory, at: int, i: int, j: int, first: int) -> lane:
@@ -418,7 +422,11 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             for i in range(locked, rows):
                 x = m.get(W, at + PARENT_TURNS + i, 0)
                 acc = at + IMPULSE + i - locked
-                m.put(W, acc, 0, m.sub(m.get(W, acc, 0), m.fnma(x, share, x)))
+                lost = m.fnma(x, share, x)
+                m.put(W, acc, 0, m.sub(m.get(W, acc, 0), lost))
+                if J.rotors != 0:
+                    rotor = at + ROTOR + i - locked
+                    m.put(W, rotor, 0, m.fnma(free_factor(W, at, i, i, locked), lost, m.get(W, rotor, 0)))
         m.motion_add_ahead(B, C, motion_b, next_b, p, own, dt)
         m.motion_add_ahead(B, A, motion_a, next_a, m.neg3(p), m.neg3(other), dt)
 

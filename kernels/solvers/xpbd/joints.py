@@ -47,9 +47,9 @@ POSITION, GIVEN = 141, 147
 # ... from the place of the parent to that of the child at the start of the step, less the part of the gap between anchors that the
 # sub-step leaves open; and the same part of the gaps of locked rotations
 OFFSET, OPEN = 150, 153
-# ... of free rows, the velocity of the rotor after its last impulse, and how much faster it was than the joint at the end of a sub-step
-ROTOR, LEAD = 156, 162
-JOINT_WORK = 168
+# ... and of free rows, the velocity of the rotor after its last impulse
+ROTOR = 156
+JOINT_WORK = 162
 # what acts along a free row: push and slope of the drive, its limit, push and slope of the passive part, friction, bounds of the velocity
 DRIVE, DRIVE_SLOPE, MOST, PASSIVE, PASSIVE_SLOPE, STICK, LEAST_SPEED, MOST_SPEED = range(8)
 ACT_NUMBERS = 8

@@ -212,7 +212,7 @@ def line_program(m: types.SimpleNamespace) -> dict:
         if X.blocks[n, LINE_KIND] == EQUATION:
             # the closure of a whole error and the kept impulses of joints would excite each other
             speed = m.mul(length, m.fill(real(-RECOVERY) / h))
-            speed = m.larger(m.neg(fastest), m.smaller(speed, fastest))
+            speed = m.larger(m.neg(fastest), m.smaller(fastest, speed))
             m.put(X.work, at + LEAST_SPEED, 0, speed)
             m.put(X.work, at + MOST_SPEED, 0, speed)
         else:

@@ -17,7 +17,7 @@ from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.xpbd.access import access_program
 
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
-    INVERSE_MASS, LOW_QUAT, NO_SPIN, POS, PUSH, QUAT, SHIFT, SPIN, SPIN_BEFORE, TORQUE, VEL, body_program, place_of,
+    CHANGED, INVERSE_MASS, LOW_QUAT, NO_SPIN, POS, PUSH, QUAT, SHIFT, SPIN, SPIN_BEFORE, TORQUE, VEL, body_program, place_of,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.contact_laws import (
     EXTRA_NUMBERS,
@@ -28,7 +28,7 @@ from newton_like.kernels.solvers.xpbd.contact_laws import (
 from newton_like.kernels.solvers.xpbd.contacts import contact_program
 from newton_like.kernels.solvers.xpbd.friction import friction_program
 from newton_like.kernels.solvers.xpbd.joint_solve import joint_solve_program
-from newton_like.kernels.solvers.xpbd.joints import GIVEN, IMPULSE, LEAD, joint_program
+from newton_like.kernels.solvers.xpbd.joints import GIVEN, IMPULSE, ROTOR, joint_program
 from newton_like.kernels.solvers.xpbd.lines import LINE_IMPULSE, WORK_AT, line_program
 
 from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
@@ -222,6 +222,14 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                 v = vec3(twist[0], twist[1], twist[2])
                 w = vec3(twist[3], twist[4], twist[5])
                 mass = G.inverse_mass[k]
+                changed = real(0.0)
+                if mass > real(0.0):
+                    last_v = read3(G.numbers, at, stride, s, VEL)
+                    last_w = read3(G.numbers, at, stride, s, SPIN)
+                    for i in range(3):
+                        if v[i] != last_v[i] or w[i] != last_w[i]:
+                            changed = real(1.0)
+                G.numbers[place_of(at, stride, s, CHANGED)] = changed
                 if mass > real(0.0):
                     f = G.body_f[k]
                     push = vec3(f[0], f[1], f[2])
@@ -262,6 +270,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                 w = read3(G.numbers, at, stride, s, SPIN)
                 if G.inverse_mass[k] > real(0.0):
                     w = w * spin_share
+                    put3(G.numbers, at, stride, s, SPIN, w)
                 G.next_q[k] = pose_of(G, k, at, stride, s)
                 G.next_qd[k] = twist6(v[0], v[1], v[2], w[0], w[1], w[2])
 
@@ -537,14 +546,15 @@ def forget_kernels(real):
     @wp.kernel(module="unique", enable_backward=False)
     def forget_joints(world: wp.array2d[int], mask: wp.array[bool], work: wp.array3d[real]):
         b, k = wp.tid()
+        unknown = real(never)
         if world[b, k] >= 0:
             if mask[world[b, k]]:
                 for i in range(6):
                     work[b, IMPULSE + i, k] = real(0.0)
-                    work[b, LEAD + i, k] = real(0.0)
+                    work[b, ROTOR + i, k] = unknown
                 for i in range(3):
                     # angles are taken from joint_q again
-                    work[b, GIVEN + i, k] = real(never)
+                    work[b, GIVEN + i, k] = unknown
 
     @wp.kernel(module="unique", enable_backward=False)
     def forget_lines(blocks: wp.array2d[int], world: wp.array2d[int], mask: wp.array[bool], work: wp.array2d[real]):

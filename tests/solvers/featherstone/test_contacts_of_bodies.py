@@ -352,3 +352,20 @@ def test_steps_leave_no_impulses_and_features_in_the_memory_of_workers(rng):
             assert not memory[places[name] : places[name] + size].any()
     # the memory was used: the worlds of drawn seeds have 8 contacts and more
     assert found > 3
+
+
+def test_an_elastic_impact_of_one_body_leaves_others_at_rest(rng):
+    """A cube of restitution 1 lands on a corner, and a box of restitution 0 rests beside it."""
+    builder = ModelBuilder()
+    builder.default_shape_cfg.mu = 0.0
+    builder.add_ground_plane()
+    turn = Rotation.from_rotvec(random_unit(rng) * rng.uniform(0.05, 0.15)).as_quat()
+    cube = builder.add_body(xform=(0.0, 0.0, rng.uniform(0.4, 0.6), *turn))
+    builder.add_shape_box(cube, hx=0.1, hy=0.1, hz=0.1, cfg=ShapeConfig(mu=0.0, restitution=1.0))
+    box = builder.add_body(xform=(3.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0))
+    builder.add_shape_box(box, hx=0.1, hy=0.1, hz=0.1)
+    simulation = Simulation(worlds_of([builder]))
+    seen = simulation.run(1.0, lambda: simulation.velocities[0, :, 2])
+    assert seen[:, 0].max() > 0.5
+    # rounding and what is left of the softness of the contact; 4e-3 m/s if the impact scaled the forces of both bodies
+    assert abs(seen[:, 1]).max() < 1e-4

@@ -223,3 +223,25 @@ def test_overlaps_are_pushed_out_slowly(rng):
         heights.append(state.body_q.numpy()[0, 2])
     assert max(heights) < 0.101
     assert heights[-1] > 0.0995
+
+
+def test_impacts_of_links_with_rotors_add_no_energy(rng):
+    """A rod on a hinge with a heavy rotor falls with its tip on the ground, without restitution, at various parts of a step."""
+    builder = nl.ModelBuilder()
+    for angle in rng.uniform(0.2, 0.25, 32):
+        world = nl.ModelBuilder()
+        world.add_ground_plane()
+        rod = world.add_link(mass=0.1, com=(0.3, 0, 0), inertia=0.001 * np.eye(3))
+        place = (0, 0, 0.3, 0, 0, 0, 1)
+        world.add_articulation([world.add_joint_revolute(-1, rod, axis=(0, 1, 0), parent_xform=place, armature=0.1)])
+        world.add_shape_sphere(rod, xform=(0.6, 0, 0, 0, 0, 0, 1), radius=0.05, cfg=nl.ShapeConfig(density=0.0, mu=0.0))
+        world.joint_q[0], world.joint_qd[0] = angle, 2.0
+        builder.add_world(world)
+    model = builder.finalize("cpu")
+    solver, state, speeds = xpbd(model), started(model), []
+    for _ in range(60):
+        solver.step(state, state, dt=1 / 240)
+        speeds.append(state.joint_qd.numpy().copy())
+    speeds = np.array(speeds)
+    assert (speeds.max(axis=0) > 2.0).all() and (speeds.min(axis=0) < 0.1).all()
+    assert (-speeds.min(axis=0) < 0.9 * speeds.max(axis=0)).all()

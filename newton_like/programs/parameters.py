@@ -27,7 +27,6 @@ from newton_like.model.editing.edits import (
     GROUPS,
     JOINTS,
     KINDS,
-    READ_ANYWAY,
     SHAPES,
     edits_of,
 )
@@ -99,7 +98,7 @@ class Parameters:
             if kinds:
                 # all worlds that were edited are read, with flags that the fingerprints of these groups do not know
                 self._changes.forget((GAINS, BODIES, SHAPES))
-        declared = (model.varying - self._loose).difference(READ_ANYWAY)
+        declared = self._layout.read(model.varying) - self._loose
         if not groups and not declared and not kinds:
             self._since = edits.version
             return False, False
@@ -200,7 +199,7 @@ class Parameters:
         """Reads all numbers, finds out which ones are shared, and gives the others lanes."""
         if self._changes is not None:
             self._changes.forget()
-        self._loose |= model.varying.difference(READ_ANYWAY)
+        self._loose |= self._layout.read(model.varying)
         size, real = self.size, self.m.real
         first = wp.zeros(size, dtype=real, device=self.device)
         start, end = self._layout.spans["hull"]

@@ -62,8 +62,7 @@ SOURCES: dict[str, dict[str, list[int]]] = {
     "joint_min_distance": {"joint": [DISTANCE_MIN]},
     "joint_max_distance": {"joint": [DISTANCE_MAX]},
     "joint_axis": {"dof": _span(AXIS, 3) + _IN_ANCHOR},
-    # weights depend on all that is massive or moves it; code that holds them is made again as for a new mass
-    "body_mass": {"body": [MASS], "weight": [0]},
+    "body_mass": {"body": [MASS]},
     "body_com": {"body": _span(CENTRE_OF_MASS, 3)},
     "body_inertia": {"body": _span(INERTIA, 6)},
     "joint_target_mode": {"gain": [TARGET_KE, TARGET_KD, TARGET_VELOCITY_GAIN, CLIP_FORCE]},
@@ -93,7 +92,15 @@ SOURCES: dict[str, dict[str, list[int]]] = {
     "shape_material_mu_rolling": {"collider": [SURFACE + MU_ROLLING]},
     "gravity": {"gravity": _span(0, 3)},
 }
-"""The arrays that parameters come from, and which numbers of a record each of them changes."""
+"""The arrays that parameters come from, and which numbers of a record each of them changes; and see :data:`MASSES`."""
+
+LINES = "tendon_armature"
+"""The array with inertias along tendons."""
+
+MASSES = frozenset(
+    ("joint_X_p", "joint_X_c", "joint_axis", "joint_armature", "body_mass", "body_com", "body_inertia", FLAGS, LINES)
+)
+"""The arrays that weights depend on: each of them changes the weights of all degrees of freedom."""
 
 KINEMATIC = {
     "joint": [DISTANCE_MIN, DISTANCE_MAX],
@@ -144,11 +151,18 @@ class Layout:
         self.spans = dict(zip(self.counts, pairwise(ends), strict=True))
         self.drivers = drivers_of(template, contacts) if prescribed else {}
 
+    def read(self, names) -> frozenset[str]:
+        """The arrays among some that parameters come from."""
+        weighed = MASSES if self.counts["weight"] else frozenset()
+        return frozenset(name for name in names if name in SOURCES or name == FLAGS or name in weighed)
+
     def slots(self, names) -> np.ndarray:
         """Which parameters come from some arrays, ``[size]`` bool."""
         chosen = np.zeros(self.size, dtype=bool)
+        if not MASSES.isdisjoint(names):
+            chosen[slice(*self.spans["weight"])] = True
         for name in names:
-            for group, places in (KINEMATIC if name == FLAGS else SOURCES[name]).items():
+            for group, places in (KINEMATIC if name == FLAGS else SOURCES.get(name, {})).items():
                 start, end = self.spans[group]
                 rows = chosen[start:end].reshape(-1, RECORDS[group])
                 if name == FLAGS:
@@ -172,6 +186,10 @@ class Layout:
         start, end = self.spans["pair"]
         if differs[start:end].any():
             names.add(FLAGS)
+        start, end = self.spans["weight"]
+        if differs[start:end].any() and names.isdisjoint(MASSES):
+            # of the arrays that weights come from, this one alone has no other parameters
+            names.add(LINES)
         return names
 
 

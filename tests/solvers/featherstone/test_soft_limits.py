@@ -10,7 +10,9 @@ import warp as wp
 
 from newton_like import ModelBuilder, ModelFlags
 from newton_like.importers.mjcf import MjcfWarning
+from newton_like.programs.records import MASSES
 from newton_like.solvers import SolverFeatherstone
+from newton_like.solvers.featherstone.loop_weights import dof_weights
 
 DT = 0.002
 
@@ -174,6 +176,47 @@ def test_softness_follows_edits_of_masses_in_single_worlds(rng):
         np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-7)
         assert abs(found[1] - before.reshape(worlds, -1)[1]).max() > 1e-4, "softness depends on inertia"
         np.testing.assert_array_equal(found[0], found[2])
+
+
+def weights_in_use(solver) -> np.ndarray:
+    """The inverse inertias by which the steps of a solver are soft, ``[worlds, dofs]``."""
+    (stepper,) = solver._steppers
+    parameters = stepper.work.parameters
+    return parameters.rows()[:, slice(*parameters._layout.spans["weight"])]
+
+
+def changed(name: str, numbers: np.ndarray, rng) -> np.ndarray:
+    """Other numbers for an array that inertias depend on."""
+    if name == "joint_axis":
+        turn = rng.uniform(0.1, 0.5)
+        return np.tile((np.sin(turn), np.cos(turn), 0.0), (len(numbers), 1))
+    if name in ("joint_X_p", "joint_X_c", "body_com"):
+        return numbers + rng.uniform(0.01, 0.1) * (np.arange(numbers.shape[1]) < 3)
+    return numbers * rng.uniform(1.5, 3.0)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_code_is_made_once_for_edits_of_each_array_that_softness_depends_on(rng, named):
+    """It is kept where the array was named; either way, the softness follows."""
+    for name in sorted(MASSES - {"body_flags", "tendon_armature"}):
+        model = built([driven(rng)])
+        solver = SolverFeatherstone(model, evaluator="specialised", varying=(name,) if named else ())
+        (stepper,) = solver._steppers
+        kernels, freed = [stepper.kernel], []
+        for _ in range(2):
+            before = weights_in_use(solver)
+            array = getattr(model, name)
+            array.assign(changed(name, array.numpy(), rng))
+            solver.notify_model_changed()
+            kernels.append(stepper.kernel)
+            freed.append(stepper.work.parameters.freed)
+            assert (weights_in_use(solver) != before).any(), name
+            np.testing.assert_array_equal(weights_in_use(solver)[0], dof_weights(model))
+        assert kernels[1] is kernels[2], name
+        assert (kernels[0] is kernels[1]) is named, name
+        # anchors have numbers in common
+        others = {"joint_X_p", "joint_X_c", "joint_axis"} if name.startswith(("joint_X", "joint_axis")) else set()
+        assert freed[0] - others == (set() if named else {name} - others) and not freed[1], name
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ from newton_like.model.editing.edits import (
     GROUPS,
     JOINTS,
     KINDS,
+    OTHERS,
     SHAPES,
     edits_of,
 )
@@ -73,6 +74,8 @@ class Parameters:
         self.freed: frozenset[str] = frozenset()
         self.moved = False
         self._seen = wp.zeros(1, dtype=wp.int32, device=self.device)
+        # inertias along tendons, of which parameters have only what they do to weights
+        self._lines = model.tendon_armature.numpy().copy() if self._layout.counts["weight"] else None
         self._edits, self._kept, self._changes = edits_of(model), False, changes
         self._gather_all(model)
 
@@ -92,14 +95,14 @@ class Parameters:
         edits, since = self._edits, self._since
         self.freed, self.moved, told = frozenset(), False, self._told
         groups = [g for g in GROUPS if edits.last[g] > since]
-        kinds = self._kinds_changed(model)
+        kinds, lines = self._kinds_changed(model), self._lines_changed(model)
         if self._changes is not None:
             groups = [g for g in groups if self._changes.found(g)]
             if kinds:
                 # all worlds that were edited are read, with flags that the fingerprints of these groups do not know
                 self._changes.forget((GAINS, BODIES, SHAPES))
         declared = self._layout.read(model.varying) - self._loose
-        if not groups and not declared and not kinds:
+        if not groups and not declared and not kinds and lines is None:
             self._since = edits.version
             return False, False
         kept, self._kept = self._kept, False
@@ -110,7 +113,7 @@ class Parameters:
             wp.copy(self.P.varying, lanes)
             self._recorded.clear()
             self._told = self._tell()
-        self._read(model, groups, kinds)
+        self._read(model, groups, kinds, lines)
         differs, binds, tables, unsound = self._news()
         if unsound or (differs and JOINTS in groups):
             check_numbers(model)
@@ -119,7 +122,7 @@ class Parameters:
         if differs or declared:
             self.freed = frozenset(declared | (self._layout.arrays_of(self._differs.numpy()) if differs else set()))
             self._loosen(self.freed)
-            self._read(model, groups, kinds)
+            self._read(model, groups, kinds, lines)
             self._status.zero_()
         self._since = edits.version
         return told != self._told, bool(differs or declared)
@@ -150,11 +153,27 @@ class Parameters:
         self._kinds = None
         return True
 
-    def _read(self, model, groups: list[int], kinds: bool) -> None:
+    def _lines_changed(self, model) -> wp.array | None:
+        """When inertias along tendons became others, in the worlds where they did, ``[world_count + 1]``; None: nowhere, or no parameters
+        depend on them. No record of edits says which worlds an edit of tendons named: like their other numbers, it counts in all."""
+        if self._lines is None or self._edits.last[OTHERS] <= self._since:
+            return None
+        lines = model.tendon_armature.numpy()
+        differs = lines != self._lines
+        if not differs.any():
+            return None
+        self._lines = lines.copy()
+        edited = np.zeros(self._worlds + 1)
+        # of tendons in world -1 the last one
+        edited[model.tendon_world.numpy()[differs]] = self._edits.version
+        return copied_array(edited, wp.int32, self.device)
+
+    def _read(self, model, groups: list[int], kinds: bool, lines: wp.array | None) -> None:
         """Reads the numbers of groups of arrays in the worlds that were edited, by launches that are recorded once. With `kinds`, reads all
-        numbers that depend on flags of bodies, in the worlds whose joints were edited."""
+        numbers that depend on flags of bodies, in the worlds whose joints were edited. With `lines`, those that depend on inertias along
+        tendons, in the worlds where they were edited then."""
         self._seen.fill_(self._since)
-        if self._layout.counts["weight"] and (kinds or not WEIGHED.isdisjoint(groups)):
+        if self._layout.counts["weight"] and (kinds or lines is not None or not WEIGHED.isdisjoint(groups)):
             self._tables["weights"].assign(self.contacts.weights().ravel())
         for group in groups:
             key = [getattr(model, name).ptr for name in (*ARRAYS[group], "body_q", FLAGS)]
@@ -166,6 +185,11 @@ class Parameters:
         for group in (GAINS, BODIES, SHAPES) if kinds else ():
             target = self._target(self._held, self.P.varying, self._seen)
             self._run(self._launches(model, target, group, self._edits.rows[JOINTS])[0])
+        if lines is not None:
+            target = self._target(self._held, self.P.varying, self._seen)
+            target.edited = lines
+            inputs = [self._tables["weights"], self.at["weight"]]
+            self._run([self._launch("weights", target, self._layout.counts["weight"], inputs)])
 
     def _edited(self, group: int) -> wp.array:
         """The last edit of a group in each world."""

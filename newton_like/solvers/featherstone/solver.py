@@ -125,9 +125,10 @@ class SolverFeatherstone(SolverBase):
             not compile them again; the kernels of notices and of :meth:`reset` are loaded when the solver is made. Parameters of
             other arrays are constants of the kernel while they are equal in all worlds; the first edit of such a parameter compiles the
             kernel again. Arrays of tendons and actuators are read from memory without being named, except ``tendon_armature`` of a tendon
-            without inertia; places and sizes of their sites and shapes are constants until they are edited, see ``shape_transform``
-            and ``shape_scale``. Loop joints have rows for the forces of all named arrays, also where these are zero. If the limits of the
-            distance of a loop joint become equal, or different, the kernel is always compiled again.
+            without inertia, or in a model whose joints have soft limits; places and sizes of their sites and shapes are constants
+            until they are edited, see ``shape_transform`` and ``shape_scale``. Loop joints have rows for the forces of all named
+            arrays, also where these are zero. If the limits of the distance of a loop joint become equal, or different, the kernel
+            is always compiled again.
         width: worlds per kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.threads.worker_count`.
         newton_options: options of Newton 1.8 that choose how it computes: ``use_tile_gemm``, ``fuse_cholesky``, ``deterministic`` and

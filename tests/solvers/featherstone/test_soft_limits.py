@@ -219,6 +219,45 @@ def test_code_is_made_once_for_edits_of_each_array_that_softness_depends_on(rng,
         assert freed[0] - others == (set() if named else {name} - others) and not freed[1], name
 
 
+def tied(rng) -> str:
+    """Two links whose joints a tendon with inertia couples."""
+    coefs = "".join(f'<joint joint="{name}" coef="{rng.uniform(0.5, 1.0)}"/>' for name in ("shoulder", "elbow"))
+    tendon = f'<tendon><fixed name="line" armature="{rng.uniform(0.01, 0.1)}">{coefs}</fixed></tendon>'
+    return driven(rng).replace("</mujoco>", f"{tendon}</mujoco>")
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_softness_follows_edits_of_inertias_along_tendons(rng, named):
+    """In the worlds where they were edited, and not in others whose masses nobody told of; code is made again unless the array was named,
+    once."""
+    xml, worlds = tied(rng), 3
+    model = built([xml] * worlds)
+    varying = ("tendon_armature",) if named else ()
+    solver = SolverFeatherstone(model, evaluator="specialised", varying=varying)
+    (stepper,) = solver._steppers
+    first, kernels = weights_in_use(solver), [stepper.kernel]
+    mass = model.body_mass.numpy()
+    mass[-1] *= 2.0
+    model.body_mass.assign(mass)
+    for _ in range(2):
+        armature = model.tendon_armature.numpy()
+        armature[1] *= rng.uniform(10.0, 20.0)
+        model.tendon_armature.assign(armature)
+        solver.notify_model_changed(ModelFlags.TENDON_PROPERTIES)
+        kernels.append(stepper.kernel)
+        found = weights_in_use(solver)
+        np.testing.assert_array_equal(found[[0, 2]], first[[0, 2]])
+        np.testing.assert_array_equal(found[1], dof_weights(model).reshape(worlds, -1)[1])
+        file = xml.split('<fixed name="line" armature="')
+        at_once = f'{file[0]}<fixed name="line" armature="{armature[1]}"{file[1][file[1].index(chr(34)) + 1 :]}'
+        expected = mujoco.MjModel.from_xml_string(at_once).dof_invweight0
+        np.testing.assert_allclose(found[1], expected, rtol=1e-6)
+    assert (found[1] < 0.9 * first[1]).any()
+    assert kernels[1] is kernels[2]
+    assert (kernels[0] is kernels[1]) is named
+    assert stepper.work.parameters.freed == set()
+
+
 @pytest.mark.slow
 def test_evaluators_agree_bit_by_bit(rng):
     xmls = [single(rng, "hinge", False)] * 9

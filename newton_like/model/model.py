@@ -156,6 +156,8 @@ class Model(Fields):
     _edits = _graph_readers = _graph_numbers = _surfaces = None
     # scales of shapes as of finalize, where there are hulls; and what the structure was, see newton_like.model.editing.structure
     _hull_scale = _structure = _accepted = None
+    # coordinates as of finalize, on the host: softness depends on inertias there, whatever joint_q became
+    _finalized_q = None
 
     @property
     def rigid_contact_max(self) -> int | None:

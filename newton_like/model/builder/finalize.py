@@ -89,6 +89,7 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     told = singular_joints({**columns, "joint_ancestor": ancestor})
     model._singular = None if told is None else (told, model.version)
     keep_structure(model)
+    model._finalized_q = model.joint_q.numpy().copy()
     model._complete = True  # from now on, setting an unknown attribute raises
     model.request_state_attributes(*builder._requested)
     model.request_contact_attributes(*builder._requested_of_contacts)

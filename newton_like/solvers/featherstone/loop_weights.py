@@ -1,5 +1,6 @@
 """Inverse masses of bodies, joints and tendons at the initial coordinates of a model, by which soft equality constraints and
-limits of joints and tendons are soft, and the measure of what is small for rigid ones.
+limits of joints and tendons are soft, and the measure of what is small for rigid ones. These coordinates are those that the model had when
+it was finalized: later edits of ``joint_q`` choose where motions start, and change no softness.
 
 A soft row has R = (1 - d) / d w, see `kernels.solvers.rows.closure_rows`. w is a property of the model, as in MuJoCo, and not of the pose:
 where nothing gives way along a row, its response vanishes, and a softness that vanished with it would be none.
@@ -34,8 +35,15 @@ POSES = 3
 """Poses in which the largest inverse mass along a tendon is looked for: the initial one, and others."""
 
 
+def initial_state(model):
+    """A state with the coordinates that a model had when it was finalized."""
+    state = model.state(requires_grad=False)
+    state.joint_q.assign(model._finalized_q)
+    return state
+
+
 class InverseMasses:
-    """Inverse masses of a model at its initial coordinates, computed when they are first asked for.
+    """Inverse masses of a model at the coordinates of :func:`initial_state`, computed when they are first asked for.
 
     Args:
         model: the model.
@@ -43,7 +51,7 @@ class InverseMasses:
 
     def __init__(self, model):
         self.model = model
-        self._state = model.state(requires_grad=False)
+        self._state = initial_state(model)
 
     @cached_property
     def _responses(self) -> np.ndarray:
@@ -131,7 +139,7 @@ class InverseMasses:
         found = [self.tendons]
         dofs = self._responses.shape[1]
         for n in range(1, POSES):
-            state = self.model.state(requires_grad=False)
+            state = initial_state(self.model)
             turned = np.sin(n * (1.0 + np.arange(dofs)))
             displace(self.model, state, np.broadcast_to(turned, (self.model.articulation_count, dofs)))
             rows = tendon_jacobian(self.model, state).numpy().astype(np.float64)
@@ -206,8 +214,9 @@ _of_dofs: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def dof_weights(model) -> np.ndarray:
-    """The inverse inertias of degrees of freedom by which position limits are soft, ``[joint_dof_count]``, as ``dof_invweight0`` of MuJoCo;
-    computed again when masses, anchors or inertias along joints and tendons were edited."""
+    """The inverse inertias of degrees of freedom by which position limits are soft, ``[joint_dof_count]``, as ``dof_invweight0`` of
+    MuJoCo, at the coordinates of :func:`initial_state`; computed again when masses, anchors or inertias along joints and tendons were
+    edited."""
     key = _state_of_masses(model)
     known = _of_dofs.get(model)
     if known is None or known[0] != key:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import ModelBuilder, ModelFlags
+from newton_like import ModelBuilder, ModelFlags, eval_fk
 from newton_like.importers.mjcf import MjcfWarning
 from newton_like.programs.records import MASSES
 from newton_like.solvers import SolverFeatherstone
-from newton_like.solvers.featherstone.loop_weights import dof_weights
+from newton_like.solvers.featherstone.loop_weights import InverseMasses, dof_weights, tendon_weights
 
 DT = 0.002
 
@@ -256,6 +256,35 @@ def test_softness_follows_edits_of_inertias_along_tendons(rng, named):
     assert kernels[1] is kernels[2]
     assert (kernels[0] is kernels[1]) is named
     assert stepper.work.parameters.freed == set()
+
+
+def test_softness_is_that_of_the_pose_in_which_the_model_was_finalized(rng):
+    """Whatever coordinates the model got since, whether the solver was made before or after, and whichever worlds notices named."""
+    xml, worlds = tied(rng), 3
+    model, twin = built([xml] * worlds), built([xml] * worlds)
+
+    def softness(model) -> list[np.ndarray]:
+        return [dof_weights(model), tendon_weights(model), InverseMasses(model).links]
+
+    solver = SolverFeatherstone(model, evaluator="general")
+    first = softness(model)
+    model.joint_q.assign(rng.uniform(-2.0, 2.0, model.joint_coord_count))
+    eval_fk(model, model.joint_q, model.joint_qd, model)
+    for flags in (ModelFlags.JOINT_DOF_FORCE_PROPERTIES, ModelFlags.JOINT_PROPERTIES, ModelFlags.ALL):
+        solver.notify_model_changed(flags, rng.random(worlds) < 0.5)
+        for found, before in zip(softness(model), first, strict=True):
+            np.testing.assert_array_equal(found, before)
+    late = SolverFeatherstone(model, evaluator="general")
+    np.testing.assert_array_equal(weights_in_use(late).ravel(), first[0])
+    for each in (model, twin):
+        each.body_mass.assign(np.linspace(1.0, 2.0, each.body_count))
+    solver.notify_model_changed(ModelFlags.BODY_INERTIAL_PROPERTIES, [False, True, False])
+    twin.notify_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
+    for found, edited, before in zip(softness(model), softness(twin), first, strict=True):
+        found, edited, before = (x.reshape(worlds, -1) for x in (found, edited, before))
+        np.testing.assert_array_equal(found, [before[0], edited[1], before[2]])
+        assert (edited[1] != before[1]).any()
+    np.testing.assert_array_equal(weights_in_use(solver).ravel(), dof_weights(model))
 
 
 @pytest.mark.slow

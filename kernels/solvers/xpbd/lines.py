@@ -207,11 +207,12 @@ def line_program(m: types.SimpleNamespace) -> dict:
         dt = m.fill(h)
         zero = m.fill(real(0.0))
         fastest = m.fill(push_speed)
+        slow = m.fill(real(RECOVERY) / h)
         for i in range(ACT_NUMBERS):
             m.put(X.work, at + i, 0, zero)
         if X.blocks[n, LINE_KIND] == EQUATION:
             # the closure of a whole error and the kept impulses of joints would excite each other
-            speed = m.mul(length, m.fill(real(-RECOVERY) / h))
+            speed = m.neg(m.mul(length, slow))
             speed = m.larger(m.neg(fastest), m.smaller(fastest, speed))
             m.put(X.work, at + LEAST_SPEED, 0, speed)
             m.put(X.work, at + MOST_SPEED, 0, speed)
@@ -233,7 +234,6 @@ def line_program(m: types.SimpleNamespace) -> dict:
             m.put(X.work, at + PASSIVE_SLOPE, 0, m.mul(dt, slope))
             m.put(X.work, at + STICK, 0, m.mul(dt, line_number(X, n, LINE_FRICTION)))
             rate = m.fill(real(1.0) / h)
-            slow = m.fill(real(RECOVERY) / h)
             below = m.sub(line_number(X, n, LINE_LOWER), length)
             above = m.sub(line_number(X, n, LINE_UPPER), length)
             least = m.where_lt(zero, below, m.smaller(m.mul(below, slow), fastest), m.mul(below, rate))

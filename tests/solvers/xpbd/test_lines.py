@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import warp as wp
 from newton_like.kernels.tree import ROUND_CYLINDER
 
 import newton_like as nl
@@ -129,6 +130,24 @@ def test_equations_between_chains_do_not_vibrate(dt, rng):
     h = dt / solver.substeps
     # angular accelerations are up to some 100 rad/s^2, and a sub-step closes a fifth of the error; single precision rounds angles
     assert max(errors) < 5.0 * 100.0 * h**2 + 2e-6
+
+
+def test_an_equation_in_double_precision_shares_a_torque(rng):
+    """Two links on vertical hinges, tied by a ratio, turn under a constant torque as one link of constant inertia does."""
+    builder, hinges, inertias = nl.ModelBuilder(), [], rng.uniform(0.01, 0.03, 2)
+    for side, inertia in enumerate(inertias):
+        link = builder.add_link(mass=0.5, inertia=inertia * np.eye(3))
+        hinges.append(builder.add_joint_revolute(-1, link, axis=(0, 0, 1), parent_xform=(0, side, 0, 0, 0, 0, 1)))
+    builder.add_articulation(hinges)
+    ratio = rng.uniform(-2.0, -1.0)
+    builder.set_joint_mimic(hinges[1], hinges[0], coeffs=(0.0, ratio))
+    model = builder.finalize("cpu", dtype=wp.float64)
+    control, seconds = model.control(), 0.3
+    control.joint_f.assign([0.0, 0.2])
+    q = after(xpbd(model), started(model), seconds, 1 / 240, control).joint_q.numpy()
+    rate = 0.2 * ratio / (inertias[0] + ratio**2 * inertias[1])
+    assert q[0] == pytest.approx(0.5 * rate * seconds**2, abs=1e-4)
+    assert q[1] == pytest.approx(ratio * q[0], abs=1e-6)
 
 
 def test_a_line_around_a_cylinder_holds_a_rod(rng):

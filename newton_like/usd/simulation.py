@@ -428,7 +428,7 @@ def _choose(model, solver, options: dict | None) -> tuple[SolverChoice, dict]:
     if solver is None or isinstance(solver, dict):
         if solver is not None and options is not None:
             raise ValueError("give the arguments of the solver in solver or in solver_options, not in both")
-        return choose_solver(model, "featherstone"), {**(solver or {}), **(options or {})}
+        return SolverChoice(SOLVERS["featherstone"], "it is the default"), {**(solver or {}), **(options or {})}
     choice = choose_solver(model, solver)
     given = options or {}
     if solver != "auto":

@@ -58,7 +58,7 @@ TURNS = 4
 
 
 @wp.func
-def place_of(at: int, stride: int, slot: int, i: int) -> int:
+def place_in_chunk(at: int, stride: int, slot: int, i: int) -> int:
     """Where number i of the body in a slot stands.
 
     Args:
@@ -106,10 +106,10 @@ def body_program(m: types.SimpleNamespace) -> dict:
         turn: m.Quat
         changed: lane
 
-    fetch_motion, put_motion = eight_access(m, Motion, LINE)
-    fetch_response, put_response = eight_access(m, Response, LINE)
-    fetch_pose, put_pose = eight_access(m, Pose, LINE)
-    fetch_next, put_next = eight_access(m, Next, LINE)
+    fetch_motion, deposit_motion = eight_access(m, Motion, LINE)
+    fetch_response, deposit_response = eight_access(m, Response, LINE)
+    fetch_pose, deposit_pose = eight_access(m, Pose, LINE)
+    fetch_next, deposit_next = eight_access(m, Next, LINE)
 
     @wp.struct
     class BodyRef:
@@ -273,15 +273,15 @@ def body_program(m: types.SimpleNamespace) -> dict:
                 middle = m.where3_lt(close, error, new, middle)
                 error = m.where_lt(close, error, m.dot(off, off), error)
         pose.turn = body_turn_on(B, r, q, middle, h)
-        put_pose(B, r.at + POSE, r.slot, pose)
+        deposit_pose(B, r.at + POSE, r.slot, pose)
         turn = m.quat_to_matrix(pose.turn)
         response = Response()
         response.inertia = m.sym_rotate(inverse, turn)
-        put_response(B, r.at + RESPONSE, r.slot, response)
+        deposit_response(B, r.at + RESPONSE, r.slot, response)
         # the change, because rounding errors of the product of the inertia and its inverse would add up
         lack = m.sub3(momentum, m.turned_apply(inertia, turn, w))
         motion.spin = m.fma3(m.sym_apply(response.inertia, lack), dynamic, w)
-        put_motion(B, r.at + MOTION, r.slot, motion)
+        deposit_motion(B, r.at + MOTION, r.slot, motion)
         body_put_vec(B, r, SPIN_BEFORE, motion.spin)
         body_put_vec(B, r, MOMENTUM, momentum)
 
@@ -299,11 +299,11 @@ def body_program(m: types.SimpleNamespace) -> dict:
         motion.vel = m.fma3(body_vec(B, r, PUSH), h, motion.vel)
         turn = m.sym_apply(body_response(B, r), body_vec(B, r, TORQUE))
         motion.spin = m.fma3(turn, h, motion.spin)
-        put_motion(B, r.at + MOTION, r.slot, motion)
+        deposit_motion(B, r.at + MOTION, r.slot, motion)
         next = Next()
         next.shift = m.fma3(motion.vel, h, pose.shift)
         next.turn = turned_by(pose.turn, motion.spin, h)
-        put_next(B, r.at + NEXT, r.slot, next)
+        deposit_next(B, r.at + NEXT, r.slot, next)
 
     @m.func
     def add_ahead(B: wp.array[real], r: BodyRef, next: wp.ref[Next], mass: lane, dv: m.Vec3, dw: m.Vec3, h: lane):
@@ -325,7 +325,7 @@ def body_program(m: types.SimpleNamespace) -> dict:
         x, y = m.where_lt(zero, mass, new.x, q.x), m.where_lt(zero, mass, new.y, q.y)
         z, w = m.where_lt(zero, mass, new.z, q.z), m.where_lt(zero, mass, new.w, q.w)
         next.turn = m.quat(x, y, z, w)
-        put_next(B, r.at + NEXT, r.slot, next)
+        deposit_next(B, r.at + NEXT, r.slot, next)
 
     @inlined
     def motion_add(B: wp.array[real], r: BodyRef, motion: wp.ref[Motion], p: m.Vec3, dw: m.Vec3, h: lane, ahead: int):
@@ -334,7 +334,7 @@ def body_program(m: types.SimpleNamespace) -> dict:
         dv = m.scale3(p, motion.mass)
         motion.vel = m.add3(motion.vel, dv)
         motion.spin = m.add3(motion.spin, dw)
-        put_motion(B, r.at + MOTION, r.slot, motion)
+        deposit_motion(B, r.at + MOTION, r.slot, motion)
         if ahead != 0:
             next = body_next(B, r)
             add_ahead(B, r, next, motion.mass, dv, dw, h)
@@ -360,7 +360,7 @@ def body_program(m: types.SimpleNamespace) -> dict:
 def forget_poses(real):
     """Two kernels that clear what is kept of chosen worlds: over bodies, the rounding errors of poses and the angular momenta (`place` is
     where the real part of the orientation of a body stands); over worlds, the numbers of the slot of fixed bodies (`at` and `stride` are
-    those of `place_of`). NaN of a joint on the world gets into these numbers."""
+    those of `place_in_chunk`). NaN of a joint on the world gets into these numbers."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def forget(place: wp.array[int], world: wp.array[int], mask: wp.array[bool], numbers: wp.array[real]):
@@ -376,7 +376,7 @@ def forget_poses(real):
         w = wp.tid()
         if mask[w]:
             for i in range(BODY_NUMBERS):
-                numbers[place_of(at[w], stride[w], slot[w], i)] = real(0.0)
-            numbers[place_of(at[w], stride[w], slot[w], QUAT + 3)] = real(1.0)
+                numbers[place_in_chunk(at[w], stride[w], slot[w], i)] = real(0.0)
+            numbers[place_in_chunk(at[w], stride[w], slot[w], QUAT + 3)] = real(1.0)
 
     return forget, forget_fixed

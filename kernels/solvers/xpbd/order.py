@@ -9,7 +9,7 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.simd import GENERAL_FLAGS, module_options
-from newton_like.kernels.solvers.xpbd.bodies import INVERSE_MASS, place_of
+from newton_like.kernels.solvers.xpbd.bodies import INVERSE_MASS, place_in_chunk
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
     BEGUN, BELOW, BIAS, GIVE, IMPULSES, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
@@ -414,8 +414,8 @@ def order_kernels(real):
             begun = numbers[j + BEGUN * room]
             normal = numbers[j + IMPULSES * room]
             if normal < real(FALLS) * begun:
-                mass_a = B[place_of(body_at, stride, body_a[k], INVERSE_MASS)]
-                response = wp.min(mass_a, B[place_of(body_at, stride, body_b[k], INVERSE_MASS)])
+                mass_a = B[place_in_chunk(body_at, stride, body_a[k], INVERSE_MASS)]
+                response = wp.min(mass_a, B[place_in_chunk(body_at, stride, body_b[k], INVERSE_MASS)])
                 fall = (begun - normal) * response - real(STOPS)
                 if fall > real(0.0):
                     f = f * wp.max(real(0.0), real(1.0) - real(FASTER) * fall / (begun * response))

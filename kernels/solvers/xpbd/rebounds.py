@@ -7,7 +7,7 @@ of its rebound, or with none if it had no impact. One pass after the other bring
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.solvers.xpbd.bodies import INVERSE_MASS, place_of
+from newton_like.kernels.solvers.xpbd.bodies import INVERSE_MASS, place_in_chunk
 from newton_like.kernels.solvers.xpbd.contact_laws import TURNS_AT
 from newton_like.kernels.solvers.xpbd.order import order_struct
 from newton_like.kernels.solvers.xpbd.touching import APPROACH, IMPACT, IMPULSES, REBOUND
@@ -51,9 +51,9 @@ def rebound_functions(real):
             ):
                 a = body_a[start + k]
                 b = body_b[start + k]
-                if B[place_of(body_at, stride, a, INVERSE_MASS)] > real(0.0):
+                if B[place_in_chunk(body_at, stride, a, INVERSE_MASS)] > real(0.0):
                     N.taken[first_slot + a] = one
-                if B[place_of(body_at, stride, b, INVERSE_MASS)] > real(0.0):
+                if B[place_in_chunk(body_at, stride, b, INVERSE_MASS)] > real(0.0):
                     N.taken[first_slot + b] = one
         grown = int(0)
         while grown < REACH and grown >= 0:
@@ -63,8 +63,8 @@ def rebound_functions(real):
                 b = body_b[start + k]
                 if (
                     numbers[at + k + IMPULSES * room] > real(0.0)
-                    and B[place_of(body_at, stride, a, INVERSE_MASS)] > real(0.0)
-                    and B[place_of(body_at, stride, b, INVERSE_MASS)] > real(0.0)
+                    and B[place_in_chunk(body_at, stride, a, INVERSE_MASS)] > real(0.0)
+                    and B[place_in_chunk(body_at, stride, b, INVERSE_MASS)] > real(0.0)
                     and N.taken[first_slot + a] != N.taken[first_slot + b]
                 ):
                     grows = int(1)

@@ -7,7 +7,7 @@ touches. The contact of a round shape has the point of its axis next to it inste
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.solvers.xpbd.bodies import POS, QUAT, place_of
+from newton_like.kernels.solvers.xpbd.bodies import POS, QUAT, place_in_chunk
 from newton_like.kernels.solvers.xpbd.order import order_struct
 from newton_like.kernels.solvers.xpbd.touching import APART, MARGINS, POINT_A, POINT_B, RADIUS_A, RADIUS_B
 
@@ -33,7 +33,7 @@ def round_function(real):
         if r > real(0.0):
             q = quat()
             for x in range(4):
-                q[x] = B[place_of(body_at, stride, slot, QUAT + x)]
+                q[x] = B[place_in_chunk(body_at, stride, slot, QUAT + x)]
             own = wp.quat_rotate_inv(q, n)
             if wp.abs(wp.dot(own, axis)) < real(SIDE):
                 numbers[at + radius * room] = r
@@ -53,8 +53,8 @@ def round_function(real):
             j = at + k - N.start[c]
             n = N.normal[i]
             for x in range(3):
-                there = B[place_of(body_at, stride, body_b[k], POS + x)]
-                numbers[j + (APART + x) * room] = there - B[place_of(body_at, stride, body_a[k], POS + x)]
+                there = B[place_in_chunk(body_at, stride, body_b[k], POS + x)]
+                numbers[j + (APART + x) * room] = there - B[place_in_chunk(body_at, stride, body_a[k], POS + x)]
             round_side(N, N.shape0[i], body_a[k], n, POINT_A, RADIUS_A, j, room, B, body_at, stride, numbers)
             round_side(N, N.shape1[i], body_b[k], -n, POINT_B, RADIUS_B, j, room, B, body_at, stride, numbers)
 

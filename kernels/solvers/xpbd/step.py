@@ -17,7 +17,7 @@ from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.xpbd.access import access_program
 
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
-    CHANGED, INVERSE_MASS, LOW_QUAT, NO_SPIN, POS, PUSH, QUAT, SHIFT, SPIN, SPIN_BEFORE, TORQUE, VEL, body_program, place_of,
+    CHANGED, INVERSE_MASS, LOW_QUAT, NO_SPIN, POS, PUSH, QUAT, SHIFT, SPIN, SPIN_BEFORE, TORQUE, VEL, body_program, place_in_chunk,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.contact_laws import (
     EXTRA_NUMBERS,
@@ -159,13 +159,13 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
     @wp.func
     def put3(numbers: wp.array[real], at: int, stride: int, slot: int, i: int, x: vec3):
         for k in range(3):
-            numbers[place_of(at, stride, slot, i + k)] = x[k]
+            numbers[place_in_chunk(at, stride, slot, i + k)] = x[k]
 
     @wp.func
     def read3(numbers: wp.array[real], at: int, stride: int, slot: int, i: int) -> vec3:
         x = vec3()
         for k in range(3):
-            x[k] = numbers[place_of(at, stride, slot, i + k)]
+            x[k] = numbers[place_in_chunk(at, stride, slot, i + k)]
         return x
 
     @wp.func
@@ -173,7 +173,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         """The pose of body k by its numbers."""
         q = quat()
         for i in range(4):
-            q[i] = G.numbers[place_of(at, stride, slot, QUAT + i)]
+            q[i] = G.numbers[place_in_chunk(at, stride, slot, QUAT + i)]
         place = read3(G.numbers, at, stride, slot, POS) + read3(G.numbers, at, stride, slot, SHIFT)
         return transform(place - wp.quat_rotate(q, G.com[k]), q)
 
@@ -204,8 +204,8 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
             put3(G.numbers, at, stride, slot, SHIFT, zero)
             put3(G.numbers, at, stride, slot, SPIN_BEFORE, vec3(never, never, never))
             for i in range(4):
-                G.numbers[place_of(at, stride, slot, QUAT + i)] = q[i]
-                G.numbers[place_of(at, stride, slot, LOW_QUAT + i)] = real(0.0)
+                G.numbers[place_in_chunk(at, stride, slot, QUAT + i)] = q[i]
+                G.numbers[place_in_chunk(at, stride, slot, LOW_QUAT + i)] = real(0.0)
 
     @wp.func
     def load_bodies(G: wp.ref[Bodies], at: int, stride: int, first: int, begin: int, end: int):
@@ -229,7 +229,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                     for i in range(3):
                         if v[i] != last_v[i] or w[i] != last_w[i]:
                             changed = real(1.0)
-                G.numbers[place_of(at, stride, s, CHANGED)] = changed
+                G.numbers[place_in_chunk(at, stride, s, CHANGED)] = changed
                 if mass > real(0.0):
                     f = G.body_f[k]
                     push = vec3(f[0], f[1], f[2])
@@ -243,7 +243,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
     @wp.func
     def push_slot(G: wp.ref[Bodies], at: int, stride: int, slot: int, f: vec3, turn: vec3):
         """Adds a force and a torque to the body in a slot."""
-        mass = G.numbers[place_of(at, stride, slot, INVERSE_MASS)]
+        mass = G.numbers[place_in_chunk(at, stride, slot, INVERSE_MASS)]
         put3(G.numbers, at, stride, slot, PUSH, read3(G.numbers, at, stride, slot, PUSH) + f * mass)
         put3(G.numbers, at, stride, slot, TORQUE, read3(G.numbers, at, stride, slot, TORQUE) + turn)
 

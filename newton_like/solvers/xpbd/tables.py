@@ -123,7 +123,7 @@ def body_constants(model, moves: np.ndarray) -> np.ndarray:
 
 
 def number_places(slots: Slots, bodies, numbers) -> np.ndarray:
-    """Where these numbers of bodies stand, ``[bodies, numbers]``; see :func:`newton_like.kernels.solvers.xpbd.bodies.place_of`."""
+    """Where these numbers of bodies stand, ``[bodies, numbers]``; see :func:`newton_like.kernels.solvers.xpbd.bodies.place_in_chunk`."""
     chunk, slot = slots.chunks[slots.chunk_of[bodies]], slots.slot_of[bodies][:, None]
     numbers = np.asarray(numbers)
     inside = np.where(numbers < LINE, LINE * slot + numbers, numbers * chunk[:, SLOTS][:, None] + slot)

@@ -46,23 +46,6 @@ def access_program(m: types.SimpleNamespace) -> dict:
     def deposit(array: wp.array[real], at: int, first: int, index: ints, x: lane):
         """Writes numbers where ``fetch`` reads them."""
 
-    @wp.func_native(
-        f"{simd} simd out;"
-        f" if (first >= 0) for (int k = 0; k < {width}; ++k) out[k] = array.data[at + apart * (first + k)];"
-        f" else for (int k = 0; k < {width}; ++k) out[k] = array.data[at + apart * index[k]];"
-        f" {vector} r; __builtin_memcpy(&r, &out, sizeof(simd)); return r;"
-    )
-    def fetch_apart(array: wp.array[real], at: int, apart: int, first: int, index: ints) -> lane:
-        """As ``fetch``, of items whose numbers are `apart` from each other."""
-
-    @wp.func_native(
-        f"{simd} simd in; __builtin_memcpy(&in, &x, sizeof(simd));"
-        f" if (first >= 0) for (int k = 0; k < {width}; ++k) array.data[at + apart * (first + k)] = in[k];"
-        f" else for (int k = 0; k < {width}; ++k) array.data[at + apart * index[k]] = in[k];"
-    )
-    def deposit_apart(array: wp.array[real], at: int, apart: int, first: int, index: ints, x: lane):
-        """Writes numbers where ``fetch_apart`` reads them."""
-
     @wp.func_native(f"for (int k = 0; k < {width}; ++k) if (k < valid) array.data[at + k] = x[k];")
     def deposit_some(array: wp.array[real], at: int, valid: int, x: lane):
         """Writes the first `valid` numbers from `at` on."""
@@ -75,8 +58,7 @@ def access_program(m: types.SimpleNamespace) -> dict:
         """As ``listed``, with `rest` where the mask is not positive."""
 
     return dict(
-        ints=ints, listed=listed, listed_where=listed_where, counted=counted, fetch=fetch, deposit=deposit, fetch_apart=fetch_apart,
-        deposit_apart=deposit_apart, deposit_some=deposit_some,
+        ints=ints, listed=listed, listed_where=listed_where, counted=counted, fetch=fetch, deposit=deposit, deposit_some=deposit_some
     )  # fmt: skip
 
 
@@ -103,18 +85,9 @@ def _scalar_access(real) -> dict:
         array[at + wp.where(first >= 0, first, index)] = x
 
     @wp.func
-    def fetch_apart(array: wp.array[real], at: int, apart: int, first: int, index: int) -> real:
-        return array[at + apart * wp.where(first >= 0, first, index)]
-
-    @wp.func
-    def deposit_apart(array: wp.array[real], at: int, apart: int, first: int, index: int, x: real):
-        array[at + apart * wp.where(first >= 0, first, index)] = x
-
-    @wp.func
     def deposit_some(array: wp.array[real], at: int, valid: int, x: real):
         array[at] = x
 
     return dict(
-        ints=int, listed=listed, listed_where=listed_where, counted=counted, fetch=fetch, deposit=deposit, fetch_apart=fetch_apart,
-        deposit_apart=deposit_apart, deposit_some=deposit_some,
+        ints=int, listed=listed, listed_where=listed_where, counted=counted, fetch=fetch, deposit=deposit, deposit_some=deposit_some
     )  # fmt: skip

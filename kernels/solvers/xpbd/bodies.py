@@ -26,12 +26,12 @@ from newton_like.kernels.solvers.xpbd.eights import eight_access
 # (world axes), inverse mass, and one for bodies that forces move ...
 MOTION, VEL, SPIN, INVERSE_MASS, DYNAMIC = 0, 0, 3, 6, 7
 # ... inverse inertia in world axes ...
-RESPONSE, INVERSE_INERTIA = 8, 8
+RESPONSE = 8
 # ... orientation, and shift of the centre of mass since the start of the step ...
 POSE, QUAT, SHIFT = 16, 16, 20
 # ... and the same after the next drift; and, until the first one of a step, one for bodies whose velocities are not those of the end of the
 # last step
-NEXT, NEXT_SHIFT, NEXT_QUAT, CHANGED = 24, 24, 27, 31
+NEXT, CHANGED = 24, 31
 LINE = 32
 """Number of these numbers. They stand at the beginning of a chunk: a contact or joint fetches few lines of the cache of each of its bodies,
 and members of a team do not write to the same lines."""
@@ -48,7 +48,6 @@ NO_SPIN = 1.0e30
 
 CLOSE = 1.0e-8
 """Square of the error of the turn of a drift, below which it is not iterated further [rad^2]."""
-
 
 LARGE = 1.25
 """Square of the length of a quaternion, above which one step of Newton's method does not bring it near to one."""
@@ -158,16 +157,12 @@ def body_program(m: types.SimpleNamespace) -> dict:
 
     @inlined
     def body_number(B: wp.array[real], r: BodyRef, i: int) -> lane:
-        if i < LINE:
-            return m.fetch_apart(B, r.at + i, LINE, r.first, r.slot)
+        """Number i of bodies, of those that stand in rows."""
         return m.fetch(B, r.at + i * r.stride, r.first, r.slot)
 
     @inlined
     def body_put(B: wp.array[real], r: BodyRef, i: int, x: lane):
-        if i < LINE:
-            m.deposit_apart(B, r.at + i, LINE, r.first, r.slot, x)
-        else:
-            m.deposit(B, r.at + i * r.stride, r.first, r.slot, x)
+        m.deposit(B, r.at + i * r.stride, r.first, r.slot, x)
 
     @inlined
     def body_vec(B: wp.array[real], r: BodyRef, i: int) -> m.Vec3:
@@ -206,7 +201,8 @@ def body_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def body_place(B: wp.array[real], r: BodyRef) -> m.Vec3:
         """Centres of mass."""
-        return m.add3(body_vec(B, r, POS), body_vec(B, r, SHIFT))
+        pose = body_pose(B, r)
+        return m.add3(body_vec(B, r, POS), pose.shift)
 
     @m.func
     def middle_spin(q: m.Quat, w: m.Vec3, momentum: m.Vec3, inverse: m.Sym3, h: lane) -> m.Vec3:
@@ -289,7 +285,7 @@ def body_program(m: types.SimpleNamespace) -> dict:
     def body_swing(B: wp.array[real], r: BodyRef, q: m.Quat, w: m.Vec3) -> m.Vec3:
         """The angular acceleration of free motion (Euler's equation)."""
         momentum = m.turned_apply(body_sym(B, r, BODY_INERTIA), m.quat_to_matrix(q), w)
-        return m.sym_apply(body_sym(B, r, INVERSE_INERTIA), m.cross(momentum, w))
+        return m.sym_apply(body_response(B, r), m.cross(momentum, w))
 
     @m.func
     def body_kick(B: wp.array[real], r: BodyRef, h: lane):

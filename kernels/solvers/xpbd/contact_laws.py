@@ -10,7 +10,6 @@ import types
 
 import warp as wp
 from newton_like.kernels.solvers.rows.contact_law import impedance_program
-from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, SPIN
 from newton_like.kernels.solvers.xpbd.order import tangent_function
 from newton_like.kernels.solvers.xpbd.touching import APPROACH, GAP, MU_AT, NORMAL_AT, SUMS
 
@@ -109,8 +108,8 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
     ):
         """Computes inverse responses of the turns, and the soft rows."""
         n = m.vec_of_contact(K, NORMAL_AT, k)
-        ia = m.body_sym(B, A, INVERSE_INERTIA)
-        ib = m.body_sym(B, C, INVERSE_INERTIA)
+        ia = m.body_response(B, A)
+        ib = m.body_response(B, C)
         extra_put(K, TURN_MASSES, k, valid, turn_mass(n, ia, ib))
         extra_put(K, TURN_MASSES + 1, k, valid, turn_mass(m.tangent(n), ia, ib))
         extra_put(K, TURN_MASSES + 2, k, valid, turn_mass(m.second_tangent(n), ia, ib))
@@ -178,7 +177,9 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
         """Updates the angular impulses of contacts with these normal impulses."""
         t1 = m.tangent(n)
         t2 = m.second_tangent(n)
-        w = m.sub3(m.body_vec(B, C, SPIN), m.body_vec(B, A, SPIN))
+        motion_a = m.body_motion(B, A)
+        motion_b = m.body_motion(B, C)
+        w = m.sub3(motion_b.spin, motion_a.spin)
         bound = m.mul(extra(K, TORSIONAL, k), normal)
         old = extra(K, TURNS_AT, k)
         new = m.fnma(m.dot(n, w), extra(K, TURN_MASSES, k), old)

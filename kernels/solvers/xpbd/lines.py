@@ -13,7 +13,6 @@ a fifth of the error of an equation (`RECOVERY`), at no more than the speed at w
 import types
 
 import warp as wp
-from newton_like.kernels.solvers.xpbd.bodies import INVERSE_INERTIA, INVERSE_MASS, QUAT, SPIN, VEL
 from newton_like.kernels.tree import STRAIGHT
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
@@ -98,7 +97,8 @@ def line_program(m: types.SimpleNamespace) -> dict:
     def point_on(X: wp.ref[Lines], B: wp.array[real], b: int, x: Vec3, at: int, stride: int) -> Vec3:
         """A point of body b, in world axes."""
         r = line_body(X, b, at, stride)
-        return m.apply_plus(m.quat_to_matrix(m.body_turn(B, r, QUAT)), x, m.body_place(B, r))
+        pose = m.body_pose(B, r)
+        return m.apply_plus(m.quat_to_matrix(pose.turn), x, m.body_place(B, r))
 
     @m.func
     def add_line(
@@ -136,7 +136,8 @@ def line_program(m: types.SimpleNamespace) -> dict:
             y = point_on(X, B, c, pair_vec(X, p, PAIR_END), at, stride)
             center = point_on(X, B, around, pair_vec(X, p, PAIR_CENTER), at, stride)
             own = m.rows(pair_vec(X, p, PAIR_AXES), pair_vec(X, p, PAIR_AXES + 3), pair_vec(X, p, PAIR_AXES + 6))
-            turn = m.quat_to_matrix(m.body_turn(B, line_body(X, around, at, stride), QUAT))
+            pose = m.body_pose(B, line_body(X, around, at, stride))
+            turn = m.quat_to_matrix(pose.turn)
             side = m.zero3()
             sided = int(0)
             if X.pairs[p, PAIR_BESIDE] >= 0:
@@ -274,8 +275,9 @@ def line_program(m: types.SimpleNamespace) -> dict:
             r = line_body(X, b, body_at, stride)
             f = m.get3(X.work, at + LINE_WRENCHES + 6 * (b - first), 0)
             turn = m.get3(X.work, at + LINE_WRENCHES + 6 * (b - first) + 3, 0)
-            response = m.fma(m.dot(f, f), m.body_number(B, r, INVERSE_MASS), response)
-            response = m.dot_plus(turn, m.sym_apply(m.body_sym(B, r, INVERSE_INERTIA), turn), response)
+            motion = m.body_motion(B, r)
+            response = m.fma(m.dot(f, f), motion.mass, response)
+            response = m.dot_plus(turn, m.sym_apply(m.body_response(B, r), turn), response)
         m.put(X.work, at + LINE_RESPONSE, 0, response)
         m.put(X.work, at + LINE_LENGTH, 0, length)
         put_line_acts(X, n, length, h, push_speed)
@@ -306,8 +308,9 @@ def line_program(m: types.SimpleNamespace) -> dict:
         u = m.fill(real(0.0))
         for b in range(first, X.blocks[n, LAST_BODY]):
             r = line_body(X, b, body_at, stride)
-            u = m.dot_plus(m.get3(X.work, at + LINE_WRENCHES + 6 * (b - first), 0), m.body_vec(B, r, VEL), u)
-            u = m.dot_plus(m.get3(X.work, at + LINE_WRENCHES + 6 * (b - first) + 3, 0), m.body_vec(B, r, SPIN), u)
+            motion = m.body_motion(B, r)
+            u = m.dot_plus(m.get3(X.work, at + LINE_WRENCHES + 6 * (b - first), 0), motion.vel, u)
+            u = m.dot_plus(m.get3(X.work, at + LINE_WRENCHES + 6 * (b - first) + 3, 0), motion.spin, u)
         old = m.get(X.work, at + LINE_IMPULSE, 0)
         change = m.free_update(u, m.get(X.work, at + LINE_RESPONSE, 0), old, X.work, at + LINE_ACTS)
         m.put(X.work, at + LINE_IMPULSE, 0, m.add(old, change))

@@ -1,7 +1,8 @@
 """Edits that leave the order of bodies and joints as it is: the edited numbers are written into the tables of the steps.
 
-Kept impulses and turns of angles stay. Everything else builds the tables again: other bodies that forces move, joints that are enabled or
-disabled, free joints that begin or cease to act, a first armature, models with mimic joints, equalities or tendons, and islands that sleep.
+Kept impulses, turns of angles and velocities of rotors stay. Everything else builds the tables again: other bodies that forces move, joints
+that are enabled or disabled, free joints that begin or cease to act, a first armature, models with mimic joints, equalities or tendons, and
+islands that sleep.
 """
 
 from __future__ import annotations

@@ -32,13 +32,13 @@ def rebound_functions(real):
         N: wp.ref[Listed], c: int, first_slot: int, at: int, room: int, B: wp.array[real], body_at: int, stride: int,
         rebound_speed: real, numbers: wp.array[real], body_a: wp.array[int], body_b: wp.array[int],
     ) -> int:  # fmt: skip
-        """Sets IMPACT of the contacts of bodies that rebounds may reach, and zero for others. Returns 1 if one of these bodies has several
-        contacts, else 0: a single contact has its rebound already."""
+        """Sets IMPACT of the contacts of groups that rebounds may reach, and zero for others. Returns 1 if there is a group, else 0."""
         start = N.start[c]
         count = N.start[c + 1] - start
         none = wp.uint64(0)
         one = wp.uint64(1)
         has_contact = wp.uint64(2)
+        has_more = wp.uint64(3)
         for k in range(count):
             N.taken[first_slot + body_a[start + k]] = none
             N.taken[first_slot + body_b[start + k]] = none
@@ -73,18 +73,25 @@ def rebound_functions(real):
             grown += 1
             if grows == 0:
                 grown = int(-1)
+        # a single contact has its rebound already: groups have a body with several contacts
         several = int(0)
         for k in range(count):
-            member = real(0.0)
             for side in range(2):
                 body = body_a[start + k]
                 if side == 1:
                     body = body_b[start + k]
-                if N.taken[first_slot + body] != none:
-                    member = real(IN_GROUP)
-                    if N.taken[first_slot + body] == has_contact:
-                        several = 1
+                if N.taken[first_slot + body] == has_contact:
+                    N.taken[first_slot + body] = has_more
+                    several = 1
+                if N.taken[first_slot + body] == one:
                     N.taken[first_slot + body] = has_contact
+        for k in range(count):
+            member = real(0.0)
+            if (
+                N.taken[first_slot + body_a[start + k]] == has_more
+                or N.taken[first_slot + body_b[start + k]] == has_more
+            ):
+                member = real(IN_GROUP)
             numbers[at + k + IMPACT * room] = member
         return several
 

@@ -89,6 +89,27 @@ def test_a_row_of_touching_balls_rebounds_by_newtons_law(rng):
     assert np.array_equal(*results)
 
 
+def test_a_ball_rebounds_the_same_beside_a_box_that_lands_at_the_same_time(rng):
+    """Further passes over the four points of the box, in another world, change no bit of the ball, which has one point."""
+    cfg = nl.ShapeConfig(mu=0.5, restitution=rng.uniform(0.6, 0.9))
+    ball, box, start = nl.ModelBuilder(), nl.ModelBuilder(), (0, 0, rng.uniform(0.4, 0.8), 0, 0, 0, 1)
+    ball.add_shape_sphere(ball.add_body(xform=start), radius=0.1, cfg=cfg)
+    box.add_shape_box(box.add_body(xform=start), hx=0.1, hy=0.1, hz=0.1, cfg=cfg)
+    paths = []
+    for worlds in ([ball], [ball, box]):
+        builder = nl.ModelBuilder()
+        builder.add_ground_plane(cfg=cfg)
+        for world in worlds:
+            builder.add_world(world)
+        model = builder.finalize("cpu")
+        solver, state = xpbd(model), started(model, joint_qd=np.tile([1.0, 0, 0, 0, 0, 0], len(worlds)))
+        paths.append([])
+        for _ in range(240):
+            solver.step(state, state)
+            paths[-1].append(state.body_qd.numpy()[0].copy())
+    assert np.array_equal(*paths)
+
+
 def test_restitution_may_be_turned_off_and_on(rng):
     """A ball of restitution 0.8 stays down while rebounds are off."""
     builder = nl.ModelBuilder()

@@ -8,7 +8,7 @@ import numpy as np
 
 from newton_like.model.arguments import check_model
 from newton_like.model.joint_types import look_up
-from newton_like.solvers.base import SolverBase
+from newton_like.solvers.base import FEATURES, SolverBase
 from newton_like.solvers.featherstone import SolverFeatherstone
 from newton_like.solvers.xpbd import SolverXPBD
 from newton_like.solvers.xpbd.features import check_all_axes, check_features
@@ -47,8 +47,8 @@ def choose_solver(model, wanted: str | type = "auto") -> SolverChoice:
     """Chooses a solver.
 
     Rules of ``"auto"``, the first that applies: `SolverFeatherstone` if the model has a feature that `SolverXPBD` refuses; `SolverXPBD` if
-    loop joints connect articulations, if a world has many free bodies that collide, or if a chain of joints is long; else
-    `SolverFeatherstone`, which is exact in its joints.
+    the model has one that `SolverFeatherstone` refuses (disabled joints of trees), if loop joints connect articulations, if a world has
+    many free bodies that collide, or if a chain of joints is long; else `SolverFeatherstone`, which is exact in its joints.
 
     Args:
         model: the model.
@@ -70,7 +70,9 @@ def choose_solver(model, wanted: str | type = "auto") -> SolverChoice:
     refused = _refusal(model)
     if refused is not None:
         return SolverChoice(SolverFeatherstone, f"SolverXPBD refuses the model ({refused})")
-    told = _connects_articulations(model) or _many_bodies(model) or _long_chain(model)
+    told = (
+        _refused_by_featherstone(model) or _connects_articulations(model) or _many_bodies(model) or _long_chain(model)
+    )
     if told:
         return SolverChoice(SolverXPBD, told)
     return SolverChoice(SolverFeatherstone, "it is exact in its joints, and no world has many bodies that collide")
@@ -88,6 +90,12 @@ def _refusal(model) -> str | None:
     except ValueError as error:
         return str(error)
     return None
+
+
+def _refused_by_featherstone(model) -> str:
+    lacks = sorted(SolverXPBD.supports - SolverFeatherstone.supports)
+    told = next((x for x in (FEATURES[name](model, "SolverFeatherstone") for name in lacks) if x is not None), None)
+    return "" if told is None else f"SolverFeatherstone refuses the model ({told})"
 
 
 def _connects_articulations(model) -> str:

@@ -61,6 +61,12 @@ def with_follower() -> nl.ModelBuilder:
     return scene
 
 
+def with_disabled_joint() -> nl.ModelBuilder:
+    scene = pendulum(3)
+    scene.joint_enabled[1] = False
+    return scene
+
+
 @pytest.mark.parametrize(
     ("build", "solver", "told"),
     [
@@ -72,6 +78,7 @@ def with_follower() -> nl.ModelBuilder:
         (lambda: heap(MANY_BODIES, hooked=True), SolverFeatherstone, "'hook'.*mass"),
         (with_table, SolverFeatherstone, "'table'.*perpendicular"),
         (with_follower, SolverFeatherstone, "'hinge_0'.*disabled"),
+        (with_disabled_joint, SolverXPBD, r"index 1\) is disabled"),
     ],
 )
 def test_models_get_the_solver_that_fits(build, solver, told):
@@ -79,6 +86,11 @@ def test_models_get_the_solver_that_fits(build, solver, told):
     assert choice.solver is solver
     assert re.search(told, choice.reason)
     assert str(choice).startswith(solver.__name__)
+
+
+def test_the_solver_for_a_disabled_joint_takes_the_model():
+    model = with_disabled_joint().finalize("cpu")
+    choose_solver(model).solver(model)
 
 
 def test_solvers_are_known_by_name_and_by_class():

@@ -1,8 +1,8 @@
 """Islands of bodies at rest that are not computed until something disturbs them.
 
-An island is a set of bodies that touch each other. It falls asleep once all its bodies have been slow for a while, and if one of them
-touches something that no force moves: others would lose their momentum. Asleep, its bodies are fixed, and contacts between them are not
-looked for. An island wakes as a whole.
+An island is a set of bodies that touch each other. It falls asleep once all its bodies have been slow for a while, if one of them touches
+something that no force moves (others would lose their momentum), and if none touches a kinematic body that moves. Asleep, its bodies are
+fixed, and contacts between them are not looked for. An island wakes as a whole.
 """
 
 from __future__ import annotations
@@ -183,6 +183,10 @@ class Sleepers:
         rests = np.zeros(len(stays), dtype=bool)
         rests[label[on_ground[on_ground >= 0]]] = True
         stays |= ~rests
+        # bodies that a slow kinematic body carries would stop and wake again and again
+        carries = ~self._dynamic & qd.any(axis=1)
+        for k in (0, 1):
+            stays[label[pairs[carries[pairs[:, 1 - k]], k]]] = True
         bodies = np.flatnonzero(ready & ~stays[label])
         if not len(bodies):
             return

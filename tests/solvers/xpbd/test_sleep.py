@@ -134,6 +134,18 @@ def test_slow_bodies_in_free_flight_keep_their_momentum():
     np.testing.assert_allclose(state.body_q.numpy()[:, 0], [240 * 0.015 * DT + x for x in (0.0, 3.0, 3.2)], atol=1e-4)
 
 
+def test_what_a_slow_kinematic_body_carries_moves_with_it(rng):
+    """Boxes on the moving plate have its velocity at all times."""
+    model = scene().finalize("cpu")
+    state, solver, speed = started(model), xpbd(model, sleeping=True), rng.uniform(-0.01, 0.01, 2)
+    velocity = state.body_qd.numpy()
+    velocity[5:, :2] = speed
+    for _ in range(round((2.0 * TIME + 0.1) / DT)):
+        solver.step(state, state, dt=DT)
+        np.testing.assert_allclose(state.body_qd.numpy()[6, :2], speed, atol=1e-5)
+    assert solver._sleepers.asleep.tolist() == [True] * 5 + [False] * 2
+
+
 def test_an_empty_list_wakes_islands():
     """It means no contacts, so bodies fall."""
     model, state, solver = asleep_scene()

@@ -253,7 +253,7 @@ def shapes_of(model, batch: Batch, shapes: Shapes, moving: bool = True) -> tuple
     members = np.flatnonzero(shapes.collides & np.isin(shapes.type, list(KIND)) & (shapes.body >= 0))
     order, starts = grouped(shapes.body, members, model.body_count)
     found, bodies = [np.zeros((batch.count, 0), dtype=int)], []
-    for k in np.flatnonzero(template.leaf >= 0).tolist() if moving else range(template.bodies):
+    for k in np.flatnonzero(moving_members(model, batch).any(axis=0)).tolist() if moving else range(template.bodies):
         rows = rows_of(order, starts, batch.body_start + template.body_slot[k])
         if rows is None or any((x[rows] != x[rows[:1]]).any() for x in (shapes.type, shapes.hull_first)):
             raise ValueError(DIFFERENT)
@@ -289,12 +289,13 @@ def find_colliders(model, batch: Batch) -> ContactTables:
     shapes = Shapes(model)
     shape_index, bodies = shapes_of(model, batch, shapes)
     plane_index = _planes_of(model, batch, shapes)
+    moves = moving_members(model, batch)
     rows = list(zip(bodies, shape_index[0].tolist(), strict=True))
     pairs = []
     for i in range(len(rows)):
         for j in range(plane_index.shape[1]):
             first = (shape_index[:, i], plane_index[:, j])
-            allowed = may_collide(shapes.group[first[0]], shapes.group[first[1]])
+            allowed = moves[:, bodies[i]] & may_collide(shapes.group[first[0]], shapes.group[first[1]])
             codes = (np.minimum(*first).astype(np.int64) << 32) | np.maximum(*first)
             allowed &= ~shapes.is_filtered(codes)
             if allowed.any():
@@ -471,15 +472,38 @@ def refuse_unsupported(model, pairs: np.ndarray, who: str) -> None:
         )
 
 
-def moving_shapes(model, dynamic: bool = False) -> np.ndarray:
-    """Which shapes are on bodies that some degree of freedom moves, ``[shape_count]`` bool. With `dynamic`, degrees of freedom of kinematic
-    bodies do not count."""
-    body_moves = np.zeros(model.body_count + 1, dtype=bool)
-    parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
-    moves = np.diff(model.joint_qd_start.numpy()) > 0
+def disabled_joints(model) -> np.ndarray:
+    """The joints of trees that are disabled, in ascending order: their bodies move freely in solvers that know disabled joints."""
+    tree = model.joint_articulation.numpy() >= 0
+    return np.flatnonzero(tree & ~model.joint_enabled.numpy().astype(bool))
+
+
+def freed_bodies(model, dynamic: bool = False) -> np.ndarray:
+    """Which bodies some degree of freedom or some disabled joint of a tree moves, ``[body_count + 1]`` bool, last the world. With
+    `dynamic`, those of kinematic bodies do not count."""
+    moves = np.zeros(model.body_count + 1, dtype=bool)
+    child = model.joint_child.numpy()
+    own = np.diff(model.joint_qd_start.numpy()) > 0
+    own[disabled_joints(model)] = True
     if dynamic:
-        moves &= (model.body_flags.numpy()[child] & BodyFlags.KINEMATIC) == 0
-    for p, c, own in zip(parent.tolist(), child.tolist(), moves.tolist(), strict=True):
-        body_moves[c] = own or (p >= 0 and body_moves[p])
-    body = model.shape_body.numpy()
-    return (body >= 0) & body_moves[body]
+        own &= (model.body_flags.numpy()[child] & BodyFlags.KINEMATIC) == 0
+    # loop joints move no body
+    tree = model.joint_articulation.numpy() >= 0
+    rows = (x[tree].tolist() for x in (model.joint_parent.numpy(), child, own))
+    for p, c, free in zip(*rows, strict=True):
+        moves[c] = free or (p >= 0 and moves[p])
+    return moves
+
+
+def moving_shapes(model, dynamic: bool = False) -> np.ndarray:
+    """Which shapes are on bodies that move, see :func:`freed_bodies`, ``[shape_count]`` bool."""
+    return freed_bodies(model, dynamic)[model.shape_body.numpy()]
+
+
+def moving_members(model, batch: Batch) -> np.ndarray:
+    """Which bodies of the clusters of a batch move, see :func:`freed_bodies`, ``[count, bodies]`` bool; one row where all have the same."""
+    moves = batch.template.leaf[None] >= 0
+    if not len(disabled_joints(model)):
+        return moves
+    moves = moves | freed_bodies(model)[batch.body_start[:, None] + batch.template.body_slot]
+    return moves[:1] if (moves == moves[:1]).all() else moves

@@ -14,6 +14,7 @@ from newton_like.collision.ground import (
     Shapes,
     grouped,
     may_collide,
+    moving_members,
     moving_shapes,
     rows_of,
     shapes_of,
@@ -137,16 +138,16 @@ def add_pairs(model, batch: Batch, tables: ContactTables, fixed: bool = True) ->
     static = _static_of(model, batch, shapes) if fixed else np.zeros((batch.count, 0), dtype=int)
     index = np.concatenate([own, static], axis=1)
     body = np.array([*bodies, *[-1] * static.shape[1]], dtype=int)
-    moves = np.append(template.leaf >= 0, False)[body]
+    moves = np.pad(moving_members(model, batch), ((0, 0), (0, 1)))[:, body]
     kind = np.array(
         [(KIND if k >= 0 else FIXED_KIND)[GeoType(int(t))] for t, k in zip(shapes.type[index[0]], body, strict=True)], dtype=int
     )  # fmt: skip
     i, j = np.triu_indices(len(body), 1)
-    keep = (moves[i] | moves[j]) & (body[i] != body[j])
+    keep = (moves[:, i] | moves[:, j]).any(axis=0) & (body[i] != body[j])
     i, j = i[keep], j[keep]
     swap = kind[i] > kind[j]
     one, two = np.where(swap, j, i), np.where(swap, i, j)
-    allowed = may_collide(shapes.group[index[:, one]], shapes.group[index[:, two]])
+    allowed = (moves[:, one] | moves[:, two]) & may_collide(shapes.group[index[:, one]], shapes.group[index[:, two]])
     a, b = index[:, one].astype(np.int64), index[:, two].astype(np.int64)
     allowed &= ~shapes.is_filtered(((np.minimum(a, b) << 32) | np.maximum(a, b)).ravel()).reshape(allowed.shape)
     # those with surfaces come last

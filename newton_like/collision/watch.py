@@ -6,9 +6,10 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import flat
+from newton_like.collision.ground import disabled_joints
 from newton_like.kernels.edits import edit_kernels
 from newton_like.model.editing.edit_checks import check_mesh_scales, check_shape_types
-from newton_like.model.editing.edits import GAINS, SHAPES, TYPES, edits_of
+from newton_like.model.editing.edits import GAINS, JOINTS, OTHERS, SHAPES, TYPES, edits_of
 from newton_like.model.editing.fingerprints import Accepted
 from newton_like.model.mujoco.contact_settings import has_contact_settings, settings_of
 
@@ -20,8 +21,8 @@ def _watched(model) -> list[wp.array]:
 
 
 class ShapeWatch:
-    """A record of the arrays that determine pairs of shapes and their tables: flags, collision groups, filters, types, hulls, and settings
-    of contacts.
+    """A record of the arrays that determine pairs of shapes and their tables: flags, collision groups, filters, types, hulls, settings of
+    contacts, and which joints of trees are disabled.
 
     Args:
         model: the model.
@@ -39,6 +40,7 @@ class ShapeWatch:
         self._forms = [getattr(model, name).numpy().copy() for name in _FORMS]
         settings = settings_of(model) if has_contact_settings(model) else {}
         self._settings = {name: numbers.copy() for name, numbers in settings.items()}
+        self._disabled = disabled_joints(model)
         self._since = edits_of(model).version
 
     def changed(self, model) -> bool:
@@ -59,6 +61,9 @@ class ShapeWatch:
             np.array_equal(old, getattr(model, name).numpy()) for old, name in zip(self._forms, _FORMS, strict=True)
         ):
             check_shape_types(model)
+            return True
+        joints = max(edits.last[JOINTS], edits.last[OTHERS]) > self._since
+        if joints and not np.array_equal(self._disabled, disabled_joints(model)):
             return True
         self._since = edits.version
         return False

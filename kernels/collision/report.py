@@ -379,6 +379,9 @@ def force_kernel(real):
                     force[two] = force[two] + f
                 continue
             shape = shapes[a, s]
+            if shape < 0:
+                # a place that the cluster has no shape for
+                continue
             if candidates_at >= 0:
                 force[shape] = force[shape] + f
                 continue

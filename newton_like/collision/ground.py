@@ -322,16 +322,18 @@ def shape_kinds(model) -> list[bytes]:
     order = np.lexsort((used, owner[body]))
     cuts = np.searchsorted(owner[body][order], np.arange(model.articulation_count + 1))
     planes = shapes.collides & (shapes.body < 0) & (shapes.type == GeoType.PLANE)
-    own = np.bincount(shapes.world[planes & (shapes.world >= 0)], minlength=model.world_count)
-    world = np.maximum(model.articulation_world.numpy(), 0)
+    # articulations of no world, which come last here, have none of their own
+    own = np.bincount(shapes.world[planes & (shapes.world >= 0)], minlength=model.world_count + 1)
+    world = np.where(model.articulation_world.numpy() < 0, model.world_count, model.articulation_world.numpy())
     fixed = shapes.collides & (shapes.body < 0) & np.isin(shapes.type, list(FIXED_KIND)) & (shapes.world >= 0)
     static, at = grouped(shapes.world, np.flatnonzero(fixed), model.world_count)
+    at = np.append(at, at[-1])
     forms = np.stack([shapes.type[static], shapes.hull_first[static], shapes.source[static]], axis=1).astype(np.int32)
     rows = rows[order]
     return [
         b"|".join((
             rows[cuts[a] : cuts[a + 1]].tobytes(), int(own[world[a]]).to_bytes(4, "little"),
-            forms[at[world[a]] : at[world[a] + 1]].tobytes() if model.world_count else b"",
+            forms[at[world[a]] : at[world[a] + 1]].tobytes(),
         ))
         for a in range(model.articulation_count)
     ]  # fmt: skip
@@ -388,6 +390,15 @@ def _index_pairs(shapes: Shapes, index: np.ndarray, odd: bool, worlds: bool) -> 
     return pairs[:, 0], pairs[:, 1]
 
 
+def _filters_by_world(model, shapes: Shapes) -> list[np.ndarray]:
+    """The pairs of the filter with shapes of each world, ``[n, 2]``; shapes s that belong to all worlds are -1 - s."""
+    pairs = np.stack([shapes.filter_codes >> 32, shapes.filter_codes & 0xFFFFFFFF], axis=1)
+    world = shapes.world[pairs]
+    pairs = np.where(world < 0, -1 - pairs, pairs)
+    order = np.argsort(world.max(axis=1), kind="stable")
+    return np.split(pairs[order], np.searchsorted(world.max(axis=1)[order], np.arange(model.world_count)))[1:]
+
+
 def unsupported_pairs(model, dynamic: bool = False, known=None) -> np.ndarray:
     """Pairs of shapes that may touch although no program here resolves it: all but moving shapes with planes, ``[n, 2]``.
 
@@ -411,6 +422,7 @@ def unsupported_pairs(model, dynamic: bool = False, known=None) -> np.ndarray:
     )
     own = np.flatnonzero(shapes.world >= 0)
     seen, found = set(), []
+    filters = _filters_by_world(model, shapes)
     for w in range(model.world_count):
         local = own[starts[w] : starts[w + 1]] if starts is not None else own
         local = local[candidates[local]]
@@ -418,9 +430,11 @@ def unsupported_pairs(model, dynamic: bool = False, known=None) -> np.ndarray:
         key = (
             shapes.type[local].tobytes(),
             shapes.group[local].tobytes(),
+            (shapes.body[local] < 0).tobytes(),
             moving[local].tobytes(),
             pushed[local].tobytes(),
             (local - first).tobytes(),
+            np.where(filters[w] < 0, filters[w], filters[w] - first).tobytes(),
         )
         if key in seen:
             continue

@@ -446,19 +446,20 @@ def collide(model, state, contacts, unsupported_contacts: str = "error", moves: 
 
 def given_tables(model, batch) -> ContactTables:
     """Candidates for contacts that are handed over: SLOTS for every moving shape of the batch beside those on no body, then those of
-    pairs of shapes on bodies."""
+    pairs of shapes on bodies. Clusters may differ in shapes that do not collide: the places of shapes that one lacks have the index -1."""
     moving = np.flatnonzero(moving_shapes(model))
     body = model.shape_body.numpy()
     order = moving[np.argsort(body[moving], kind="stable")]
     starts = np.searchsorted(body[order], np.arange(model.body_count + 1))
     template = batch.template
-    shapes, bodies = [[] for _ in range(batch.count)], []
+    shapes, bodies = [np.zeros((batch.count, 0), dtype=int)], []
     for k in range(template.bodies):
         at = batch.body_start + template.body_slot[k]
-        lists = [order[starts[x] : starts[x + 1]] for x in at.tolist()]
-        bodies += [k] * len(lists[0])
-        for a, x in enumerate(lists):
-            shapes[a] += x.tolist()
+        number = starts[at + 1] - starts[at]
+        rank = np.arange(number.max())
+        place = np.minimum(starts[at][:, None] + rank, len(order) - 1)
+        shapes.append(np.where(rank < number[:, None], order[place], -1))
+        bodies += [k] * len(rank)
     turning = any(name in model.varying or getattr(model, name).numpy().any() for name in TURNING)
     of = np.repeat(np.arange(len(bodies)), SLOTS)
     couplings = couplings_of(batch)
@@ -473,7 +474,7 @@ def given_tables(model, batch) -> ContactTables:
         candidate_collider=of, candidate_body=np.array(bodies, dtype=int)[of], plane_finite=none, **NO_PAIRS, **couplings,
     )  # fmt: skip
     tables = ContactTables(numbers, arrays, hull=np.zeros((0, 3)))
-    tables.shapes = np.array(shapes, dtype=int).reshape(batch.count, len(bodies))
+    tables.shapes = np.concatenate(shapes, axis=1)
     add_pairs(model, batch, tables, fixed=False)
     numbers["given"] = GIVEN * numbers["candidates"]
     return tables
@@ -521,8 +522,9 @@ class HandOver:
         normals point to."""
         articulation = np.full(self.model.shape_count, -1)
         candidate = np.zeros(self.model.shape_count, dtype=int)
-        articulation[tables.shapes] = np.arange(tables.shapes.shape[0])[:, None]
-        candidate[tables.shapes] = SLOTS * np.arange(tables.shapes.shape[1])
+        cluster, place = np.nonzero(tables.shapes >= 0)
+        shape = tables.shapes[cluster, place]
+        articulation[shape], candidate[shape] = cluster, SLOTS * place
         of_shapes = (articulation, candidate, np.full(self.model.shape_count, SLOTS), np.arange(self.model.shape_count))
         one, two = (tables.pair_shapes[:, tables.arrays[name]].astype(np.int64) for name in ("pair_one", "pair_two"))
         codes = (np.minimum(one, two) << 32) | np.maximum(one, two)

@@ -1,0 +1,110 @@
+"""Worlds that differ in filters, in planes, and in shapes that do not collide."""
+
+import numpy as np
+import pytest
+
+from newton_like import ModelBuilder, ShapeConfig, eval_fk
+from newton_like.collision import collide
+from newton_like.solvers import SolverFeatherstone
+
+RADIUS = 0.1
+UNSEEN = ShapeConfig(has_shape_collision=False, density=0.0)
+
+
+def plane_and_ball(filtered: bool) -> ModelBuilder:
+    """A plane on a body, whose contacts are not found, and a ball."""
+    builder = ModelBuilder()
+    plane = builder.add_shape_plane(body=builder.add_body(mass=1.0, inertia=np.eye(3)), width=0.0, length=0.0)
+    ball = builder.add_shape_sphere(builder.add_body(xform=(0, 0, 1, 0, 0, 0, 1)), radius=RADIUS)
+    if filtered:
+        builder.shape_collision_filter_pairs.append((plane, ball))
+    return builder
+
+
+@pytest.mark.parametrize("filtered", [(True, False), (False, True), (True, True), (False, False)])
+def test_pairs_without_contacts_are_refused_in_whichever_world_no_filter_names_them(filtered):
+    builder = ModelBuilder()
+    for each in filtered:
+        builder.add_world(plane_and_ball(each))
+    model = builder.finalize("cpu")
+    if all(filtered):
+        collide(model, model.state(), model.contacts())
+        return
+    first = 2 * filtered.index(False)
+    with pytest.raises(ValueError, match=rf"\(index {first}\) and .* \(index {first + 1}\) may touch"):
+        collide(model, model.state(), model.contacts())
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_bodies_of_all_worlds_stand_beside_worlds_that_have_planes_of_their_own(rng, last):
+    builder, heights = ModelBuilder(), rng.uniform(-0.5, 0.5, 2)
+    cfg = ShapeConfig(collision_group=-1)
+
+    def add_shared():
+        body = builder.add_body(xform=(0, 0, 0.05, 0, 0, 0, 1), is_kinematic=True)
+        builder.add_shape_sphere(body, radius=RADIUS, cfg=cfg)
+
+    if not last:
+        add_shared()
+    for z in heights:
+        builder.begin_world()
+        body = builder.add_body(xform=(0, 0, z + 0.05, 0, 0, 0, 1))
+        builder.add_shape_sphere(body, radius=RADIUS, cfg=cfg)
+        ground = ShapeConfig(collision_group=-2)
+        builder.add_shape_plane(xform=(0, 0, z, 0, 0, 0, 1), width=0.0, length=0.0, cfg=ground)
+        builder.end_world()
+    if last:
+        add_shared()
+    model = builder.finalize("cpu")
+    contacts, state = model.contacts(), model.state()
+    collide(model, state, contacts)
+    shapes = [contacts.rigid_contact_shape0.numpy()[:2].tolist(), contacts.rigid_contact_shape1.numpy()[:2].tolist()]
+    first = 0 if last else 1
+    assert contacts.rigid_contact_count.numpy()[0] == 2
+    assert shapes == [[first + 1, first + 3], [first, first + 2]]
+    solver = SolverFeatherstone(model, evaluator="general")
+    for _ in range(100):
+        solver.step(state, state, None, None, 1.0 / 100.0)
+    rest = state.body_q.numpy()[first : first + 2, 2]
+    np.testing.assert_allclose(rest, heights + RADIUS, rtol=0, atol=1.0e-3)
+
+
+def pendulum(before: int, after: int) -> ModelBuilder:
+    """Two links with a ball each; so many shapes that do not collide follow each ball."""
+    builder = ModelBuilder()
+    one, two = (builder.add_link(mass=1.0, inertia=0.01 * np.eye(3)) for _ in range(2))
+    hinge = dict(axis=(0, 1, 0), parent_xform=(0.5, 0, 0, 0, 0, 0, 1))
+    builder.add_articulation([builder.add_joint_free(one), builder.add_joint_revolute(one, two, **hinge)])
+    for link, count in ((one, before), (two, after)):
+        builder.add_shape_sphere(link, radius=RADIUS)
+        for _ in range(count):
+            builder.add_shape_sphere(link, radius=0.02, cfg=UNSEEN)
+    return builder
+
+
+def test_lists_of_contacts_act_on_their_bodies_in_worlds_that_differ_in_shapes_that_do_not_collide(rng):
+    builder = ModelBuilder()
+    for counts in ((0, 0), (2, 1), (1, 2), (0, 3)):
+        builder.add_world(pendulum(*counts))
+    builder.add_ground_plane()
+    model = builder.finalize("cpu")
+    state = model.state()
+    q, v = state.joint_q.numpy().reshape(4, -1), 0.1 * rng.normal(size=(4, 7))
+    q[:, 2] = RADIUS - rng.uniform(0.0, 0.005, 4)
+    state.joint_q.assign(q.ravel())
+    state.joint_qd.assign(v.ravel())
+    eval_fk(model, state.joint_q, state.joint_qd, state)
+    contacts = model.contacts()
+    collide(model, state, contacts)
+    assert contacts.rigid_contact_count.numpy()[0] == 8
+    after, forces = [], []
+    for given in (None, contacts):
+        solver, end = SolverFeatherstone(model, evaluator="general", iterations=200), model.state()
+        solver.step(state, end, None, given, 1.0 / 240.0)
+        after.append(end.joint_qd.numpy())
+        forces.append(solver.contact_forces().numpy())
+    scale = np.abs(forces[0]).max()
+    assert scale > 1.0
+    # a step finds contacts half a step later
+    np.testing.assert_allclose(after[1], after[0], rtol=0, atol=5.0e-3)
+    np.testing.assert_allclose(forces[1], forces[0], rtol=0, atol=0.02 * scale)

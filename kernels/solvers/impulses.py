@@ -5,7 +5,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.rows import SOFTNESS, TARGET
-from newton_like.kernels.solvers.rows.contact_rows import CONTACT, REBOUND
+from newton_like.kernels.solvers.rows.contact_rows import CONTACT, ON, REBOUND
 from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES, DOF_ROW, OF_POSITION
 
 DIVERGED = 0.5
@@ -69,7 +69,9 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
             along = zero
             fastest = zero
             for a in range(contacts):
-                target = m.get(mem, L.contact + CONTACT * a + TARGET, t)
+                at = L.contact + CONTACT * a
+                # a contact that does not act may have any target
+                target = m.mul(m.get(mem, at + ON, t), m.get(mem, at + TARGET, t))
                 fastest = m.larger(fastest, target)
                 along = m.fma(target, m.get(mem, L.impulse + T.contact_rows * active[a, t], t), along)
             granted = zero

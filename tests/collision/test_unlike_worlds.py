@@ -108,3 +108,37 @@ def test_lists_of_contacts_act_on_their_bodies_in_worlds_that_differ_in_shapes_t
     # a step finds contacts half a step later
     np.testing.assert_allclose(after[1], after[0], rtol=0, atol=5.0e-3)
     np.testing.assert_allclose(forces[1], forces[0], rtol=0, atol=0.02 * scale)
+
+
+def tumbling(filtered: list[bool], q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Velocities after some steps of two hinged bouncing boxes in each world; chosen worlds filter the second box with the ground."""
+    whole, one, cfg = ModelBuilder(), ModelBuilder(), ShapeConfig(restitution=0.5, density=500.0)
+    first, second = one.add_link(), one.add_link()
+    hinge = dict(axis=(0, 1, 0), parent_xform=(0.3, 0, 0, 0, 0, 0, 1))
+    one.add_articulation([one.add_joint_free(first), one.add_joint_revolute(first, second, **hinge)])
+    one.add_shape_box(first, hx=0.1, hy=0.1, hz=0.1, cfg=cfg)
+    one.add_shape_box(second, xform=(0.3, 0, 0, 0, 0, 0, 1), hx=0.1, hy=0.1, hz=0.1, cfg=cfg)
+    whole.replicate(one, len(filtered))
+    ground = whole.add_ground_plane(cfg=ShapeConfig(restitution=0.5))
+    for w in np.flatnonzero(filtered).tolist():
+        whole.shape_collision_filter_pairs.append((2 * w + 1, ground))
+    model = whole.finalize("cpu")
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+    state.joint_q.assign(q.ravel())
+    state.joint_qd.assign(v.ravel())
+    for _ in range(20):
+        solver.step(state, state, None, None, 1.0 / 240.0)
+    return state.joint_qd.numpy().reshape(len(q), -1)
+
+
+def test_worlds_have_the_same_bits_beside_worlds_that_filter_less(rng):
+    count = 32
+    q, v = np.zeros((count, 8)), np.zeros((count, 7))
+    q[:, 6] = 1.0
+    q[:, 2], q[:, 7] = 0.1 - 0.02 * rng.random(count), 0.3 * rng.random(count)
+    v[:, :2], v[:, 2], v[:, 6] = 0.2 * rng.normal(size=(count, 2)), -rng.random(count), 20.0 * rng.random(count)
+    filtered = rng.random(count) < 0.5
+    all_filtered, some = tumbling([True] * count, q, v), tumbling(filtered.tolist(), q, v)
+    assert 4 < filtered.sum() < count - 4
+    assert (all_filtered[filtered] == some[filtered]).all()
+    assert (all_filtered[~filtered] != some[~filtered]).any()

@@ -106,6 +106,8 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         bounce = m.neg(m.mul(restitution, before))
         slow = m.larger(m.add(before, m.fill(o.restitution_speed)), m.neg(bounce))
         calm = m.larger(m.fma(dt, before, gap), slow)
+        # a contact may act in other worlds of the block only
+        calm = m.where_lt(zero, on, calm, m.fill(real(1.0)))
         at = L.contact + CONTACT * a
         gain = m.where_lt(calm, zero, m.fill(real(1.0)), soft.mass)
         m.put(mem, at + MASS, t, m.mul(on, m.mul(gain, m.rcp(ann))))

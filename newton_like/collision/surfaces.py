@@ -115,7 +115,9 @@ def mesh_table(mesh) -> np.ndarray:
     faces, corners, normal, area = faces[~flat], corners[~flat], normal[~flat], area[~flat]
     if not len(faces):
         return np.array([0.0, 0.0])
-    if mesh.is_solid and np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) < 0.0:
+    # the signed volume of an open surface depends on the origin, and says nothing of its front side
+    inward = np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) < 0.0
+    if inward and mesh.is_solid and mesh.is_watertight:
         faces, corners, normal = faces[:, ::-1], corners[:, ::-1], -normal
     order = _along_curve(corners)
     faces, corners, normal = faces[order], corners[order], normal[order] / area[order, None]

@@ -63,6 +63,10 @@ class Mesh(Primitives):
     triangles of mixed orientation, or that encloses nothing has no volume of its own: it gets the properties of its
     convex hull, with a warning.
 
+    **Contacts** of a mesh on no body act on the front side of its triangles. A closed surface that is turned inside out is taken the
+    other way round here, too, unless ``is_solid`` is false, as for a room that bodies are in. Open surfaces, such as terrain, are taken as
+    they are.
+
     Attributes:
         vertices: corner points [m], shape ``[n, 3]``, float64.
         indices: three vertex numbers a triangle, flat, shape ``[3 m]``, int32.

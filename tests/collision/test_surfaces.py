@@ -43,3 +43,43 @@ def test_a_shape_that_begins_to_collide_gets_a_table(monkeypatch):
     monkeypatch.setattr(surfaces, "LARGEST_TABLE", len(surfaces.mesh_table(grid(30))))
     with pytest.raises(ValueError, match="shape"):
         surfaces.surfaces_of(model)
+
+
+def front(mesh: nl.Mesh) -> np.ndarray:
+    """The sum of the areas of a mesh's table, each along the front side of its triangle [m^2]."""
+    table = surfaces.mesh_table(mesh)
+    faces = int(table[1])
+    corners = table[len(table) - 18 * faces :].reshape(faces, 6, 3)[:, :3]
+    return 0.5 * np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]).sum(axis=0)
+
+
+def test_open_meshes_keep_their_front_side_wherever_their_origin_is(rng):
+    """A level ground, seen from above, above and below its origin; a dish that opens upwards; a tube seen from inside."""
+    ground, rim = grid(5), np.array([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]], dtype=float)
+    dish = np.concatenate([rim, [[0.0, 0.0, -rng.uniform(0.1, 3.0)]]])
+    for height in rng.uniform(-3.0, 3.0, 8):
+        for vertices, faces, area in (
+            (ground.vertices, ground.indices, 25.0),
+            (dish, np.array([[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]]), 4.0),
+        ):
+            moved = nl.Mesh(vertices + np.array([0.0, 0.0, height]), faces, compute_inertia=False)
+            np.testing.assert_allclose(front(moved), [0.0, 0.0, area], atol=1e-9)
+    wall = np.array(
+        [[k, (k + 1) % 4, k + 4] for k in range(4)] + [[(k + 1) % 4, (k + 1) % 4 + 4, k + 4] for k in range(4)]
+    )
+    tube = np.concatenate([rim, rim + np.array([0.0, 0.0, 2.0])])
+    for faces in (wall, wall[:, ::-1]):
+        table = surfaces.mesh_table(nl.Mesh(tube, faces, compute_inertia=False))
+        corners = table[-18 * 8 :].reshape(8, 6, 3)[:, :3]
+        normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        outward = np.einsum("ij,ij->i", normal[:, :2], corners.mean(axis=1)[:, :2]) > 0.0
+        assert np.all(outward == (faces is wall))
+
+
+def test_closed_meshes_have_their_front_side_outside(rng):
+    box = nl.Mesh.create_box(0.5, 0.4, 0.3)
+    for faces in (box.indices.reshape(-1, 3), box.indices.reshape(-1, 3)[:, ::-1]):
+        table = surfaces.mesh_table(nl.Mesh(box.vertices + rng.uniform(-3.0, 3.0, 3), faces))
+        corners = table[-18 * 12 :].reshape(12, 6, 3)[:, :3]
+        normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        assert np.all(np.einsum("ij,ij->i", normal, corners.mean(axis=1) - corners.mean(axis=(0, 1))) > 0.0)

@@ -17,7 +17,7 @@ from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.xpbd.access import access_program
 
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
-    CHANGED, INVERSE_MASS, LOW_QUAT, NO_SPIN, POS, PUSH, QUAT, SHIFT, SPIN, SPIN_BEFORE, TORQUE, VEL, body_program, place_in_chunk,
+    CHANGED, LOW_QUAT, NO_SPIN, POS, PUSH, QUAT, SHIFT, SPIN, SPIN_BEFORE, TORQUE, VEL, body_program, place_in_chunk,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.contact_laws import (
     EXTRA_NUMBERS,
@@ -39,6 +39,7 @@ from newton_like.kernels.solvers.xpbd.rebounds import SPREADING, rebound_functio
 from newton_like.kernels.solvers.xpbd.round import round_function
 from newton_like.kernels.solvers.xpbd.team import SERIAL, share_start, wait_for_all
 from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS, touching_program
+from newton_like.kernels.solvers.xpbd.wrenches import wrench_function
 from newton_like.kernels.spatial import spatial_algebra
 
 _LAYERS = (
@@ -105,9 +106,10 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
     class Bodies:
         """Bodies in slots, and the state.
 
-        chunks: see `newton_like.kernels.solvers.xpbd.order`; of slots: body and world; of joints that leave a body free, by chunks: first
-        dof, slot of the child and of the parent, and whether forces move none of these parents and all children differ; of bodies: inverse
-        mass, zero for kinematic ones, and centre of mass.
+        chunks: see `newton_like.kernels.solvers.xpbd.order`; of slots: body and world; of joints that leave a body free, by chunks: see
+        `newton_like.kernels.solvers.xpbd.wrenches`, and whether forces move none of the parents and all children differ; of joints: the
+        anchor in the parent; of degrees of freedom: effort limit and mode of the drive; of bodies: inverse mass, zero for kinematic ones,
+        and centre of mass.
         """
 
         chunks: wp.array2d[int]
@@ -116,6 +118,9 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         wrenches: wp.array2d[int]
         wrench_start: wp.array[int]
         apart: int
+        anchor: wp.array[transform]
+        effort_limit: wp.array[real]
+        mode: wp.array[int]
         inverse_mass: wp.array[real]
         com: wp.array[vec3]
         gravity: wp.array[vec3]
@@ -124,6 +129,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         body_qd: wp.array[twist6]
         body_f: wp.array[twist6]
         joint_f: wp.array[real]
+        joint_act: wp.array[real]
         next_q: wp.array[transform]
         next_qd: wp.array[twist6]
 
@@ -167,6 +173,8 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         for k in range(3):
             x[k] = numbers[place_in_chunk(at, stride, slot, i + k)]
         return x
+
+    load_wrenches = wrench_function(real, Bodies, read3, put3)
 
     @wp.func
     def pose_of(G: wp.ref[Bodies], k: int, at: int, stride: int, slot: int) -> transform:
@@ -239,27 +247,6 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
             put3(G.numbers, at, stride, s, SPIN, w)
             put3(G.numbers, at, stride, s, PUSH, push)
             put3(G.numbers, at, stride, s, TORQUE, turn)
-
-    @wp.func
-    def push_slot(G: wp.ref[Bodies], at: int, stride: int, slot: int, f: vec3, turn: vec3):
-        """Adds a force and a torque to the body in a slot."""
-        mass = G.numbers[place_in_chunk(at, stride, slot, INVERSE_MASS)]
-        put3(G.numbers, at, stride, slot, PUSH, read3(G.numbers, at, stride, slot, PUSH) + f * mass)
-        put3(G.numbers, at, stride, slot, TORQUE, read3(G.numbers, at, stride, slot, TORQUE) + turn)
-
-    @wp.func
-    def load_wrenches(G: wp.ref[Bodies], begin: int, end: int, at: int, stride: int):
-        """Adds the forces of joints that leave bodies free, and the opposite ones on their parents if forces move any."""
-        for i in range(begin, end):
-            d = G.wrenches[i, 0]
-            own = G.wrenches[i, 1]
-            other = G.wrenches[i, 2]
-            f = vec3(G.joint_f[d], G.joint_f[d + 1], G.joint_f[d + 2])
-            turn = vec3(G.joint_f[d + 3], G.joint_f[d + 4], G.joint_f[d + 5])
-            push_slot(G, at, stride, own, f, turn)
-            if G.apart == 0:
-                arm = read3(G.numbers, at, stride, own, POS) - read3(G.numbers, at, stride, other, POS)
-                push_slot(G, at, stride, other, -f, -turn - wp.cross(arm, f))
 
     @wp.func
     def store_bodies(G: wp.ref[Bodies], at: int, stride: int, first: int, begin: int, end: int, spin_share: real):

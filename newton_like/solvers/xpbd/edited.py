@@ -23,6 +23,7 @@ from newton_like.solvers.xpbd.tables import (
     CONSTANT_ROWS,
     MASS_COLUMN,
     acts_along,
+    arrays_of_joints,
     body_constants,
     bounded_joints,
     floating_joints_that_act,
@@ -40,7 +41,8 @@ def order_of(model) -> tuple[bytes, ...]:
 def arrays_of(model) -> tuple:
     """The arrays that steps read where the model has them."""
     names = ("mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")
-    return model.gravity, model.body_com, model.shape_body, *(getattr(model, f"shape_material_{n}") for n in names)
+    materials = (getattr(model, f"shape_material_{n}") for n in names)
+    return model.gravity, model.body_com, model.shape_body, *arrays_of_joints(model).values(), *materials
 
 
 def _put(array: wp.array, shape: tuple, at: tuple, numbers: np.ndarray) -> None:

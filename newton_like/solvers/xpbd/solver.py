@@ -39,6 +39,7 @@ from newton_like.solvers.xpbd.sharing import sharing
 from newton_like.solvers.xpbd.sleep import Sleepers
 from newton_like.solvers.xpbd.tables import (
     MASS_COLUMN,
+    arrays_of_joints,
     body_constants,
     body_numbers,
     fixed_places,
@@ -191,7 +192,7 @@ class SolverXPBD(SolverBase):
             chunks=self._array(slots.chunks), slot_body=self._array(slots.body), slot_world=self._array(slots.world),
             wrenches=self._array(blocks.wrenches), wrench_start=self._array(blocks.wrench_start), apart=int(blocks.apart),
             inverse_mass=self._array(known[:, MASS_COLUMN], model.dtype), com=model.body_com, gravity=model.gravity,
-            numbers=self._array(body_numbers(slots, known), model.dtype),
+            numbers=self._array(body_numbers(slots, known), model.dtype), **arrays_of_joints(model),
         )  # fmt: skip
         count = len(blocks.table)
         lanes = blocks.numbers.reshape(count * blocks.numbers.shape[1], width)
@@ -570,7 +571,8 @@ class SolverXPBD(SolverBase):
         G.body_qd, G.next_qd = typed(body_qd, kinds.spatial_vector), typed(next_qd, kinds.spatial_vector)
         G.body_f, G.joint_f = typed(body_f, kinds.spatial_vector), flat(joint_f, model.dtype)
         J.joint_q, J.target_q, J.target_qd = (flat(a, model.dtype) for a in (angles, target_q, target_qd))
-        J.joint_f, J.joint_act = G.joint_f, flat(joint_act, model.dtype)
+        G.joint_act = flat(joint_act, model.dtype)
+        J.joint_f, J.joint_act = G.joint_f, G.joint_act
         empty = wp.zeros(1, dtype=model.dtype, device=model.device)
         none = wp.zeros(1, dtype=wp.int32, device=model.device)
         lists = self._lists if contacts is not None else dict(a=none, b=none, numbers=empty)

@@ -17,6 +17,7 @@ from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, PARENT_AT, PARENT_FRAME, REST, REST_TURN, SPEED, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.order import BODY_AT, CHUNK_COLUMNS, SLOTS
+from newton_like.kernels.solvers.xpbd.wrenches import WRENCH_COLUMNS
 from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.solvers.xpbd.features import NO_SPEED, check_axes
 from newton_like.solvers.xpbd.moving import moving_bodies
@@ -154,6 +155,11 @@ def body_numbers(slots: Slots, known: np.ndarray) -> np.ndarray:
     return np.concatenate(out)
 
 
+def arrays_of_joints(model) -> dict:
+    """The arrays of the model that the forces of joints which leave a body free read."""
+    return dict(anchor=model.joint_X_p, effort_limit=model.joint_effort_limit, mode=model.joint_target_mode)
+
+
 def _basis(axes: np.ndarray) -> tuple[np.ndarray, float]:
     """A right-handed basis, as a quaternion, that begins with the axes; and the sign of the third axis against the third one of the
     basis."""
@@ -179,7 +185,7 @@ class Blocks:
         table: the kind of each block, ``[blocks, BLOCK_COLUMNS]``.
         joint: of each lane the joint, -1 for none; parent, child: slots; dof, coordinate: first ones.
         numbers: ``[blocks, JOINT_NUMBERS, width]``.
-        wrenches: of joints that leave a body free, by chunks: dof, slot of the child, slot of the parent.
+        wrenches: of joints that leave a body free, by chunks, see `newton_like.kernels.solvers.xpbd.wrenches`.
         wrench_start: first of these of each chunk.
         apart: whether forces move none of the parents of these, and each has another child.
         world: of each lane, -1 for none, ``[blocks, width]``.
@@ -352,11 +358,13 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
                 model.joint_qd_start.numpy()[wrenches],
                 places(child[wrenches], world[child[wrenches]]),
                 places(parent[wrenches], world[child[wrenches]]),
+                wrenches,
+                acting[wrenches],
             ],
             axis=1,
         )
         if len(wrenches)
-        else np.zeros((0, 3))
+        else np.zeros((0, WRENCH_COLUMNS))
     )
     return Blocks(
         table, joint, *(x.astype(np.int32).ravel() for x in (*sides, *starts)), numbers_of(model, joint, table[:, 0] == LENGTH),

@@ -8,6 +8,7 @@ import newton_like as nl
 from newton_like.solvers import SolverFeatherstone
 from tests.solvers.xpbd.scenes import after, gaps, random_chain, random_coordinates, started, xpbd
 from tests.support.loops import four_bar
+from tests.support.random_trees import random_inertia, random_transform
 
 KINDS = ("revolute", "prismatic", "ball", "fixed", "d601", "d602", "d610", "d620", "d630", "d611", "d621", "d612")
 
@@ -303,3 +304,33 @@ def test_forces_on_joints_that_keep_a_distance_act_once(rng):
     solver = xpbd(model)
     solver.step(inside, inside, control)
     assert inside.body_qd.numpy()[0, :3] == pytest.approx(pull / 240, abs=1e-5)
+
+
+def test_forces_along_free_joints_act_as_in_generalized_coordinates(rng):
+    """`joint_act` and `joint_f` of free joints, one on the world and one on a body, in all modes of drives, with effort limits that bind or
+    not: the same impulse in ten short steps. The limit of the mode EFFORT concerns the sum of both."""
+    for mode in nl.JointTargetMode:
+        for gain in (0.0, 0.05):
+            builder = nl.ModelBuilder(gravity=0.0)
+            joints, parent = [], -1
+            for _ in range(2):
+                body = builder.add_link(
+                    mass=rng.uniform(0.5, 2.0), com=rng.normal(size=3), inertia=random_inertia(rng, 2.0)
+                )
+                anchor = [*builder.body_com[body], *random_transform(rng)[3:]]
+                frames = dict(parent_xform=random_transform(rng), child_xform=anchor)
+                joints.append(builder.add_joint_free(body, parent=parent, **frames))
+                parent = body
+            builder.add_articulation(joints)
+            model = builder.finalize("cpu", dtype=wp.float64)
+            model.joint_target_mode.assign(np.full(12, int(mode)))
+            model.joint_target_kd.assign(np.full(12, gain))
+            model.joint_effort_limit.assign(rng.uniform(0.0, 3.0, 12))
+            model.notify_changed()
+            control, momenta = model.control(), []
+            control.joint_act.assign(rng.normal(size=12))
+            control.joint_f.assign(2.0 * rng.normal(size=12))
+            for solver in (SolverFeatherstone(model, evaluator="general"), xpbd(model, iterations=20)):
+                state = after(solver, started(model), 1e-3, 1e-4, control)
+                momenta.append(state.body_qd.numpy() / 1e-3)
+            np.testing.assert_allclose(*momenta, rtol=2e-3, atol=2e-3 * abs(momenta[0]).max(), err_msg=f"{mode} {gain}")

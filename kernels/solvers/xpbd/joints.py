@@ -50,6 +50,8 @@ OFFSET, OPEN = 150, 153
 # ... and of free rows, the velocity of the rotor after its last impulse
 ROTOR = 156
 JOINT_WORK = 162
+# a velocity of a rotor or an angle that is not known
+UNKNOWN = 1.0e10
 # what acts along a free row: push and slope of the drive, its limit, push and slope of the passive part, friction, bounds of the velocity
 DRIVE, DRIVE_SLOPE, MOST, PASSIVE, PASSIVE_SLOPE, STICK, LEAST_SPEED, MOST_SPEED = range(8)
 ACT_NUMBERS = 8

@@ -28,7 +28,7 @@ from newton_like.kernels.solvers.xpbd.contact_laws import (
 from newton_like.kernels.solvers.xpbd.contacts import contact_program
 from newton_like.kernels.solvers.xpbd.friction import friction_program
 from newton_like.kernels.solvers.xpbd.joint_solve import joint_solve_program
-from newton_like.kernels.solvers.xpbd.joints import GIVEN, IMPULSE, ROTOR, joint_program
+from newton_like.kernels.solvers.xpbd.joints import GIVEN, IMPULSE, ROTOR, UNKNOWN, joint_program
 from newton_like.kernels.solvers.xpbd.lines import LINE_IMPULSE, WORK_AT, line_program
 
 from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
@@ -528,12 +528,11 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
 @cache
 def forget_kernels(real):
     """Kernels over blocks and lanes that set the kept impulses of joints and of lines in chosen worlds to zero."""
-    never = 1.0e10
 
     @wp.kernel(module="unique", enable_backward=False)
     def forget_joints(world: wp.array2d[int], mask: wp.array[bool], work: wp.array3d[real]):
         b, k = wp.tid()
-        unknown = real(never)
+        unknown = real(UNKNOWN)
         if world[b, k] >= 0:
             if mask[world[b, k]]:
                 for i in range(6):

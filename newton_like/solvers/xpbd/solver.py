@@ -42,6 +42,7 @@ from newton_like.solvers.xpbd.tables import (
     arrays_of_joints,
     body_constants,
     body_numbers,
+    first_work,
     fixed_places,
     make_blocks,
     make_slots,
@@ -200,7 +201,7 @@ class SolverXPBD(SolverBase):
             blocks=self._array(blocks.table), parent=self._array(blocks.parent), child=self._array(blocks.child),
             dof=self._array(blocks.dof), coordinate=self._array(blocks.coordinate),
             rotors=int((model.joint_armature.numpy() > 0.0).any()), acting=int(blocks.acting), measured=int(len(lines.joints) > 0),
-            numbers=self._lanes(lanes), work=self._lanes(np.zeros((count * JOINT_WORK, width))),
+            numbers=self._lanes(lanes), work=self._lanes(first_work(count, width)),
         )  # fmt: skip
         self._lines, self._line_world = {}, None
         if lines.lines:

@@ -14,7 +14,8 @@ from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ANGULAR_SIGN, ARMATURE, AXES, CHILD_AT, CHILD_FRAME, CLIP, DAMPING, LENGTH, DOF_NUMBERS, DOFS_AT, EFFORT, JOINT_NUMBERS, KD, KE, KV,
-    LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, PARENT_AT, PARENT_FRAME, REST, REST_TURN, SPEED, STIFFNESS, TURNS, UPPER,
+    JOINT_WORK, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, PARENT_AT, PARENT_FRAME, REST, REST_TURN, ROTOR, SPEED,
+    STIFFNESS, TURNS, UNKNOWN, UPPER,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.order import BODY_AT, CHUNK_COLUMNS, SLOTS
 from newton_like.kernels.solvers.xpbd.wrenches import WRENCH_COLUMNS
@@ -153,6 +154,13 @@ def body_numbers(slots: Slots, known: np.ndarray) -> np.ndarray:
         rows[np.array(CONSTANT_ROWS)[:, None], np.flatnonzero(there)] = known[body[there]].T
         out += [rows[:LINE].T.ravel(), rows[LINE:].ravel()]
     return np.concatenate(out)
+
+
+def first_work(blocks: int, width: int) -> np.ndarray:
+    """The work memory of joints before the first step, ``[blocks * JOINT_WORK, width]``: rotors have the velocities of their joints."""
+    out = np.zeros((blocks, JOINT_WORK, width))
+    out[:, ROTOR : ROTOR + 6] = UNKNOWN
+    return out.reshape(-1, width)
 
 
 def arrays_of_joints(model) -> dict:

@@ -6,6 +6,7 @@ import warp as wp
 
 import newton_like as nl
 from newton_like.solvers import SolverFeatherstone
+from newton_like.types import BodyFlags
 from tests.solvers.xpbd.scenes import after, gaps, random_chain, random_coordinates, started, xpbd
 from tests.support.loops import four_bar
 from tests.support.random_trees import random_inertia, random_transform
@@ -101,6 +102,18 @@ def test_rotors_keep_their_momentum_from_step_to_step(substeps, rng):
         assert found.joint_q.numpy() == pytest.approx(state.joint_q.numpy(), abs=5e-4)
         speeds = rng.normal(size=2)
         state, found = (started(model, state.joint_q.numpy(), speeds) for _ in range(2))
+
+
+def test_a_rotor_on_a_kinematic_body_that_turns_begins_with_the_velocity_of_its_joint(rng):
+    """A link that is at rest on a turning base stays at rest: its joint, and the rotor, turn against the base from the start."""
+    builder, spin = nl.ModelBuilder(gravity=0.0), rng.uniform(1.0, 3.0)
+    base, link = (builder.add_link(mass=1.0, inertia=np.eye(3)) for _ in range(2))
+    hinge = builder.add_joint_revolute(base, link, axis=(0, 0, 1), armature=rng.uniform(0.1, 2.0))
+    builder.add_articulation([builder.add_joint_free(base), hinge])
+    builder.body_flags[base] = int(BodyFlags.KINEMATIC)
+    model = builder.finalize("cpu", dtype=wp.float64)
+    state = after(xpbd(model), started(model, joint_qd=[0, 0, 0, 0, 0, spin, -spin]), 0.1, 1 / 240)
+    assert state.body_qd.numpy()[:, 5] == pytest.approx([spin, 0.0], abs=1e-9)
 
 
 def test_a_drive_reaches_its_target_against_gravity(rng):

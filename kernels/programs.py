@@ -7,6 +7,7 @@ import warp as wp
 from newton_like.kernels.collision.hull_corners import hull_corner_program
 from newton_like.kernels.collision.pairs.box import box_pairs
 from newton_like.kernels.collision.pairs.box_axes import box_axes_program
+from newton_like.kernels.collision.pairs.box_cylinder import box_cylinder_pair
 from newton_like.kernels.collision.pairs.boxes import box_bounds
 from newton_like.kernels.collision.pairs.capsule_box import capsule_box_pair
 from newton_like.kernels.collision.pairs.capsule_cylinder import capsule_cylinder_pair
@@ -141,6 +142,7 @@ LAYERS = (
     convex_pairs,
     capsule_box_pair,
     capsule_cylinder_pair,
+    box_cylinder_pair,
     box_axes_program,
     box_pairs,
     pair_dispatch,

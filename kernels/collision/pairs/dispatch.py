@@ -6,7 +6,7 @@ from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, SPHERE
 
 CLOSED = frozenset((
     (SPHERE, SPHERE), (SPHERE, CAPSULE), (SPHERE, BOX), (SPHERE, CYLINDER),
-    (CAPSULE, CAPSULE), (CAPSULE, BOX), (CAPSULE, CYLINDER), (BOX, BOX),
+    (CAPSULE, CAPSULE), (CAPSULE, BOX), (CAPSULE, CYLINDER), (BOX, BOX), (BOX, CYLINDER),
 ))  # fmt: skip
 """Pairs of kinds with programs of their own. The others have one in common, ``convex_points``."""
 
@@ -29,8 +29,8 @@ def dispatch_of(m: types.SimpleNamespace, pairs: frozenset | None) -> dict:
         """A pair that does not occur."""
 
     @m.func
-    def no_capsule_cylinder(b, t, T, P, L, mem):
-        """Does nothing, with the arguments of ``capsule_cylinder``."""
+    def no_cylinder(b, t, T, P, L, mem):
+        """Does nothing, with the arguments of ``capsule_cylinder`` and ``box_cylinder``."""
 
     @m.func
     def no_convex_points(
@@ -47,8 +47,9 @@ def dispatch_of(m: types.SimpleNamespace, pairs: frozenset | None) -> dict:
     sphere_cylinder = chosen(SPHERE, CYLINDER, m.sphere_cylinder)
     capsule_capsule = chosen(CAPSULE, CAPSULE, m.capsule_capsule)
     capsule_box = chosen(CAPSULE, BOX, m.capsule_box)
-    capsule_cylinder = chosen(CAPSULE, CYLINDER, m.capsule_cylinder, no_capsule_cylinder)
+    capsule_cylinder = chosen(CAPSULE, CYLINDER, m.capsule_cylinder, no_cylinder)
     box_box = chosen(BOX, BOX, m.box_box)
+    box_cylinder = chosen(BOX, CYLINDER, m.box_cylinder, no_cylinder)
     convex_points = m.convex_points if pairs is None or pairs - CLOSED else no_convex_points
 
     @m.shared
@@ -78,6 +79,8 @@ def dispatch_of(m: types.SimpleNamespace, pairs: frozenset | None) -> dict:
             capsule_cylinder(b, t, T, P, L, mem)
         elif kind == BOX and other == BOX:
             box_box(t, L, mem)
+        elif kind == BOX and other == CYLINDER:
+            box_cylinder(b, t, T, P, L, mem)
         else:
             closed = int(0)
         if closed == 0:

@@ -40,7 +40,7 @@ def test_numbers_of_all_magnitudes_are_finite(rng, kind, other, real):
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1, 16])
 def test_the_width_of_lanes_does_not_matter(rng, width):
-    for kind, other in CLOSED:
+    for kind, other in [*CLOSED, (BOX, CYLINDER)]:
         a, b = random_shapes(rng, kind, 500), random_shapes(rng, other, 500)
         one, two = contact_points(kind, other, a, b), contact_points(kind, other, a, b, width=width)
         np.testing.assert_array_equal(one.found, two.found)

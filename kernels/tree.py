@@ -37,6 +37,10 @@ NATIVE, COM, MIXED, INERTIAL, BODY_FIXED = range(5)
 # on an axis, moved by a rod. TURNING is a WRENCH whose length has the angle of one body relative to the other along its torque.
 STRAIGHT, ROUND_SPHERE, ROUND_CYLINDER, IN_SPHERE, IN_CYLINDER, MASSIVE, WRENCH, CRANK, TURNING = range(1, 10)
 
+# Kinds of couplings: the first coordinate of a joint follows another joint; limits of the distance of a joint. Coordinate n > 0 of a
+# joint follows as SPAN + n.
+FOLLOW, SPAN = range(2)
+
 # Parameter blocks: the size of each block, and the positions of parameters in it.
 
 BODY = 10  # inertia about the centre of mass: xx yy zz xy xz yz, link axes

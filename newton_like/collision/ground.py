@@ -10,6 +10,7 @@ import numpy as np
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, POINTS, SPHERE
 from newton_like.kernels.collision.surfaces.records import FIELD, TRIANGLES
 from newton_like.kernels.parameters.contacts import LARGEST, SQUARES
+from newton_like.kernels.tree import FOLLOW, SPAN
 from newton_like.model.editing.edits import TURNING
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.template import Batch
@@ -147,10 +148,16 @@ NO_PAIRS = {name: np.zeros(0, dtype=int) for name in (*SHAPE_COLUMNS, *PAIR_COLU
 
 
 def couplings_of(batch: Batch) -> dict[str, np.ndarray]:
-    """Mimic joints and distance limits, as fields of the kernels' ``Tree``."""
+    """Coordinates of mimic joints, and distance limits, as fields of the kernels' ``Tree``."""
     template = batch.template
-    follows = [(0, k, int(template.mimic[k])) for k in range(template.bodies) if template.mimic[k] >= 0]
-    spans = [(1, k, 0) for k in range(template.bodies) if JOINT_TYPES[template.joint_type[k]].limits_distance]
+    dofs = np.diff(template.dof_at).tolist()
+    follows = [
+        (FOLLOW if n == 0 else SPAN + n, k, int(template.mimic[k]))
+        for k in range(template.bodies)
+        if template.mimic[k] >= 0
+        for n in range(dofs[k])
+    ]
+    spans = [(SPAN, k, 0) for k in range(template.bodies) if JOINT_TYPES[template.joint_type[k]].limits_distance]
     table = np.array(follows + spans, dtype=np.int32).reshape(-1, 3)
     return dict(coupling_kind=table[:, 0], coupling_body=table[:, 1], coupling_other=table[:, 2])
 

@@ -433,7 +433,7 @@ class Parameters:
             elif template.dof_q[i : i + n].min(initial=0) >= 0:
                 rest[i : i + n] = template.q_slot[q : q + n]
                 if template.mimic[k] >= 0 and n:
-                    mimic[i] = template.joint_slot[k]
+                    mimic[i : i + n] = template.joint_slot[k]
             elif n == 6:
                 rest[i : i + 6], rest_w[i + 3] = template.q_slot[q : q + 6], template.q_slot[q + 6]
         tables = dict(

@@ -11,10 +11,8 @@ import types
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.tree import CHILD_POS, DISTANCE_MAX, DISTANCE_MIN, MIMIC_OFFSET, MIMIC_RATIO
+from newton_like.kernels.tree import CHILD_POS, DISTANCE_MAX, DISTANCE_MIN, MIMIC_OFFSET, MIMIC_RATIO, SPAN
 
-# Kinds of couplings.
-FOLLOW, SPAN = range(2)
 COUPLING = 4
 ON, MASS, TARGET, SIDE = range(COUPLING)
 
@@ -27,12 +25,16 @@ def coupling_program(m: types.SimpleNamespace) -> dict:
     def mimic_row(b, t, e: int, y: int, at: int, inverse_dt: m.lane, T, P, L, mem):
         k = T.coupling_body[e]
         other = T.coupling_other[e]
-        dof = T.dof_at[k]
+        n = int(0)
+        if T.coupling_kind[e] > SPAN:
+            n = T.coupling_kind[e] - SPAN
+        dof = T.dof_at[k] + n
         ratio = m.gain(P, b, dof, MIMIC_RATIO)
         m.put(mem, y + dof, t, m.fill(real(1.0)))
-        m.put(mem, y + T.dof_at[other], t, m.neg(ratio))
-        q = m.get(mem, L.q + T.q_at[k], t)
-        error = m.fnma(ratio, m.get(mem, L.q + T.q_at[other], t), m.sub(q, m.gain(P, b, dof, MIMIC_OFFSET)))
+        m.put(mem, y + T.dof_at[other] + n, t, m.neg(ratio))
+        q = m.get(mem, L.q + T.q_at[k] + n, t)
+        leads = m.get(mem, L.q + T.q_at[other] + n, t)
+        error = m.fnma(ratio, leads, m.sub(q, m.gain(P, b, dof, MIMIC_OFFSET)))
         m.put(mem, at + ON, t, m.fill(real(1.0)))
         m.put(mem, at + TARGET, t, m.mul(error, m.mul(m.fill(real(-0.2)), inverse_dt)))
         m.put(mem, at + SIDE, t, m.fill(real(1.0)))
@@ -85,7 +87,7 @@ def coupling_program(m: types.SimpleNamespace) -> dict:
         at = L.coupling_row + COUPLING * e
         y = L.coupling_y + T.dofs * e
         m.clear(t, y, T.dofs, mem)
-        if T.coupling_kind[e] == FOLLOW:
+        if T.coupling_kind[e] != SPAN:
             mimic_row(b, t, e, y, at, m.fill(o.inverse_dt), T, P, L, mem)
         else:
             distance_row(b, t, e, y, at, m.fill(o.dt), m.fill(o.push_speed), T, P, L, mem)

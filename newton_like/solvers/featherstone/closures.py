@@ -21,6 +21,7 @@ from newton_like.kernels.solvers.rows.closure_rows import (
     TOWARDS,
 )
 from newton_like.kernels.solvers.rows.closures import drive_target_kernel, loop_force_kernel
+from newton_like.kernels.tree import SPAN
 from newton_like.model.editing.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
 from newton_like.model.joint_types import look_up
 from newton_like.model.mujoco.equality_settings import has_equalities
@@ -156,7 +157,7 @@ class Closures:
             return
         start, slots = self.batch.joint_start, self.batch.template.joint_slot
         keep = [
-            kind != 0 or int(start[0]) + int(slots[body]) not in rows.soft_followers
+            kind == SPAN or int(start[0]) + int(slots[body]) not in rows.soft_followers
             for kind, body in zip(tables.arrays["coupling_kind"], tables.arrays["coupling_body"], strict=True)
         ]
         for name in ("coupling_kind", "coupling_body", "coupling_other"):

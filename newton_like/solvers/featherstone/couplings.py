@@ -10,7 +10,8 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import as_numbers
-from newton_like.kernels.solvers.rows.couplings import FOLLOW, coupling_force_kernel
+from newton_like.kernels.solvers.rows.couplings import coupling_force_kernel
+from newton_like.kernels.tree import SPAN
 from newton_like.model.editing.edits import edits_of
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.mujoco.equality_settings import equalities_of
@@ -56,7 +57,8 @@ class Coupling(NamedTuple):
     Attributes:
         kind: see the table.
         index: see the table.
-        part: which of the ``ties`` of the tendon, or which degree of freedom of the loop joint; otherwise zero.
+        part: which of the ``ties`` of the tendon, or which degree of freedom of the joint that follows or of the loop joint; otherwise
+            zero.
         label: label of the joint, of the first joint or of the tendon.
         world: its world; -1: in none.
     """
@@ -85,11 +87,13 @@ def couplings_of(model, rows: SolverRows | None = None) -> list[Coupling]:
     labels, worlds = model.joint_label, model.joint_world.numpy().tolist()
     found = []
 
-    def add(kind: int, joint: int, index: int) -> None:
-        found.append((worlds[joint], kind, index, 0, labels[joint]))
+    def add(kind: int, joint: int, index: int, part: int = 0) -> None:
+        found.append((worlds[joint], kind, index, part, labels[joint]))
 
+    dofs = np.diff(model.joint_qd_start.numpy()).tolist()
     for j in np.flatnonzero(model.joint_mimic_joint.numpy() >= 0).tolist():
-        add(MIMIC, j, j)
+        for n in range(dofs[j]):
+            add(MIMIC, j, j, n)
     for j in np.flatnonzero([JOINT_TYPES[kind].limits_distance for kind in model.joint_type.numpy().tolist()]).tolist():
         add(ROPE, j, j)
     equalities = equalities_of(model, every=True)
@@ -171,8 +175,9 @@ class CouplingForces:
         table = [arrays[f"coupling_{name}"].tolist() for name in ("kind", "body", "other")]
         for e, (kind, body, other) in enumerate(zip(*table, strict=True)):
             joints, others = (batch.joint_start + batch.template.joint_slot[k] for k in (body, other))
-            bodies.append([child[joints], child[others] if kind == FOLLOW else np.full(batch.count, -1)])
-            columns.append([(MIMIC if kind == FOLLOW else ROPE, int(j), 0) for j in joints])
+            bodies.append([child[joints], child[others] if kind != SPAN else np.full(batch.count, -1)])
+            part = max(kind - SPAN, 0)
+            columns.append([(ROPE if kind == SPAN else MIMIC, int(j), part) for j in joints])
             places.append(e)
         for row, keys in stepper.closures.couplings(self._solver.loops):
             columns.append([tuple(key) for key in keys.tolist()])

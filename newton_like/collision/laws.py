@@ -86,7 +86,7 @@ def add_laws(model, tables: ContactTables) -> ContactTables:
     two = np.concatenate([tables.planes, tables.pair_shapes[:, arrays["pair_two"]]], axis=1)
     if not one.size:
         return tables
-    flat = _combined(settings, pairs, _turning(model), one.ravel(), two.ravel())
+    flat = _combined(settings, pairs, turning_friction(model), one.ravel(), two.ravel())
     table = flat.reshape(*one.shape, LAW_TABLE)
     if not (table[..., LAW_BY_RULE].any() or table[..., LAW_SOFT].any()):
         return tables
@@ -151,7 +151,7 @@ def class_laws(model) -> tuple[np.ndarray, np.ndarray]:
     if not np.asarray(settings.get("contact_rules", ())).any():
         return np.zeros(model.shape_count, dtype=int), _plain_laws(1, 1)
     _check(model, settings)
-    turning = _turning(model)
+    turning = turning_friction(model)
     if not (settings["contact_rules"] & FRICTION_RULE).any():
         # no law reads it
         turning = np.zeros_like(turning)
@@ -174,7 +174,17 @@ def class_laws(model) -> tuple[np.ndarray, np.ndarray]:
     return class_of.ravel(), table.reshape(len(first), len(first), LAW_TABLE)
 
 
-def _turning(model) -> np.ndarray:
+def law_inputs(model) -> dict[str, np.ndarray]:
+    """The arrays of which the tables of laws are made, copied: settings, and friction of shapes that some law combines."""
+    if not has_contact_settings(model):
+        return {}
+    found = {name: numbers.copy() for name, numbers in settings_of(model).items()}
+    if (found["contact_rules"] & FRICTION_RULE).any():
+        found["turning"] = turning_friction(model)
+    return found
+
+
+def turning_friction(model) -> np.ndarray:
     """Torsional and rolling friction of shapes, ``[shape_count, 2]``."""
     return np.stack(
         [getattr(model, f"shape_material_mu_{name}").numpy().astype(np.float64) for name in ("torsional", "rolling")],

@@ -7,11 +7,11 @@ import warp as wp
 
 from newton_like.arrays import flat
 from newton_like.collision.ground import disabled_joints
+from newton_like.collision.laws import law_inputs
 from newton_like.kernels.edits import edit_kernels
 from newton_like.model.editing.edit_checks import check_mesh_scales, check_shape_types
 from newton_like.model.editing.edits import GAINS, JOINTS, OTHERS, SHAPES, TYPES, edits_of
 from newton_like.model.editing.fingerprints import Accepted
-from newton_like.model.mujoco.contact_settings import has_contact_settings, settings_of
 
 _FORMS = ("shape_type", "shape_hull_first", "shape_hull_count", "hull_points")
 
@@ -21,8 +21,8 @@ def _watched(model) -> list[wp.array]:
 
 
 class ShapeWatch:
-    """A record of the arrays that determine pairs of shapes and their tables: flags, collision groups, filters, types, hulls, settings of
-    contacts, and which joints of trees are disabled.
+    """A record of the arrays that determine pairs of shapes and their tables: flags, collision groups, filters, types, hulls, what the
+    laws of contacts are made of, and which joints of trees are disabled.
 
     Args:
         model: the model.
@@ -38,8 +38,7 @@ class ShapeWatch:
         self._old, self._accepted = [wp.clone(a) for a in _watched(model)], Accepted()
         self._filtered = model.shape_collision_filter_pairs.codes
         self._forms = [getattr(model, name).numpy().copy() for name in _FORMS]
-        settings = settings_of(model) if has_contact_settings(model) else {}
-        self._settings = {name: numbers.copy() for name, numbers in settings.items()}
+        self._of_laws = law_inputs(model)
         self._disabled = disabled_joints(model)
         self._since = edits_of(model).version
 
@@ -53,9 +52,9 @@ class ShapeWatch:
         if edits.last[SHAPES] > self._since and model.shape_count and self._differs(model, edits):
             check_shape_types(model)
             return True
-        if self._settings and max(edits.last[SHAPES], edits.last[GAINS]) > self._since:
-            now = settings_of(model)
-            if not all(np.array_equal(old, now[name]) for name, old in self._settings.items()):
+        if self._of_laws and max(edits.last[SHAPES], edits.last[GAINS]) > self._since:
+            now = law_inputs(model)
+            if not all(np.array_equal(old, now.get(name)) for name, old in self._of_laws.items()):
                 return True
         if edits.last[TYPES] > self._since and not all(
             np.array_equal(old, getattr(model, name).numpy()) for old, name in zip(self._forms, _FORMS, strict=True)

@@ -284,6 +284,46 @@ def test_edited_settings_act_after_a_notice(rng):
         solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)
 
 
+@pytest.mark.parametrize("handed", [False, True])
+def test_edited_torsional_and_rolling_friction_of_a_plane_of_the_engine_acts_after_a_notice(rng, handed):
+    """The plane states no settings; the ball takes the larger friction of both, as in MuJoCo."""
+
+    def model_of(plane: ShapeConfig):
+        builder = ModelBuilder()
+        builder.add_mjcf(scene(falling(rng, BALL, 0.0999, 'condim="6" friction="1 0.001 0.0001"')))
+        builder.add_ground_plane(cfg=plane)
+        return builder.finalize("cpu", dtype=wp.float64)
+
+    def spin(model, solver) -> np.ndarray:
+        state, contacts = model.state(), model.contacts() if handed else None
+        state.joint_qd.assign([0.0, 0.0, 0.0, 1.0, 2.0, 3.0])
+        for _ in range(10):
+            if handed:
+                model.collide(state, contacts)
+            solver.step(state, state, None, contacts, DT)
+        return state.joint_qd.numpy()
+
+    least, most = rng.uniform(0.002, 0.005, 2), rng.uniform(0.02, 0.05, 2)
+    seed = rng.bit_generator.state
+    found = []
+    for start in (most, least):
+        rng.bit_generator.state = seed
+        model = model_of(ShapeConfig(mu_torsional=start[0], mu_rolling=start[1]))
+        solver = SolverFeatherstone(model, evaluator="general")
+        found.append(spin(model, solver))
+        for name, x in zip(("torsional", "rolling"), most, strict=True):
+            array = getattr(model, f"shape_material_mu_{name}")
+            numbers = array.numpy()
+            numbers[-1] = x
+            array.assign(numbers)
+        solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)
+        solver.reset(model.state())
+        found.append(spin(model, solver))
+    np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1.0e-12)
+    np.testing.assert_allclose(found[3], found[0], rtol=0, atol=1.0e-12)
+    assert np.abs(found[2] - found[0]).max() > 0.01
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -138,3 +138,5 @@ class CollisionPipeline(Settings):
         if dt is not None:
             as_number(dt, "dt")
         collide(self.model, state, contacts, self.unsupported_contacts)
+        if contacts.short:
+            contacts.warn_dropped(stacklevel=2)

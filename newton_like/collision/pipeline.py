@@ -231,7 +231,8 @@ class _Finder:
         chooses among those of crowds; None: there is room for all."""
         room, crowds = contacts.rigid_contact_max, self.crowds
         known = self.tally is not None and not model.device.is_capturing
-        if known and self.tally[-1] + (0 if crowds is None else crowds.count) <= room:
+        contacts.short = known and int(self.tally[-1]) + (0 if crowds is None else crowds.count) > room
+        if known and not contacts.short:
             return None
         if self._ration is None:
             with unrecorded(model.device, "Model.collide"):

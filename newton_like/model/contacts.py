@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import warp as wp
 
@@ -54,6 +56,7 @@ class Contacts:
             finds contacts without forces.
         world_count: number of worlds of the model; 0: not known yet, as the user made the list.
         lost: the array of :attr:`dropped_by_world`, which means nothing where no contact was dropped.
+        short: whether a search on a CPU found more contacts than there is room for; the first one warns.
         made_by: ``Model.made_by`` of the model that made the contacts. Functions raise ValueError for contacts of another model. None:
             made by the user, for models of the same device and scalar type.
     """
@@ -90,6 +93,7 @@ class Contacts:
         count, types = as_count(rigid_contact_max, "rigid_contact_max", 0), warp_types(dtype)
         real = {"device": device, "requires_grad": requires_grad}
         self.made_by, self.rigid_contact_max = None, count
+        self.short = self.told = False
         self.rigid_contact_count = wp.zeros(1, dtype=wp.int32, device=device)
         self.set_world_count(as_count(world_count, "world_count", 0))
         self.rigid_contact_shape0 = wp.full(count, -1, dtype=wp.int32, device=device)
@@ -123,6 +127,18 @@ class Contacts:
             self.lost.zero_()
         return self.lost
 
+    def warn_dropped(self, stacklevel: int) -> None:
+        """Warns of contacts without room, once for each list."""
+        if self.told:
+            return
+        self.told = True
+        warnings.warn(
+            f"Model.collide: {self.dropped_message()}, so that bodies may sink into each other; make a longer list by"
+            " model.contacts(rigid_contact_max=...), or set model.rigid_contact_max",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
     def dropped_message(self) -> str:
         """How many contacts had no room, and in which worlds, for messages."""
         lost = self.dropped_by_world.numpy()
@@ -132,7 +148,8 @@ class Contacts:
         )
         if len(worlds) > _NAMED:
             named += f", and others of {len(worlds) - _NAMED} more worlds"
-        return f"{self.dropped} contacts had no room{f' ({named})' if named else ''}"
+        number = self.dropped
+        return f"{number} contact{'' if number == 1 else 's'} had no room{f' ({named})' if named else ''}"
 
     @property
     def device(self) -> wp.Device:

@@ -389,7 +389,7 @@ class Model(Fields):
         collision_pipeline=None,
         enable_rigid_soft_full_surface_contact: bool = False,
     ) -> Contacts:
-        """Finds the contacts of a state; see :func:`newton_like.collision.collide`.
+        """Finds the contacts of a state; see :func:`newton_like.collision.collide`. Warns on a CPU if a list has too little room.
 
         Args:
             state: poses of the bodies.
@@ -417,6 +417,8 @@ class Model(Fields):
 
         contacts = self.contacts() if contacts is None else contacts
         collide(self, state, contacts, "error" if unsupported_contacts is None else unsupported_contacts)
+        if contacts.short:
+            contacts.warn_dropped(stacklevel=2)
         return contacts
 
     def _own(self, pipeline):

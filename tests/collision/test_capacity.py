@@ -1,5 +1,7 @@
 """Lists of contacts without room for all: which contacts each world keeps, and how many it drops."""
 
+import warnings
+
 import numpy as np
 import pytest
 import warp as wp
@@ -8,6 +10,8 @@ from newton_like.kernels.collision.ration import ration_kernels
 import newton_like as nl
 from newton_like.collision.crowds import CROWD
 from newton_like.collision.ration import rationed
+
+pytestmark = pytest.mark.filterwarnings("ignore:Model.collide")
 
 WORLDS = 4
 NAMES = ("shape0", "shape1", "margin0", "margin1", "point0", "point1", "normal")
@@ -107,6 +111,31 @@ def test_each_world_keeps_its_deepest_contacts(rng):
     assert contacts.dropped_by_world.numpy().any() and "of world 0" in contacts.dropped_message()
     model.collide(state, contacts)
     assert not contacts.dropped_by_world.numpy().any()
+
+
+@pytest.mark.parametrize("collides", ["model", "pipeline"])
+@pytest.mark.parametrize("count", [4, CROWD + 1], ids=["few", "crowd"])
+def test_a_list_without_room_warns_once(collides, count, rng):
+    """Each list warns at its first search without room, also after searches with room; steps that find contacts never do."""
+    model = scene([boxes(rng, count) for _ in range(2)])
+    finder = model if collides == "model" else nl.CollisionPipeline(model)
+    near, far = model.state(), model.state()
+    places = far.body_q.numpy().copy()
+    places[1:, 0] += 3.0 * np.arange(1, len(places))
+    far.body_q.assign(places)
+    found = finder.contacts()
+    finder.collide(far, found)
+    room = int(found.rigid_contact_count.numpy()[0])
+    assert room
+    contacts = model.contacts(rigid_contact_max=room)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        finder.collide(far, contacts)
+        finder.collide(far, contacts)
+    with pytest.warns(UserWarning, match=r"of world 0, .* of world 1\).*rigid_contact_max=") as told:
+        finder.collide(near, contacts)
+        finder.collide(near, contacts)
+    assert len(told) == 1 and told[0].filename == __file__
 
 
 def test_bodies_of_no_world_count_last(rng):

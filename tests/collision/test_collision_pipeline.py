@@ -70,6 +70,7 @@ def test_models_without_shapes_step_with_an_empty_list():
     assert states[0].joint_qd.numpy().any()
 
 
+@pytest.mark.filterwarnings("ignore:Model.collide")
 def test_capacity_and_gradients():
     model = on_ground(["sb"]).finalize("cpu")
     pipeline = nl.CollisionPipeline(model, rigid_contact_max=3, requires_grad=True, unsupported_contacts="ignore")

@@ -213,6 +213,7 @@ def test_edits_and_lost_bodies(rng, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Model.collide")
 def test_contacts_without_room_are_counted(rng):
     model = scene([crowd(rng, MANY)]).finalize("cpu")
     state = started(model, rng)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import newton_like as nl
 from newton_like.collision import surfaces
@@ -83,3 +84,85 @@ def test_closed_meshes_have_their_front_side_outside(rng):
         corners = table[-18 * 12 :].reshape(12, 6, 3)[:, :3]
         normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         assert np.all(np.einsum("ij,ij->i", normal, corners.mean(axis=1) - corners.mean(axis=(0, 1))) > 0.0)
+
+
+SIZES = dict(
+    box=dict(hx=0.02, hy=0.012, hz=0.005),
+    cylinder=dict(radius=0.015, half_height=0.006),
+    cone=dict(radius=0.008, half_height=0.02),
+    ellipsoid=dict(rx=0.02, ry=0.004, rz=0.013),
+    sphere=dict(radius=0.01),
+)
+
+
+def extent_below(kind: str, turn: np.ndarray) -> float:
+    """How far a shape of SIZES reaches below its centre [m]."""
+    s, (x, y, z) = SIZES[kind], turn[2]
+    return dict(
+        box=lambda: s["hx"] * abs(x) + s["hy"] * abs(y) + s["hz"] * abs(z),
+        cylinder=lambda: s["radius"] * np.hypot(x, y) + s["half_height"] * abs(z),
+        cone=lambda: max(s["radius"] * np.hypot(x, y) + s["half_height"] * z, -s["half_height"] * z),
+        ellipsoid=lambda: np.linalg.norm([s["rx"] * x, s["ry"] * y, s["rz"] * z]),
+        sphere=lambda: s["radius"],
+    )[kind]()
+
+
+def contacts_of_bodies(rng, ground: nl.Mesh, kind: str, sunk: tuple[float, float]):
+    """Contacts of 16 bodies, each in its own world, whose middles are `sunk` (a range of shares of their extents) below zero.
+
+    Returns the worlds of the contacts, their distances [m], the components upwards of the directions in which they push, and how deep
+    each body reaches below zero [m].
+    """
+    builder, depths = nl.ModelBuilder(), []
+    builder.add_shape_mesh(-1, mesh=ground)
+    for _ in range(16):
+        turn = Rotation.random(random_state=rng)
+        while np.abs(turn.as_matrix()[2]).max() > 0.999:
+            # points of faces that lie flat are those above the triangle alone
+            turn = Rotation.random(random_state=rng)
+        below, above = (extent_below(kind, sign * turn.as_matrix()) for sign in (1.0, -1.0))
+        height = -rng.uniform(*sunk) * min(below, above)
+        world = nl.ModelBuilder()
+        body = world.add_body(xform=(*rng.uniform(-0.3, 0.3, 2), height, *turn.as_quat()))
+        getattr(world, f"add_shape_{kind}")(body, **SIZES[kind])
+        builder.add_world(world)
+        depths.append(below - height)
+    model = builder.finalize("cpu")
+    contacts = model.collide(model.state())
+    count = int(contacts.rigid_contact_count.numpy()[0])
+    poses, bodies = model.body_q.numpy().astype(float), model.shape_body.numpy()
+    shapes = [getattr(contacts, f"rigid_contact_shape{i}").numpy()[:count] for i in (0, 1)]
+    assert np.all(shapes[1] == 0), "the mesh is the second shape"
+    points = [getattr(contacts, f"rigid_contact_point{i}").numpy()[:count].astype(float) for i in (0, 1)]
+    own = poses[bodies[shapes[0]]]
+    points[0] = own[:, :3] + Rotation.from_quat(own[:, 3:]).apply(points[0])
+    normal = contacts.rigid_contact_normal.numpy()[:count].astype(float)
+    distance = np.einsum("ij,ij->i", points[1] - points[0], normal)
+    return model.shape_world.numpy()[shapes[0]], distance, -normal[:, 2], np.array(depths)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SIZES)
+@pytest.mark.parametrize("ground", ["sheet", "block"])
+def test_bodies_with_their_middle_behind_a_mesh_touch_it(rng, kind, ground):
+    """They are as deep as in a plane, and the mesh pushes them out of its front side."""
+    sheet, block = grid(2), nl.Mesh.create_box(1.0, 1.0, 0.5)
+    mesh = nl.Mesh(sheet.vertices - [1.0, 1.0, 0.0], sheet.indices, compute_inertia=False)
+    if ground == "block":
+        mesh = nl.Mesh(block.vertices - [0.0, 0.0, 0.5], block.indices)
+    world, distance, up, depth = contacts_of_bodies(rng, mesh, kind, (0.02, 0.9))
+    assert set(world) == set(range(16))
+    deepest = np.array([distance[world == w].min() for w in range(16)])
+    np.testing.assert_allclose(deepest, -depth, atol=2e-5)
+    assert np.all(up > 0.999)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SIZES)
+def test_bodies_on_a_thin_plate_do_not_touch_its_back(rng, kind):
+    """A body that has sunk into a plate of 1 mm, and reaches through it, is pushed out of the side that its middle is in front of."""
+    plate = nl.Mesh.create_box(1.0, 1.0, 0.0005)
+    mesh = nl.Mesh(plate.vertices - [0.0, 0.0, 0.0005], plate.indices)
+    world, _, up, _ = contacts_of_bodies(rng, mesh, kind, (-0.9, -0.1))
+    assert set(world) == set(range(16))
+    assert np.all(up > 0.0)

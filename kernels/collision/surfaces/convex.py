@@ -5,7 +5,8 @@ face that is parallel to the triangle. Otherwise the touch is that of two convex
 leads away from the triangle and its neighbours, see `kernels.collision.surfaces.ball`: other touches are between edges inside the surface,
 or on its back. If a shape is deep in the surface and the touch along the shortest way out does not count, the touch counts along the way up
 for a height field, and along the normal of the triangle for a mesh. The middle of the shape must be in front of the triangle, or the shape
-deep in a height field.
+deep in a height field. If the middle is behind a triangle of a mesh, but not the whole shape, and in front of no triangle that is
+closer, the shape touches the triangle along its normal, as a ball does.
 """
 
 import types
@@ -24,7 +25,18 @@ from newton_like.kernels.collision.pairs.records import (
 )
 from newton_like.kernels.collision.pairs.work import PER_UNIT
 from newton_like.kernels.collision.plane import BOX, CONE, CYLINDER, FAR
-from newton_like.kernels.collision.surfaces.records import FACE, FACTORS, INNER, MAYBE, NEXT, TRIANGLE, WITHIN
+from newton_like.kernels.collision.surfaces.records import (
+    BEHIND,
+    BEHIND_NUMBERS,
+    FACE,
+    FACTORS,
+    FRONT,
+    INNER,
+    MAYBE,
+    NEXT,
+    TRIANGLE,
+    WITHIN,
+)
 
 HALF_FAR = 0.5 * FAR
 THIRD = 1.0 / 3.0
@@ -95,6 +107,101 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
             m.keep_found(t, sunk, inner, n, depth, m.triangle_feature(m.get(mem, w + NEXT, t), zero), L, mem)
 
     @m.func
+    def note_behind(b, t, where: m.lane, depth: m.lane, kind: int, hull: int, count: int, unit: m.lane, T, P, L, mem):
+        """Stores a triangle of a mesh that the middle of the shape is behind by less than by those before, if part of the shape is in front
+        of it, in worlds where `where` is one."""
+        w = L.surface_work
+        half = m.fill(real(0.5))
+        zero = m.fill(real(0.0))
+        less = m.where_lt(depth, m.get(mem, w + BEHIND, t), where, zero)
+        less = m.mul(less, over_face(t, m.get3(mem, w + INNER, t), L, mem))
+        if m.any_lt(half, less):
+            face = m.get3(mem, w + FACE, t)
+            top = m.scale3(m.support(b, t, 0, kind, hull, count, face, T, P, L, mem), unit)
+            less = m.where_lt(zero, m.dot(face, m.sub3(top, m.get3(mem, w, t))), less, zero)
+            m.put(mem, w + BEHIND, t, m.where_lt(half, less, depth, m.get(mem, w + BEHIND, t)))
+            last = w + BEHIND + BEHIND_NUMBERS - 1
+            m.put(mem, last, t, m.where_lt(half, less, m.get(mem, w + NEXT, t), m.get(mem, last, t)))
+
+    @m.func
+    def distance_in_front(t, x: m.Vec3, L, mem) -> m.lane:
+        """The distance of the point x from the triangle, if x is in front of it; else a large one."""
+        w = L.surface_work
+        p = m.sub3(m.get3(mem, w, t), x)
+        q = m.sub3(m.get3(mem, w + 3, t), x)
+        r = m.sub3(m.get3(mem, w + 6, t), x)
+        height = m.neg(m.dot(m.get3(mem, w + FACE, t), p))
+        square = m.smaller(m.closest_on_edge(p, q).square, m.closest_on_edge(q, r).square)
+        square = m.smaller(square, m.closest_on_edge(r, p).square)
+        apart = m.where_lt(m.fill(real(0.5)), over_face(t, x, L, mem), height, m.sqrt(square))
+        return m.where_lt(height, m.fill(real(0.0)), m.fill(real(FAR)), apart)
+
+    @m.shared
+    def keep_from_behind(b, t, kind: int, hull: int, count: int, at: int, T, P, L, mem):
+        """Keeps the contact of a shape whose middle is behind a triangle of a mesh, if no triangle that it is in front of is closer."""
+        w = L.surface_work
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        minus = m.neg(one)
+        depth = m.get(mem, w + BEHIND, t)
+        sunk = m.where_lt(depth, m.fill(real(HALF_FAR)), one, zero)
+        if m.any_lt(zero, sunk):
+            inner = m.get3(mem, w + INNER, t)
+            m.open_mesh(t, at, L, mem, T)
+            m.next_of_mesh(t, at, L, mem, T)
+            while m.any_lt(minus, m.get(mem, w + NEXT, t)):
+                m.load_triangle(t, at, 1, L, mem, T)
+                apart = m.where_lt(
+                    minus, m.get(mem, w + NEXT, t), distance_in_front(t, inner, L, mem), m.fill(real(FAR))
+                )
+                m.put(mem, w + FRONT, t, m.smaller(apart, m.get(mem, w + FRONT, t)))
+                m.next_of_mesh(t, at, L, mem, T)
+            sunk = m.where_lt(depth, m.get(mem, w + FRONT, t), sunk, zero)
+            if m.any_lt(zero, sunk):
+                m.put(mem, w + NEXT, t, m.get(mem, w + BEHIND + BEHIND_NUMBERS - 1, t))
+                m.load_triangle(t, at, 1, L, mem, T)
+                per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
+                unit = m.rcp(per_unit)
+                face = m.get3(mem, w + FACE, t)
+                first = m.support(b, t, 0, kind, hull, count, m.neg3(face), T, P, L, mem)
+                x = m.scale3(first, unit)
+                distance = m.dot(face, m.sub3(x, m.get3(mem, w, t)))
+                direct = m.mul(sunk, m.larger(over_face(t, x, L, mem), lies_flat(t, kind, face, L, mem)))
+                if m.any_lt(zero, direct):
+                    n = m.neg3(face)
+                    apart = m.mul(distance, per_unit)
+                    keep_manifold(b, t, direct, n, apart, first, direct, unit, kind, hull, count, T, P, L, mem)
+                # the lowest point is beside the triangle
+                alone = m.sub(sunk, direct)
+                place = m.fnma3(face, m.mul(m.fill(real(0.5)), distance), x)
+                m.keep_found(t, alone, place, face, distance, m.triangle_feature(m.get(mem, w + NEXT, t), zero), L, mem)
+
+    @m.func
+    def keep_manifold(
+        b, t, valid: m.lane, n: m.Vec3, distance: m.lane, first: m.Vec3, direct: m.lane, unit: m.lane, kind: int, hull: int, count: int,
+        T, P, L, mem,
+    ):  # fmt: skip
+        """Keeps the points of the touch with the triangle along n, in worlds where `valid` is one; those beside the triangle only where
+        `direct` is one."""
+        w = L.surface_work
+        zero = m.fill(real(0.0))
+        half = m.fill(real(0.5))
+        within = m.get(mem, w + WITHIN, t)
+        m.clear_manifold(t, L, mem)
+        m.put_manifold(b, t, n, distance, first, unit, kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
+        number = m.get(mem, w + NEXT, t)
+        points = int(4)
+        for i in range(points):
+            to = L.manifold + POINT * i
+            gap = m.get(mem, to + DISTANCE, t)
+            place = m.get3(mem, to + PLACE, t)
+            there = m.where_lt(gap, m.smaller(within, m.fill(real(HALF_FAR))), valid, zero)
+            there = m.where_lt(half, direct, m.mul(there, over_face(t, place, L, mem)), there)
+            if m.any_lt(zero, there):
+                feature = m.triangle_feature(number, m.get(mem, to + FEATURE, t))
+                m.keep_found(t, there, place, m.neg3(m.get3(mem, to + AWAY, t)), gap, feature, L, mem)
+
+    @m.func
     def allowed_touch(t, touch: m.Touch, where: m.lane, unit: m.lane, L, mem) -> m.lane:
         """One where the touch of the shape with the triangle is a contact with the surface. Touches at corners that are yet to be decided
         are noted."""
@@ -137,10 +244,13 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         x = m.scale3(first, unit)
         depth = m.dot(face, m.sub3(x, p))
         near = m.where_lt(depth, within, here, zero)
-        front = m.where_lt(zero, m.dot(face, m.sub3(m.get3(mem, w + INNER, t), p)), near, zero)
+        height = m.dot(face, m.sub3(m.get3(mem, w + INNER, t), p))
+        front = m.where_lt(zero, height, near, zero)
         behind = zero
         if mesh == 0:
             behind = m.where_lt(depth, m.mul(unit, m.fill(real(-DEEP))), m.sub(near, front), zero)
+        else:
+            note_behind(b, t, m.sub(near, front), m.neg(height), kind, hull, count, unit, T, P, L, mem)
         if m.any_lt(zero, m.add(front, behind)):
             direct = m.mul(front, m.larger(over_face(t, x, L, mem), lies_flat(t, kind, face, L, mem)))
             search = m.sub(front, direct)
@@ -173,19 +283,7 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
                     distance = m.where_lt(half, free, other.distance, distance)
                     first = m.where3_lt(half, free, other.first, first)
             if m.any_lt(zero, valid):
-                m.clear_manifold(t, L, mem)
-                m.put_manifold(b, t, n, distance, first, unit, kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
-                number = m.get(mem, w + NEXT, t)
-                points = int(4)
-                for i in range(points):
-                    to = L.manifold + POINT * i
-                    gap = m.get(mem, to + DISTANCE, t)
-                    place = m.get3(mem, to + PLACE, t)
-                    there = m.where_lt(gap, m.smaller(within, m.fill(real(HALF_FAR))), valid, zero)
-                    there = m.where_lt(half, direct, m.mul(there, over_face(t, place, L, mem)), there)
-                    if m.any_lt(zero, there):
-                        feature = m.triangle_feature(number, m.get(mem, to + FEATURE, t))
-                        m.keep_found(t, there, place, m.neg3(m.get3(mem, to + AWAY, t)), gap, feature, L, mem)
+                keep_manifold(b, t, valid, n, distance, first, direct, unit, kind, hull, count, T, P, L, mem)
 
     @m.shared
     def convex_on_surface(b, t, kind: int, hull: int, count: int, at: int, mesh: int, T, P, L, mem):
@@ -200,6 +298,9 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         m.put3(mem, to + EXTENT, t, m.zero3())
         m.scale_pair(b, t, kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
         if mesh != 0:
+            m.put(mem, w + BEHIND, t, m.fill(real(FAR)))
+            m.put(mem, w + BEHIND + BEHIND_NUMBERS - 1, t, zero)
+            m.put(mem, w + FRONT, t, m.fill(real(FAR)))
             m.open_mesh(t, at, L, mem, T)
         else:
             convex_below(b, t, kind, hull, count, at, m.rcp(m.get(mem, L.pair_work + PER_UNIT, t)), T, P, L, mem)
@@ -212,5 +313,7 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
             m.empty_unsure(t, at, mesh, L, mem, T)
             m.next_triangle(t, at, mesh, L, mem, T)
         m.decide_unsure(t, zero, at, mesh, L, mem, T)
+        if mesh != 0:
+            keep_from_behind(b, t, kind, hull, count, at, T, P, L, mem)
 
     return locals()

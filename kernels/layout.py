@@ -227,6 +227,9 @@ STEP = (
     Row("sweep_change", "change of z by the last sweep, squared", lambda n: n.polished, "kernel"),
     Row("tried", "one for a world that makes a step", lambda n: n.polished, "kernel"),
     Row("resting", "one for a world whose last step was taken back", lambda n: n.polished, "kernel"),
+    Row("beside", "numbers of single worlds, side by side",
+        lambda n: max(n.packed, n.slotted) * (n.candidates * (n.dofs * n.contact_rows + n.contact_numbers + n.contact_rows)
+            + n.dofs * (n.reach + n.dof_numbers + 5) + 8 * 16), "kernel"),
     Row("newton", "equations of a step of a thread with one world", lambda n: n.newton_numbers and n.newton_numbers + 3 * n.dofs),
     Row("first_u", "velocities of an earlier solution, and work numbers", _dofs, "kernel"),
     Row("first_impulse", "impulses of an earlier solution", _impulses, "kernel"),

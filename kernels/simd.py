@@ -243,6 +243,12 @@ def _transpose(size: int, lane: int) -> tuple[str, list[str]]:
     return "".join(text), [columns[k % lane][k // lane] for k in range(size)]
 
 
+def transpose_code(width: int, real) -> tuple[str, list[str]]:
+    """C++ statements that transpose the square matrix with the registers ``r0, r1, ...`` as rows, and the names of the rows of the
+    result."""
+    return _transpose(width, 16 // (4 if real is wp.float32 else 8))
+
+
 def staging_code(
     width: int, real, inward: bool, wanted: str = "true", packed: bool = False, added: bool = False
 ) -> str:
@@ -253,7 +259,7 @@ def staging_code(
     for existing worlds for which `wanted` is true. If lanes are `packed`, number i is in the lane that starts at number ``place[i]``. With
     `added`, numbers are added to those of the array; squares then do not overlap.
     """
-    shuffles, result = _transpose(width, 16 // (4 if real is wp.float32 else 8))
+    shuffles, result = transpose_code(width, real)
     steps = ("0", "step", "2 * step", "step3", "4 * step", "step5", "2 * step3", "step7")
     worlds = [f"{'far' if k > 7 else 'near'} + {steps[k % 8]}" for k in range(width)]
     lanes = [f"lane + (size_t)(unsigned)index[{k}]" if packed else f"from + {k * width}" for k in range(width)]

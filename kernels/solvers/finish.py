@@ -1,9 +1,14 @@
 """The solution of single worlds, after the sweeps of their block.
 
 Most worlds of a block settle after a few sweeps. A sweep for the others costs as much as one for all, so they are solved one at a time:
-with the matrix G = Y YT of all rows of a world, sweeps change impulses p and velocities u = Y z, and need no dofs. Steps of Newton (see
-`kernels.solvers.polish`) alternate with sweeps. A step is halved until the sweeps after it change less than those before it; where that
-fails, extrapolated sweeps follow (see `kernels.solvers.sweeps`).
+with the rows of the matrix G = Y YT, changes of impulses p change velocities u = Y z, and need no dofs.
+
+Steps of Newton follow each other without sweeps between them (see `kernels.solvers.semismooth`), until the impulses are as near to their
+goals as `tolerance` asks for. A step is halved where it does not come nearer. Steps may also lead away from the goals, because they often
+have to cross a hill to the right set of rows: after PATIENCE steps in a row that do not come nearer, the nearest impulses come back (the
+watchdog of Chamberlain, Lemarechal, Pedersen and Powell 1982) and extrapolated sweeps follow (see `kernels.solvers.sweeps`). Rows of
+contacts between the same two bodies depend on each other, so impulses may grow against each other; after such a step, changes of impulses
+are resisted more (Levenberg 1944, Marquardt 1963; here it is a proximal step, which leaves the solution as it is).
 
 The code is native and computes with vectors along the rows of a world.
 """
@@ -11,18 +16,11 @@ The code is native and computes with vectors along the rows of a world.
 import types
 
 import warp as wp
+from newton_like.kernels.collision.pairs.records import SLOT, SLOT_IDS
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
 from newton_like.kernels.simd import FUSE
 from newton_like.kernels.solvers.packed import MOST_DOFS
-from newton_like.kernels.solvers.polish import (
-    ALONG,
-    INSIDE,
-    STILL,
-    along_code,
-    elimination_code,
-    equations_code,
-    products_code,
-)
+from newton_like.kernels.solvers.polish import ALONG, STILL, along_code
 from newton_like.kernels.solvers.rows.contact_rows import (
     CONTACT,
     MU_ROLL,
@@ -34,7 +32,9 @@ from newton_like.kernels.solvers.rows.contact_rows import (
     SLIDE_STEP,
     SPIN_MASS,
 )
-from newton_like.kernels.solvers.rows.slots import chain_bits_code, take_row_code
+from newton_like.kernels.solvers.rows.slots import WORDS, chain_bits_code
+from newton_like.kernels.solvers.semismooth import BLOCKS, MOST_ROWS, each, look_code, step_code
+from newton_like.kernels.solvers.single import BESIDE, beside_code
 
 from newton_like.kernels.solvers.rows.dof_rows import (  # isort: skip
     DOF_IMPULSES,
@@ -48,31 +48,29 @@ from newton_like.kernels.solvers.rows.dof_rows import (  # isort: skip
     SIDE,
 )
 
-MOST_ROWS = 96
-"""Worlds with more rows are left to the sweeps of the block."""
-
-MOST_ACTING = 64
-"""With more rows that act, there are sweeps without steps of Newton."""
-
 ROUNDS = 24
 """Rounds of steps and sweeps, at most."""
 
-TRIALS = 2
-"""Lengths of a step of Newton that are tried: the whole step and a half."""
+TRIALS = 4
+"""Lengths of a step of Newton that are tried: the whole step, a half, and so on."""
 
-RUN = 8
-"""Numbers that are copied together."""
+FAR = 2.0
+"""A world is solved if its distance, squared, is less than this multiple of the bound of the change by a sweep."""
 
-TRIAL_SWEEPS, PLAIN_SWEEPS = 1, 6
-"""Sweeps after a step of Newton, and where there is none."""
+NEARER = 0.8
+"""A step is good where it reduces the distance, squared, to less than this part."""
 
+PATIENCE = 3
+"""Sweeps follow after so many steps of Newton that are not good."""
 
-BLOCKS = MOST_ROWS // ALONG
+PULL, PULL_MOST = 3.0e-4, 0.1
+"""Part of the response of a row by which a change of its impulse is resisted, at first and at most."""
 
+PULL_UP, PULL_DOWN = 10.0, 0.5
+"""Its factors after steps that are not good, and that are good."""
 
-def _each(statements: str) -> str:
-    """C++ statements for each vector j of the impulses of a world's rows."""
-    return f"for (int kind = 0; kind < 3; ++kind) for (int j = {BLOCKS} * kind; j < {BLOCKS} * kind + n; ++j) {{ {statements} }}"
+PLAIN_SWEEPS = 6
+"""Sweeps where steps of Newton do not help."""
 
 
 def _disc(x: str, y: str, bound: str, first: str) -> str:
@@ -87,11 +85,11 @@ def _sweep_code() -> str:
     """C++ lambda ``sweep``: one Gauss-Seidel visit of all rows, as in `dof_sweep` and `packed_sweep`. Returns the change of z, squared."""
     return f"""
         auto sweep = [&]() -> real_t {{
-            {_each("BEFORE[j] = IMPULSES[j];")}
+            {each("BEFORE[j] = IMPULSES[j];")}
             for (int j = 0; j < n; ++j) WAS[j] = U[j];
             for (int k = 0; k < dofs; ++k) {{
                 const int i = dof_row[k];
-                const real_t* const c = dof_law[k];
+                const real_t* const c = dof_coefficients + {DOF_ROW} * k;
                 const real_t a = c[{RESPONSE}], inverse = c[{INVERSE_RESPONSE}], most = friction[k];
                 real_t v = u[i];
                 real_t next = P[i] - v * inverse;
@@ -99,10 +97,10 @@ def _sweep_code() -> str:
                 real_t change = next - P[i], total = change;
                 P[i] = next; v = v + a * change;
                 if (dof_hard[k]) {{
-                    const real_t fastest = A(L.velocity_bound + dof_place[k]);
+                    const real_t most = fastest[k];
                     real_t& pv = P[{MOST_ROWS} + i]; real_t& pp = P[2 * {MOST_ROWS} + i];
-                    if (fastest > 0) {{
-                        const real_t free = v - a * pv, held = free < -fastest ? -fastest : free > fastest ? fastest : free;
+                    if (most > 0) {{
+                        const real_t free = v - a * pv, held = free < -most ? -most : free > most ? most : free;
                         change = (held - free) * inverse - pv;
                         pv = pv + change; total = total + change; v = v + a * change;
                     }}
@@ -119,7 +117,7 @@ def _sweep_code() -> str:
             }}
             for (int s = 0; s < slots; ++s) {{
                 const int i = rows * s;
-                const real_t* const c = laws[s];
+                const real_t* const c = coefficients + {CONTACT} * s;
                 const real_t old = P[i], error = (u[i] - c[{TARGET}]) * c[{MASS}];
                 const real_t goal = (old - error) - c[{SOFTNESS}] * old, pn = goal > 0 ? goal : real_t(0), dn = pn - old;
                 P[i] = pn;
@@ -156,100 +154,27 @@ def _extrapolate_code() -> str:
     return f"""
         auto go_on = [&]() {{
             row_t back = 0;
-            {_each("back = back + (START[j] - IMPULSES[j]) * (IMPULSES[j] - SWEPT[j]);")}
+            {each("back = back + (START[j] - IMPULSES[j]) * (IMPULSES[j] - SWEPT[j]);")}
             const real_t old = total(back) > 0 ? real_t(1) : pace;
             pace = real_t(0.5) * wp::sqrt(real_t(4) * old * old + real_t(1)) + real_t(0.5);
             const real_t further = (old - real_t(1)) / pace;
-            {_each("const row_t p = IMPULSES[j]; IMPULSES[j] = START[j] = further * (p - SWEPT[j]) + p; SWEPT[j] = p;")}
+            {each("const row_t p = IMPULSES[j]; IMPULSES[j] = START[j] = further * (p - SWEPT[j]) + p; SWEPT[j] = p;")}
             for (int j = 0; j < n; ++j) {{ const row_t x = U[j]; U[j] = further * (x - SWEPT_U[j]) + x; SWEPT_U[j] = x; }}
         }};
         auto begin = [&]() {{
             pace = 1;
-            {_each("START[j] = SWEPT[j] = IMPULSES[j];")}
+            {each("START[j] = SWEPT[j] = IMPULSES[j];")}
             for (int j = 0; j < n; ++j) SWEPT_U[j] = U[j];
-        }};"""
-
-
-def _step_code() -> str:
-    """C++ lambda ``newton``: `way` and `WAY_U` <- Newton's step of impulses and velocities. Returns whether there is one."""
-
-    def row(i: str, impulse: str, kind: str, aim: str = "0") -> str:
-        named = f"from[m] = {i}; place[m] = {impulse}; kind[m] = {kind}; record_of[m] = record[{i}]; aims[m] = {aim};"
-        return f"{{ {named} ++m; }}"
-
-    return f"""
-        auto newton = [&]() -> bool {{
-            enum {{ NORMAL, STICK, SLIDE, LIMIT }};
-            int from[{MOST_ACTING} + 8], place[{MOST_ACTING} + 8], kind[{MOST_ACTING} + 8], record_of[{MOST_ACTING} + 8], m = 0;
-            real_t aims[{MOST_ACTING} + 8];
-            for (int s = 0; s < slots; ++s) {{
-                const int i = rows * s, at = record[i];
-                const real_t push = P[i], bound = A(at + {MU_SLIDE}) * push * real_t({INSIDE});
-                if (!(push > 0) || !(A(at + {MASS}) > 0)) continue;
-                if (m + rows > {MOST_ACTING}) return false;
-                const bool sticks = P[i + 1] * P[i + 1] + P[i + 2] * P[i + 2] < bound * bound;
-                {row("i", "i", "NORMAL")}
-                {row("i + 1", "i + 1", "sticks ? STICK : SLIDE")}
-                {row("i + 2", "i + 2", "sticks ? STICK : SLIDE")}
-                if (rows == 6) {{
-                    const real_t spin = P[i + 3], most = A(at + {MU_SPIN}) * push, turn = A(at + {MU_ROLL}) * push * real_t({INSIDE});
-                    if ((spin < 0 ? -spin : spin) < most) {row("i + 3", "i + 3", "STICK")}
-                    if (P[i + 4] * P[i + 4] + P[i + 5] * P[i + 5] < turn * turn) {{
-                        {row("i + 4", "i + 4", "STICK")} {row("i + 5", "i + 5", "STICK")} }}
-                }}
-            }}
-            for (int k = 0; k < dofs; ++k) {{
-                const int i = dof_row[k];
-                const real_t held = P[i];
-                const bool sticks = (held < 0 ? -held : held) < A(L.friction_bound + dof_place[k]);
-                const real_t fast = P[{MOST_ROWS} + i], most = A(L.velocity_bound + dof_place[k]);
-                const bool limited = dof_hard[k] && (fast != 0 || P[2 * {MOST_ROWS} + i] != 0);
-                if (m + sticks + limited > {MOST_ACTING}) return false;
-                if (sticks) {row("i", "i", "STICK")}
-                if (limited && fast != 0) {row("i", f"{MOST_ROWS} + i", "STICK", "fast < 0 ? most : -most")}
-                else if (limited) {row("i", f"2 * {MOST_ROWS} + i", "LIMIT")}
-            }}
-            if (m == 0) return false;
-            const int all = n;
-            {_each("WAY[j] = row_t(0);")}
-            {{
-                const int n = (m + {ALONG - 1}) / {ALONG}, wide = {ALONG} * n;
-                row_t S[{MOST_ACTING} * {MOST_ACTING // ALONG} + 1]; real_t* const g = (real_t*)S;
-                real_t u_of[{MOST_ACTING}], x[{MOST_ACTING}];
-                // rows that act next to each other are copied together, RUN numbers at a time; the next ones replace what is too much
-                int run[{MOST_ACTING}], runs = 0;
-                for (int i = 1; i <= m; ++i) if (i == m || from[i] != from[i - 1] + 1) run[runs++] = i;
-                for (int i = 0; i < m; ++i) {{
-                    const real_t* const row = (const real_t*)(G + from[i] * all);
-                    u_of[i] = u[from[i]];
-                    for (int r = 0, begin = 0; r < runs; begin = run[r++]) for (int j = 0; j < run[r] - begin; j += {RUN})
-                        __builtin_memcpy(g + i * wide + begin + j, row + from[begin] + j, {RUN} * sizeof(real_t));
-                    for (int j = m; j < wide; ++j) g[i * wide + j] = 0;
-                }}
-                auto I = [&](int i) -> real_t& {{ return P[place[i]]; }};
-                auto aim = [&](int i) {{ return aims[i]; }};
-                {{
-                    real_t* const u = u_of; const int* const record = record_of; row_t* const G = S;
-                    {equations_code("n", "row_t", "(G + {} * n)")}
-                    {elimination_code()}
-                    if (!(largest < real_t(1e10))) return false;
-                }}
-                for (int j = 0; j < all; ++j) WAY_U[j] = 0;
-                for (int i = 0; i < m; ++i) {{
-                    way[place[i]] = x[i];
-                    const row_t* const row = G + from[i] * all;
-                    for (int j = 0; j < all; ++j) WAY_U[j] = WAY_U[j] + row[j] * x[i];
-                }}
-            }}
-            return true;
         }};"""
 
 
 def _finish_code(width: int, real, slotted: bool) -> str:
     """C++ body of ``finish_worlds``, or of ``finish_slots``."""
-    take = "for (int k = 0; k < D; ++k) y[k * wide + i] = A(from + k);"
+    entries = "for (int q = 0; q < (D + 31) / 32; ++q) chosen[q] = D - 32 * q < 32 ? (1u << (D - 32 * q)) - 1 : ~0u;"
     if slotted:
-        take = take_row_code("i / rows", "from")
+        entries = f"""const int ids = L.slot + {SLOT} * s + {SLOT_IDS}, leaf = (int)A(ids + 1), other = (int)A(ids + 2);
+            for (int q = 0; q < (D + 31) / 32; ++q) chosen[q] = (unsigned)((leaf < 0 ? 0 : chain_bits[{WORDS} * leaf + q])
+                | (other < 0 ? 0 : chain_bits[{WORDS} * other + q]));"""
     return f"""{{{FUSE}
         {along_code(real)}
         real_t* const F = (real_t*)mem.data;
@@ -257,57 +182,104 @@ def _finish_code(width: int, real, slotted: bool) -> str:
         const int* const list = active.data + T.candidates;
         const real_t still = real_t({STILL}) * tolerance[0];
         {chain_bits_code(width) if slotted else ""}
+        {beside_code(width, real)}
+        const real_t* const settled = F + (size_t)L.settled * {width};
+        int left = 0, most_slots = 0;
+        for (int l = 0; l < {width}; ++l) {{
+            const int slots = (int)F[(size_t)L.packed_worlds * {width} + l] - 1;
+            if (settled[l] > 0 || rows * slots > {MOST_ROWS}) continue;
+            ++left; if (slots > most_slots) most_slots = slots;
+        }}
+        if (left >= {BESIDE}) bring(most_slots);
         auto finish = [&](int l) -> bool {{
-        auto A = [=](int i) -> real_t& {{ return F[(size_t)i * {width} + l]; }};
+        auto A = [&](int i) -> real_t& {{ return F[(size_t)i * {width} + l]; }};
         const int slots = (int)A(L.packed_worlds) - 1;
         int record[{MOST_ROWS}], dof_row[{MOST_ROWS}], dof_place[{MOST_ROWS}], dofs = 0, R = rows * slots;
         bool dof_hard[{MOST_ROWS}];
-        // coefficients of contacts and dofs side by side
-        real_t laws[{MOST_ROWS // 3}][{CONTACT}], dof_law[{MOST_ROWS}][{DOF_ROW}], friction[{MOST_ROWS}];
         if (R > {MOST_ROWS}) return false;
-        for (int i = 0; i < R; ++i) record[i] = L.packed + {CONTACT} * (i / rows);
-        for (int s = 0; s < slots; ++s) for (int i = 0; i < {CONTACT}; ++i) laws[s][i] = A(L.packed + {CONTACT} * s + i);
-        for (int q = 0; q < limits; ++q) {{
-            const int at = L.dof_row + {DOF_ROW} * (list[q] / 2);
-            const bool hard = list[q] % 2 != 0 && A(at + {HARD}) > 0;
-            if (!hard && !(A(L.friction_bound + q) > 0)) continue;
-            if (R == {MOST_ROWS}) return false;
-            for (int i = 0; i < {DOF_ROW}; ++i) dof_law[dofs][i] = A(at + i);
-            friction[dofs] = A(L.friction_bound + q);
-            dof_hard[dofs] = hard; dof_place[dofs] = q; dof_row[dofs++] = R; record[R++] = at;
+        // coefficients of contacts, then of dofs
+        real_t coefficients[{CONTACT * (MOST_ROWS // 3) + DOF_ROW * MOST_ROWS}], friction[{MOST_ROWS}], fastest[{MOST_ROWS}];
+        {{
+            const seen_t laws = see(l, LAWS), dof_laws = see(l, DOF_LAWS);
+            for (int i = 0; i < {CONTACT} * slots; ++i) coefficients[i] = laws[i];
+            for (int i = 0; i < R; ++i) record[i] = {CONTACT} * (i / rows);
+            for (int q = 0; q < limits; ++q) {{
+                const int from = {DOF_ROW} * (list[q] / 2), at = {CONTACT} * slots + {DOF_ROW} * dofs;
+                const bool hard = list[q] % 2 != 0 && dof_laws[from + {HARD}] > 0;
+                const real_t bound = A(L.friction_bound + q);
+                if (!hard && !(bound > 0)) continue;
+                if (R == {MOST_ROWS}) return false;
+                for (int i = 0; i < {DOF_ROW}; ++i) coefficients[at + i] = dof_laws[from + i];
+                friction[dofs] = bound; fastest[dofs] = hard ? A(L.velocity_bound + q) : real_t(0);
+                dof_hard[dofs] = hard; dof_place[dofs] = q; dof_row[dofs++] = R; record[R++] = at;
+            }}
         }}
         if (R == 0) return false;
+        const real_t* const dof_coefficients = coefficients + {CONTACT} * slots;
         // Y has a column of {ALONG} n numbers for each dof
         const int n = (R + {ALONG - 1}) / {ALONG}, wide = {ALONG} * n;
         row_t Y[{MOST_DOFS} * {BLOCKS}], G[{MOST_ROWS} * {BLOCKS} + 1], U[{BLOCKS}], WAS[{BLOCKS}], FREE[{BLOCKS}];
-        row_t SWEPT_U[{BLOCKS}], WAY_U[{BLOCKS}], KEPT_U[{BLOCKS}];
+        row_t SWEPT_U[{BLOCKS}], WAY_U[{BLOCKS}], KEPT_U[{BLOCKS}], BEST_U[{BLOCKS}];
         real_t* const y = (real_t*)Y; real_t* const u = (real_t*)U;
         // impulses of contacts and friction of dofs, of velocity limits, and of position limits
         row_t IMPULSES[3 * {BLOCKS}], BEFORE[3 * {BLOCKS}], START[3 * {BLOCKS}], SWEPT[3 * {BLOCKS}], WAY[3 * {BLOCKS}];
-        row_t KEPT[3 * {BLOCKS}], GIVEN[3 * {BLOCKS}];
-        real_t* const P = (real_t*)IMPULSES; real_t* const way = (real_t*)WAY; real_t pace = 1;
-        for (int j = 0; j < 3 * {BLOCKS}; ++j) IMPULSES[j] = row_t(0);
+        row_t KEPT[3 * {BLOCKS}], GIVEN[3 * {BLOCKS}], GOAL[3 * {BLOCKS}], BEST[3 * {BLOCKS}];
+        real_t* const P = (real_t*)IMPULSES; real_t* const goal = (real_t*)GOAL; real_t* const way = (real_t*)WAY; real_t pace = 1;
+        for (int j = 0; j < 3 * {BLOCKS}; ++j) IMPULSES[j] = GOAL[j] = row_t(0);
         for (int k = 0; k < D * n; ++k) Y[k] = row_t(0);
-        for (int i = 0; i < rows * slots; ++i) {{
-            const int from = L.packed_y + D * i;
-            {take}
-            P[i] = A(L.packed_impulse + i);
+        {{
+            const seen_t of_contacts = see(l, ROWS), of_dofs = see(l, DOF_ROWS), impulses = see(l, IMPULSES_OF);
+            const seen_t dof_impulses = see(l, DOF_IMPULSES_OF), z = see(l, Z_OF), free_z = see(l, FREE_OF);
+            for (int i = 0; i < rows * slots; ++i) P[i] = impulses[i];
+            for (int s = 0; s < slots; ++s) {{
+                unsigned chosen[{WORDS}];
+                {entries}
+                for (int q = 0; q < (D + 31) / 32; ++q) for (unsigned more = chosen[q]; more; more &= more - 1) {{
+                    const int k = 32 * q + __builtin_ctz(more);
+                    for (int i = rows * s; i < rows * (s + 1); ++i) y[k * wide + i] = of_contacts[D * i + k];
+                }}
+            }}
+            for (int k = 0; k < dofs; ++k) {{
+                const int i = dof_row[k], dof = list[dof_place[k]] / 2, from = T.reach * dof, p = {DOF_IMPULSES} * dof;
+                const int* const c = T.chain.data + T.chain_at.data[dof];
+                for (int d = 0; d <= T.depth.data[dof]; ++d) y[c[d] * wide + i] = of_dofs[from + d];
+                P[i] = dof_impulses[p + {OF_FRICTION}];
+                if (!dof_hard[k]) continue;
+                P[{MOST_ROWS} + i] = dof_impulses[p + {OF_VELOCITY}]; P[2 * {MOST_ROWS} + i] = dof_impulses[p + {OF_POSITION}];
+            }}
+            {each("GIVEN[j] = IMPULSES[j];")}
+            for (int j = 0; j < n; ++j) U[j] = FREE[j] = row_t(0);
+            for (int k = 0; k < D; ++k) {{
+                const real_t now = z[k], free = free_z[k];
+                for (int j = 0; j < n; ++j) {{ U[j] = U[j] + Y[k * n + j] * now; FREE[j] = FREE[j] + Y[k * n + j] * free; }}
+            }}
         }}
-        for (int k = 0; k < dofs; ++k) {{
-            const int i = dof_row[k], dof = list[dof_place[k]] / 2;
-            const int from = L.dof_y + T.reach * dof, p = L.dof_impulse + {DOF_IMPULSES} * dof;
-            const int* const c = T.chain.data + T.chain_at.data[dof];
-            for (int d = 0; d <= T.depth.data[dof]; ++d) y[c[d] * wide + i] = A(from + d);
-            P[i] = A(p + {OF_FRICTION});
-            if (dof_hard[k]) {{ P[{MOST_ROWS} + i] = A(p + {OF_VELOCITY}); P[2 * {MOST_ROWS} + i] = A(p + {OF_POSITION}); }}
+        // rows of G = Y YT, where they are needed
+        bool known[{MOST_ROWS}] = {{}};
+        auto products = [&](const int* list, int count) {{
+            for (int q = 0; q < count; q += 4) {{
+                const int last = count - 1, i0 = list[q], i1 = list[q + 1 < last ? q + 1 : last], i2 = list[q + 2 < last ? q + 2 : last];
+                const int i3 = list[q + 3 < last ? q + 3 : last];
+                for (int j = 0; j < n; ++j) {{
+                    row_t a = 0, b = 0, c = 0, d = 0;
+                    for (int k = 0; k < D; ++k) {{
+                        const row_t w = Y[k * n + j]; const real_t* const r = y + k * wide;
+                        a = a + w * r[i0]; b = b + w * r[i1]; c = c + w * r[i2]; d = d + w * r[i3];
+                    }}
+                    G[i0 * n + j] = a; G[i1 * n + j] = b; G[i2 * n + j] = c; G[i3 * n + j] = d;
+                }}
+            }}
+        }};
+        // contacts that press, that stick, that do not turn; dofs whose friction holds
+        bool presses[{MOST_ROWS // 3}], sticks[{MOST_ROWS // 3}], spins[{MOST_ROWS // 3}], rolls[{MOST_ROWS // 3}], dof_sticks[{MOST_ROWS}];
+        real_t inverse[{MOST_ROWS // 3}][4];
+        for (int s = 0; s < slots; ++s) {{
+            const int of[4] = {{{MASS}, {SLIDE_STEP}, {SPIN_MASS}, {ROLL_STEP}}};
+            for (int k = 0; k < 4; ++k) {{
+                const real_t law = coefficients[{CONTACT} * s + of[k]];
+                inverse[s][k] = law > 0 ? real_t(1) / law : real_t(0);
+            }}
         }}
-        {_each("GIVEN[j] = IMPULSES[j];")}
-        for (int j = 0; j < n; ++j) {{
-            row_t sum = 0, free = 0;
-            for (int k = 0; k < D; ++k) {{ sum = sum + Y[k * n + j] * A(L.z + k); free = free + Y[k * n + j] * A(L.free_z + k); }}
-            U[j] = sum; FREE[j] = free;
-        }}
-        {products_code("R")}
         // the tolerance times the change of z by all impulses, squared
         auto bound = [&]() -> real_t {{
             row_t whole = 0;
@@ -317,32 +289,61 @@ def _finish_code(width: int, real, slotted: bool) -> str:
         }};
         {_sweep_code()}
         {_extrapolate_code()}
-        {_step_code()}
-        begin();
-        real_t change = sweep();
-        for (int round = 0; round < {ROUNDS} && change > bound(); ++round) {{
-            bool better = false;
-            if (newton()) {{
-                {_each("KEPT[j] = IMPULSES[j];")}
+        {look_code()}
+        {step_code()}
+        real_t merit = look();
+        if (!(merit < real_t(1e30))) return false;
+        bool done = merit <= real_t({FAR}) * bound();
+        real_t pull = real_t({PULL});
+        for (int round = 0; round < {ROUNDS} && !done; ++round) {{
+            // steps of Newton, until some of them in a row have not come nearer
+            real_t least = merit;
+            {each("BEST[j] = IMPULSES[j];")}
+            for (int j = 0; j < n; ++j) BEST_U[j] = U[j];
+            for (int since = 0; since < {PATIENCE} && !done;) {{
+                {each("KEPT[j] = IMPULSES[j];")}
                 for (int j = 0; j < n; ++j) KEPT_U[j] = U[j];
-                real_t part = 1;
-                for (int trial = 0; trial < {TRIALS} && !better; ++trial) {{
-                    {_each("IMPULSES[j] = KEPT[j] + part * WAY[j];")}
+                if (!newton(pull)) break;
+                {each("WAY[j] = WAY[j] + (IMPULSES[j] - KEPT[j]);")}
+                for (int j = 0; j < n; ++j) WAY_U[j] = WAY_U[j] + (U[j] - KEPT_U[j]);
+                const real_t before = merit;
+                real_t part = 1, best_part = 1, smallest = real_t(1e30);
+                auto move = [&](real_t part) {{
+                    {each("IMPULSES[j] = KEPT[j] + part * WAY[j];")}
                     for (int j = 0; j < n; ++j) U[j] = KEPT_U[j] + part * WAY_U[j];
-                    real_t after = 0;
-                    for (int k = 0; k < {TRIAL_SWEEPS}; ++k) after = sweep();
-                    better = after < change;
-                    if (better) {{ change = after; begin(); }}
+                    merit = look();
+                }};
+                for (int trial = 0; trial < {TRIALS}; ++trial) {{
+                    move(part);
+                    if (merit < smallest) {{ smallest = merit; best_part = part; }}
+                    if (merit < real_t({NEARER}) * before) break;
                     part = part * real_t(0.5);
                 }}
-                if (!better) {{
-                    {_each("IMPULSES[j] = KEPT[j];")}
-                    for (int j = 0; j < n; ++j) U[j] = KEPT_U[j];
+                if (!(merit <= smallest)) move(best_part);
+                done = merit <= real_t({FAR}) * bound();
+                const bool nearer = merit < real_t({NEARER}) * before;
+                pull = pull * (nearer ? real_t({PULL_DOWN}) : real_t({PULL_UP}));
+                pull = pull < real_t({PULL}) ? real_t({PULL}) : pull > real_t({PULL_MOST}) ? real_t({PULL_MOST}) : pull;
+                since = merit < real_t({NEARER}) * least ? 0 : since + 1;
+                if (merit < least) {{
+                    least = merit;
+                    {each("BEST[j] = IMPULSES[j];")}
+                    for (int j = 0; j < n; ++j) BEST_U[j] = U[j];
                 }}
             }}
-            if (!better) for (int k = 0; k < {PLAIN_SWEEPS}; ++k) {{ go_on(); change = sweep(); }}
+            if (done) break;
+            {each("IMPULSES[j] = BEST[j];")}
+            for (int j = 0; j < n; ++j) U[j] = BEST_U[j];
+            int others[{MOST_ROWS}], count = 0;
+            for (int i = 0; i < R; ++i) if (!known[i]) {{ known[i] = true; others[count++] = i; }}
+            products(others, count);
+            begin();
+            real_t change = sweep();
+            for (int k = 1; k < {PLAIN_SWEEPS}; ++k) {{ go_on(); change = sweep(); }}
+            merit = look();
+            done = change <= bound() || merit <= real_t({FAR}) * bound();
         }}
-        if (!(change < real_t(1e30))) return false;
+        if (!(merit < real_t(1e30))) return false;
         for (int i = 0; i < rows * slots; ++i) A(L.packed_impulse + i) = P[i];
         for (int k = 0; k < dofs; ++k) {{
             const int i = dof_row[k], p = L.dof_impulse + {DOF_IMPULSES} * (list[dof_place[k]] / 2);
@@ -361,7 +362,7 @@ def _finish_code(width: int, real, slotted: bool) -> str:
         }}
         return true; }};
         for (int l = 0; l < {width}; ++l)
-            if (!(F[(size_t)L.settled * {width} + l] > 0) && finish(l)) F[(size_t)L.sweep_change * {width} + l] = 0; }}"""
+            if (!(settled[l] > 0) && finish(l)) F[(size_t)L.sweep_change * {width} + l] = 0; }}"""
 
 
 def finish_program(m: types.SimpleNamespace) -> dict:

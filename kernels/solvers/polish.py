@@ -139,7 +139,7 @@ def products_code(count: str) -> str:
         }}"""
 
 
-def equations_code(count: str, number: str, row: str) -> str:
+def equations_code(count: str, number: str, row: str, pull: str = f"real_t({PROXIMAL})") -> str:
     """Statements: G x = the rest of the equations of all rows, from G = Y YT, the velocities u = Y z, the impulses ``I(i)`` and
     the velocities ``aim(i)`` of rows that stick.
 
@@ -147,12 +147,13 @@ def equations_code(count: str, number: str, row: str) -> str:
         count: of the entries of a row of G.
         number: their type.
         row: of G, where an entry of row ``{}`` is.
+        pull: part of the response of a row by which a change of its impulse is resisted.
     """
     return f"""
         for (int i = 0; i < m; ++i) {{
             const auto one = g + i * wide;
             const int at = record[i];
-            const real_t own = one[i] * real_t({PROXIMAL}), p = I(i);
+            const real_t own = one[i] * {pull}, p = I(i);
             if (kind[i] == STICK) {{ one[i] = one[i] + own; x[i] = aim(i) - u[i]; }}
             else if (kind[i] != SLIDE) {{
                 const real_t give = A(at + {SOFTNESS}) / A(at + {MASS}), side = kind[i] == LIMIT ? A(at + {SIDE}) : real_t(1);

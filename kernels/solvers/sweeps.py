@@ -7,8 +7,9 @@ extrapolated sweeps in one direction diverge.
 
 Sweeps of a robot alone with couplings, loop joints or tendons go on as well, without extrapolation.
 
-A robot whose links touch each other has other contacts in each world. There, contacts of a block of several worlds are packed, and steps of
-Newton alternate with sweeps (`kernels.solvers.polish`).
+A robot whose links touch each other has other contacts in each world. There, contacts of a block of several worlds are packed, and worlds
+that have not settled after some sweeps are solved one at a time by steps of Newton (`kernels.solvers.finish`). For worlds with too many
+rows, and where a thread has one world, steps of Newton alternate with sweeps (`kernels.solvers.polish`).
 """
 
 import types
@@ -34,14 +35,14 @@ EARLY = 0.01
 FOLLOWING = 3
 """Sweeps after a step of Newton."""
 
+SINGLY, ALTERNATELY = 5, 3
+"""Sweeps before the first steps of Newton, in quarters of ``iterations``: where worlds are solved one at a time, and otherwise."""
+
 LOOK = 2
 """Before the first steps of Newton, there is a look at the changes after so many sweeps."""
 
 EARLY_STILL = 0.5 * STILL
 """A world is done at these looks after a sweep that changed its velocities by less than this part of `tolerance`."""
-
-FINISHED = 15
-"""After so many sweeps, worlds that have not settled are solved one at a time."""
 
 
 def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, paired: bool, bonded: bool, slotted: bool):
@@ -428,6 +429,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         return m.where_lt(m.mul(bound, whole), m.get(mem, L.sweep_change, t), m.fill(real(1.0)), m.fill(real(0.0)))
 
     in_slots = int(can_pack)
+    quarters = SINGLY if can_pack else ALTERNATELY
 
     @m.func
     def note_impulses(t, contacts: int, slots: int, limits: int, T, L, mem, active: wp.array2d[int]):
@@ -450,8 +452,10 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     def sweep_robot(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
         """Sweeps over the rows of a robot alone, and steps of Newton, until a sweep changes the velocities of every world of the block by
         less than STILL times `tolerance`, in the norm of the kinetic energy, of the change by all impulses. Before the first step of
-        Newton, looks find worlds that have settled: the impulses of the step before are right for a robot at rest. A step is taken back
-        where the sweeps after it change more than those before; the next sweeps of such a world are without one."""
+        Newton, looks find worlds that have settled: the impulses of the step before are right for a robot at rest. Then worlds are solved
+        one at a time. What is left are worlds with too many rows, or a thread with one world: there, steps of Newton alternate with
+        sweeps. A step is taken back where the sweeps after it change more than those before; the next sweeps of such a world are without
+        one."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         first = int(0)
@@ -472,7 +476,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             m.put(mem, L.velocity_bound + n, t, fastest)
         begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
         slots = pack(t, contacts, T, L, mem, active)
-        before_steps = wp.max(3 * o.iterations // 4, 1)
+        before_steps = wp.max(quarters * o.iterations // 4, 1)
         done = int(0)
         all_done = bool(False)
         while done < before_steps and not all_done:
@@ -492,7 +496,8 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                         slots = drop(t, contacts, T, L, mem, active)
                 else:
                     all_done = bool(True)
-        finished = bool(False)
+        # worlds that have not settled are solved one at a time, but for those with too many rows
+        finished = bool(not can_pack)
         while done < o.iterations * LONGEST and not all_done:
             moving = still_moving(t, real(STILL), o, T, L, mem)
             old = m.get(mem, L.settled, t)
@@ -504,7 +509,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                     old = m.add(old, now)
                     m.put(mem, L.settled, t, old)
                 slots = drop(t, contacts, T, L, mem, active)
-                if done >= FINISHED and not finished:
+                if not finished:
                     finish(t, limits, m.fill(o.tolerance), T, L, mem, active)
                     finished = bool(True)
                 else:

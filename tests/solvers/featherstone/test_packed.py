@@ -114,9 +114,9 @@ def test_worlds_that_are_solved_one_at_a_time_reach_the_tolerance(rng, turning, 
 
 
 @pytest.mark.slow
-def test_threads_with_one_world_make_the_same_steps_of_newton(rng, monkeypatch):
-    """Threads with one world, which read the list of contacts, find the velocities of blocks with packed contacts, up to rounding where the
-    same steps of Newton are made; the memory layout of a GPU gives the same bits."""
+def test_threads_with_one_world_find_the_same_velocities(rng, monkeypatch):
+    """Threads with one world, which read the list of contacts and make other steps of Newton, find the velocities of blocks with packed
+    contacts as exactly as `tolerance` asks for; the memory layout of a GPU gives the same bits."""
     model, q = fallen_quadrupeds(rng)
     many, one = (SolverFeatherstone(model, width=width, evaluator="general") for width in (8, 1))
     with monkeypatch.context() as patch:
@@ -136,10 +136,8 @@ def test_threads_with_one_world_make_the_same_steps_of_newton(rng, monkeypatch):
             found.append(solved(solver, model, state, 2))
         np.testing.assert_array_equal(found[2], found[1])
         apart.append(np.abs(found[1] - found[0]).max(axis=1) / (1.0 + np.abs(found[0]).max(axis=1)))
-    # worlds that do not settle soon are solved in another way; and where a step of Newton is taken back or a world is done by a hair's
-    # breadth, rounding decides
-    assert np.quantile(apart, 0.1) < 1e-9
-    assert np.quantile(apart, 0.5) < 1e-3
+    assert np.quantile(apart, 0.1) < 1e-4
+    assert np.quantile(apart, 0.5) < 5e-3
 
 
 @pytest.mark.slow

@@ -45,6 +45,23 @@ def as_number(value, what: str, *, finite: bool = True) -> float:
     return number
 
 
+def as_time_step(value, what: str = "dt") -> float:
+    """A time step [s] as ``float``.
+
+    Raises:
+        TypeError: ``value`` is not a number; truth values are none here.
+        ValueError: it is not above zero, or not finite.
+    """
+    if type(value) is float and 0.0 < value <= LARGEST:
+        return value
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{what} must be a number of seconds, not {value!r}")
+    number = as_number(value, what)
+    if number <= 0.0:
+        raise ValueError(f"{what} {value!r} must be a positive number of seconds")
+    return number
+
+
 def as_list(value, what: str, entries: str) -> list:
     """Entries of a list, a tuple, an array or another ordered collection.
 

@@ -15,7 +15,7 @@ from newton_like.articulation.data.fields import Fresh
 from newton_like.articulation.graphs import StepGraph
 from newton_like.articulation.launching import Repeated
 from newton_like.articulation.wrenches import Pressing
-from newton_like.coercion import as_count, as_number
+from newton_like.coercion import as_count, as_time_step
 from newton_like.dynamics.kinematics import accelerations_after
 from newton_like.kernels.articulation.scatter import scatter_kernels
 from newton_like.kernels.solvers.requested import requested_kernels
@@ -171,9 +171,7 @@ class SimulationContext:
 
     @dt.setter
     def dt(self, dt: float) -> None:
-        if not as_number(dt, "dt") > 0.0:
-            raise ValueError(f"dt {dt!r} must be a positive number of seconds")
-        self._dt = float(dt)
+        self._dt = as_time_step(dt)
 
     @property
     def decimation(self) -> int:

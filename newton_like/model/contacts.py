@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import numpy as np
@@ -104,6 +105,14 @@ class Contacts:
         self.rigid_contact_margin0 = wp.zeros(count, dtype=types.real, **real)
         self.rigid_contact_margin1 = wp.zeros(count, dtype=types.real, **real)
         self.force = wp.zeros(count, dtype=types.spatial_vector, device=device) if FORCE in requested else None
+
+    def __deepcopy__(self, memo) -> Contacts:
+        """Contacts of the same model with arrays of their own."""
+        result = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, wp.array):
+                vars(result)[name] = wp.clone(value)
+        return result
 
     def clear(self) -> None:
         """Forgets all contacts."""

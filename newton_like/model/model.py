@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
 from typing import Never
 
@@ -146,6 +147,25 @@ class Model(Fields):
         """A model with the same arrays and a separate record of edits."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__, _edits=None, _contact_finder=None, _graph_readers=None, _graph_numbers=None)
+        return twin
+
+    def __deepcopy__(self, memo) -> Model:
+        """A separate model with arrays of its own: edits of one have no effect on the other."""
+        twin = memo[id(self)] = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, wp.array | list):
+                value = copied(value, None)
+            elif isinstance(value, AttributeNamespace):
+                arrays = {key: array for key, array in vars(value).items() if key != "_name"}
+                value = AttributeNamespace(name, {key: copied(array, None) for key, array in arrays.items()})
+            elif isinstance(value, dict):
+                value = {key: wp.clone(x) if isinstance(x, wp.array) else x for key, x in value.items()}
+            elif isinstance(value, FrameTable):
+                value = value.copy()
+            elif name in ("_edits", "_contact_finder", "_graph_readers", "_graph_numbers", "_surfaces"):
+                value = None
+            vars(twin)[name] = value
+        vars(twin)["made_by"] = weakref.ref(twin)
         return twin
 
     contact_attributes: frozenset[str] = frozenset()

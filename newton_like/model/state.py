@@ -111,6 +111,10 @@ class _Arrays(Fields):
         result._custom = self._custom
         return result
 
+    def __deepcopy__(self, memo):
+        """As :meth:`clone`: the copy belongs to the same model."""
+        return self.clone()
+
     @property
     def requires_grad(self) -> bool:
         """Whether the arrays have gradients."""

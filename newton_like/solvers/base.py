@@ -166,6 +166,12 @@ class SolverBase:
             )
         object.__setattr__(self, name, value)
 
+    def __deepcopy__(self, memo):
+        name = type(self).__name__
+        raise TypeError(
+            f"a {name} cannot be copied; make another one with {name}(model), where model may be copy.deepcopy(model)"
+        )
+
     @property
     def device(self) -> wp.Device:
         """Device of the model."""

@@ -1,11 +1,13 @@
 """Reset of worlds: by masks and indices of any library, to given states."""
 
+import copy
+
 import numpy as np
 import pytest
 import warp as wp
 
 from newton_like import ModelBuilder, dynamics, eval_fk
-from newton_like.solvers import SolverBase, SolverFeatherstone
+from newton_like.solvers import SolverBase, SolverFeatherstone, SolverXPBD
 from tests.support.mechanisms import quadruped, worlds_of
 from tests.support.tensor import Tensor
 
@@ -310,6 +312,55 @@ def test_unknown_attributes_of_a_solver_are_refused():
     own = Own(model)
     own.gain, own.more = 3.0, 1
     assert (own.gain, own.more, solver.iterations) == (3.0, 1, 3)
+
+
+def test_a_deep_copy_of_a_model_is_a_separate_model(solver, rng):
+    """It moves as the original does, and keeps its numbers when the original is edited. Copies of states and contacts have own arrays."""
+    robot = quadruped()
+    SolverFeatherstone.register_custom_attributes(robot)
+    model = worlds_of(robot, 2).finalize("cpu")
+    model.joint_q.assign(model.joint_q.numpy() + rng.normal(size=model.joint_coord_count) * 1e-2)
+    twin = copy.deepcopy(model)
+    assert model.mujoco is not twin.mujoco
+    masses = model.body_mass.numpy().copy()
+    for one, other in ((model, twin), (model.mujoco, twin.mujoco)):
+        for name, array in vars(one).items():
+            if isinstance(array, wp.array) and array.size:
+                assert array.ptr != vars(other)[name].ptr, name
+    states = [m.state() for m in (model, twin)]
+    solvers = [SolverFeatherstone(m, evaluator="general") for m in (model, twin)]
+    for state, own in zip(states, solvers, strict=True):
+        own.step(state, state, dt=0.004)
+    assert np.array_equal(states[0].joint_q.numpy(), states[1].joint_q.numpy())
+    model.body_mass.assign(2.0 * masses)
+    solvers[0].notify_model_changed()
+    assert np.array_equal(twin.body_mass.numpy(), masses)
+    kept, contacts = copy.deepcopy(states[1]), copy.deepcopy(twin.contacts())
+    solvers[1].step(states[1], states[1], dt=0.004)
+    assert not np.array_equal(kept.joint_q.numpy(), states[1].joint_q.numpy())
+    solvers[1].step(kept, kept, dt=0.004)
+    # the solver begins with the impulses of the step before
+    np.testing.assert_allclose(kept.joint_q.numpy(), states[1].joint_q.numpy(), atol=1e-4)
+    twin.collide(kept, contacts)
+    with pytest.raises(TypeError, match=r"SolverFeatherstone cannot be copied.*copy\.deepcopy\(model\)"):
+        copy.deepcopy(solver)
+
+
+@pytest.mark.parametrize("make", [SolverFeatherstone, SolverXPBD])
+def test_a_time_step_is_a_positive_number_of_seconds(make):
+    model = one_body().finalize("cpu")
+    solver, state = make(model), model.state()
+    for wrong, error in (
+        (True, TypeError),
+        (np.True_, TypeError),
+        ("1", TypeError),
+        (0, ValueError),
+        (-1e-3, ValueError),
+    ):
+        with pytest.raises(error, match=r"\bdt\b"):
+            solver.step(state, state, dt=wrong)
+    for right in (0.004, np.float32(0.004), np.array(0.004), 1):
+        solver.step(state, state, dt=right)
 
 
 def test_the_model_of_a_solver_stays(solver):

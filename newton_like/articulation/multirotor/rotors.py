@@ -26,7 +26,7 @@ from newton_like.articulation.multirotor.config import (
 from newton_like.articulation.multirotor.flight import Flight
 from newton_like.articulation.multirotor.mass import MassReader
 from newton_like.articulation.names import by_name, find_names
-from newton_like.coercion import as_number
+from newton_like.coercion import as_number, as_time_step
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.articulation.multirotor import records
 from newton_like.kernels.articulation.multirotor.records import (
@@ -471,9 +471,7 @@ class Rotors:
         Raises:
             ValueError: a time step that is not positive, or too large for a scheme.
         """
-        if dt != self._dt and not as_number(dt, "dt") > 0.0:
-            raise ValueError(f"dt {dt!r} must be a positive number of seconds")
-        options = self._prepared(float(dt), controller)
+        options = self._prepared(as_time_step(dt), controller)
         stages = options.pop("stages", 0) | MOTORS | FORCES
         self.flight.run(state, stages, air=self.air, added=added, **options)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import warp as wp
 
 from newton_like.arrays import active_tape, keep_for_graph, unrecorded
-from newton_like.coercion import as_count, as_number
+from newton_like.coercion import as_count, as_number, as_time_step
 from newton_like.collision.ground import refuse_unsupported, shape_kinds, unsupported_pairs
 from newton_like.collision.pairs import cluster_kinds, find_clusters, resolved
 from newton_like.collision.pipeline import check_contacts
@@ -547,9 +547,7 @@ class SolverFeatherstone(SolverBase):
         return self._couplings.take(self._given if self._last_was_handed else self._steppers)
 
     def _options(self, dt: float):
-        if not as_number(dt, "dt") > 0:
-            raise ValueError(f"dt {dt!r} must be a positive number of seconds")
-        dt /= self.substeps
+        dt = as_time_step(dt) / self.substeps
         o = self.m.Options()
         o.dt = dt
         o.inverse_dt = 1.0 / dt

@@ -9,7 +9,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import active_tape, check_recorded, flat
-from newton_like.coercion import as_count, as_flag, as_number
+from newton_like.coercion import as_count, as_flag, as_time_step
 from newton_like.collision.pipeline import check_contacts, collide
 from newton_like.kernels.solvers.xpbd.bodies import BODY_NUMBERS, forget_poses
 from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
@@ -414,8 +414,7 @@ class SolverXPBD(SolverBase):
         model = self.model
         check_recorded(model.device, "SolverXPBD.step")
         self._check_version()
-        if not as_number(dt, "dt") > 0:
-            raise ValueError(f"dt {dt!r} must be a positive number of seconds")
+        dt = as_time_step(dt)
         control = self._default_control() if control is None else control
         for name, state in (("state_in", state_in), ("state_out", state_out)):
             if not hasattr(state, "body_f"):

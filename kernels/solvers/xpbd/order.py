@@ -263,15 +263,18 @@ def order_kernels(real):
         N.colour_start[c, 0] = 0
 
     @wp.func
-    def nearest_kept(N: wp.ref[Listed], first_slot: int, i: int) -> int:
+    def chain_of(s0: int, s1: int, slots: int) -> int:
+        """The chain that holds the contacts of two shapes; those of one body are in many chains."""
+        mixed = wp.uint32(s0) * wp.uint32(2654435761) + wp.uint32(s1) * wp.uint32(2246822519)
+        return int((mixed ^ (mixed >> wp.uint32(15))) % wp.uint32(slots))
+
+    @wp.func
+    def nearest_kept(N: wp.ref[Listed], first_slot: int, slots: int, i: int) -> int:
         """The contact of the step before that has the shapes of contact i and is nearest to its point of shape 1; -1: none."""
         s0 = N.shape0[i]
         s1 = N.shape1[i]
         point = N.point1[i]
-        body = N.shape_body[s1]
-        if body < 0:
-            body = N.shape_body[s0]
-        k = N.kept_head[first_slot + N.body_slot[body]]
+        k = N.kept_head[first_slot + chain_of(s0, s1, slots)]
         best = real(1.0e30)
         found = int(-1)
         while k >= 0:
@@ -286,26 +289,23 @@ def order_kernels(real):
 
     @wp.func
     def chain_kept(N: wp.ref[Listed], c: int, first_slot: int, slots: int):
-        """Lists the contacts of the step before by bodies."""
+        """Lists the contacts of the step before in as many chains as there are slots."""
         for i in range(slots):
             N.kept_head[first_slot + i] = -1
         start = N.kept_start[c]
         for back in range(N.kept_start[c + 1] - start):
             k = N.kept_start[c + 1] - 1 - back
-            body = N.shape_body[N.kept_shape1[k]]
-            if body < 0:
-                body = N.shape_body[N.kept_shape0[k]]
-            at = first_slot + N.body_slot[body]
+            at = first_slot + chain_of(N.kept_shape0[k], N.kept_shape1[k], slots)
             N.kept_next[k] = N.kept_head[at]
             N.kept_head[at] = k
             N.kept_takers[k] = 0
 
     @wp.func
-    def match_contacts(N: wp.ref[Listed], first_slot: int, begin: int, end: int):
+    def match_contacts(N: wp.ref[Listed], first_slot: int, slots: int, begin: int, end: int):
         """colour <- the contact of the step before that is nearest to each contact at places `begin` to `end`. Colours are no longer
         needed."""
         for k in range(begin, end):
-            N.colour[k] = nearest_kept(N, first_slot, N.ordered[k])
+            N.colour[k] = nearest_kept(N, first_slot, slots, N.ordered[k])
 
     @wp.func
     def count_takers(N: wp.ref[Listed], c: int):

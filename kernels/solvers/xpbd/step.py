@@ -432,7 +432,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
             count = N.start[c + 1] - N.start[c]
             start = N.start[c] + share_start(count, M.member, M.members)
             stop = N.start[c] + share_start(count, M.member + 1, M.members)
-            match_contacts(N, first_slot, start, stop)
+            match_contacts(N, first_slot, stride, start, stop)
             wait_for_all(M.sync, c, M.members, M.pause)
             if M.member == 0:
                 count_takers(N, c)

@@ -5,6 +5,7 @@ import pytest
 import warp as wp
 
 import newton_like as nl
+from newton_like.types import BodyFlags
 from tests.solvers.xpbd.scenes import after, started, xpbd
 
 GRAVITY = 9.81
@@ -108,6 +109,30 @@ def test_a_ball_rebounds_the_same_beside_a_box_that_lands_at_the_same_time(rng):
             solver.step(state, state)
             paths[-1].append(state.body_qd.numpy()[0].copy())
     assert np.array_equal(*paths)
+
+
+def test_contacts_on_one_body_are_found_again_in_short_chains(rng):
+    """Contacts look for those of the step before in chains. With one chain a body, the time of a step would grow with the square of the
+    number of balls on a kinematic plate."""
+    builder = nl.ModelBuilder()
+    plate = builder.add_body(mass=1.0, inertia=np.eye(3))
+    builder.add_shape_box(plate, hx=9.0, hy=9.0, hz=0.1)
+    builder.body_flags[plate] = int(BodyFlags.KINEMATIC)
+    for x in range(15):
+        for y in range(15):
+            ball = builder.add_body(xform=(0.22 * x, 0.22 * y, 0.2, 0, 0, 0, 1))
+            builder.add_shape_sphere(ball, radius=rng.uniform(0.09, 0.1))
+    model = builder.finalize("cpu")
+    solver, state = xpbd(model), started(model)
+    for _ in range(60):
+        solver.step(state, state)
+    lists = solver._lists
+    first, following = (lists["fixed"][f"kept_{name}"].numpy() for name in ("head", "next"))
+    lengths = np.zeros(len(first), dtype=int)
+    for i, k in enumerate(first.tolist()):
+        while k >= 0:
+            lengths[i], k = lengths[i] + 1, int(following[k])
+    assert lengths.sum() >= 225 and lengths.max() < 15
 
 
 def test_restitution_may_be_turned_off_and_on(rng):

@@ -9,7 +9,7 @@ from newton_like import dynamics
 from newton_like.articulation import Articulation, IdealPDActuatorCfg, ImplicitActuatorCfg, SimulationContext
 from newton_like.model.mujoco.contact_settings import declare_body_settings
 from newton_like.model.tendons import Tendon, TendonTie
-from newton_like.solvers import SolverFeatherstone
+from newton_like.solvers import SolverFeatherstone, SolverXPBD
 from tests.articulation.robots import WORLDS, add_robot, numbers, rotation, shake, walker
 
 
@@ -248,3 +248,22 @@ def test_states_have_these_wrenches_on_request(rng, what):
     assert scale > 1.0
     np.testing.assert_allclose(found[..., :3], force, atol=1e-9 * scale)
     np.testing.assert_allclose(found[..., 3:], torque, atol=1e-9 * scale)
+
+
+@pytest.mark.parametrize("of", ["loop joints", "tendons"])
+def test_a_solver_that_does_not_tell_forces_is_named(of):
+    builder = nl.ModelBuilder()
+    rod = builder.add_link(mass=1.0, com=(0.3, 0, 0), inertia=0.02 * np.eye(3))
+    builder.add_articulation([builder.add_joint_revolute(-1, rod, axis=(0, 1, 0))], label="rod")
+    if of == "tendons":
+        sites = (
+            builder.add_site(-1, xform=(0.5, 0, 2, 0, 0, 0, 1)),
+            builder.add_site(rod, xform=(0.5, 0, 0, 0, 0, 0, 1)),
+        )
+        builder.add_tendon(Tendon(label="rope", path=tuple(("site", site) for site in sites), stiffness=10.0))
+    else:
+        builder.add_joint_ball(-1, rod)
+    robot = Articulation(SimulationContext(builder.finalize("cpu"), solver=SolverXPBD), "rod")
+    robot.sim.step()
+    with pytest.raises(NotImplementedError, match=f"body_incoming_joint_wrench_b needs the forces of {of}.*SolverXPBD"):
+        robot.data.body_incoming_joint_wrench_b  # noqa: B018

@@ -32,7 +32,7 @@ class Pulls:
     """
 
     def __init__(self, model, what: str):
-        self._model = model
+        self._model, self._what = model, what
         self._refuse(model, what)
         shares = model.custom_attributes.get("mujoco:gravcomp")
         self._relieved = shares is not None and bool(np.any(model.mujoco.gravcomp.numpy()))
@@ -100,9 +100,17 @@ class Pulls:
             solver: the solver of the step.
             body_q: poses after the step.
             body_f: external wrenches in the step.
+
+        Raises:
+            NotImplementedError: the solver does not tell the forces of loop joints or of tendons.
         """
         if not self.act:
             return body_f
+        for found, name, of in ((self._loops, "loop_forces", "loop joints"), (self._lines, "tendon_forces", "tendons")):
+            if found is not None and not hasattr(solver, name):
+                raise NotImplementedError(
+                    f"{self._what} needs the forces of {of}, which {type(solver).__name__} does not tell; use SolverFeatherstone"
+                )
         model = self._model
         kernels, device = pull_kernels(model.dtype), model.device
         wp.copy(self._wrench, body_f)

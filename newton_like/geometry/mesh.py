@@ -197,6 +197,12 @@ class Mesh(Primitives):
         return bool(np.any(_areas(self.vertices[self.indices.reshape(-1, 3)]) > 1.0e-12 * size**2))
 
     @functools.cached_property
+    def is_line(self) -> bool:
+        """Whether all vertices lie on a line, or are one point, beyond rounding errors."""
+        sizes = np.linalg.svd(self.vertices - self.vertices.mean(axis=0), compute_uv=False)
+        return len(sizes) < 2 or bool(sizes[1] <= 1.0e-12 * max(sizes[0], np.finfo(float).tiny))
+
+    @functools.cached_property
     def _volume_properties(self) -> tuple[float, np.ndarray, np.ndarray]:
         if not self.is_solid:
             return self._surface_properties()
@@ -284,7 +290,10 @@ class Mesh(Primitives):
         """
         faces = _hull_triangles(self._hull)
         if faces is None:
-            raise ValueError(f"{self} is flat; its convex hull is not a solid")
+            raise ValueError(
+                f"{self} is flat; its convex hull is not a solid, and has no mass. Give it a thickness, or give the shape the density 0 and"
+                " its body a mass"
+            )
         return Mesh(self._hull, faces, compute_inertia=False, is_solid=self.is_solid, path=self.path)
 
     @staticmethod

@@ -157,6 +157,11 @@ class ShapeMethods:
                     f"all triangles of {src} are points or lines, which nothing can touch; repair the mesh, or use it without collisions"
                     " (has_shape_collision=False)"
                 )
+            if type == GeoType.CONVEX_MESH and cfg.has_shape_collision and src.is_line:
+                raise ValueError(
+                    f"all vertices of {src} lie on a line, or are one point; repair the mesh, or use it without collisions"
+                    " (has_shape_collision=False)"
+                )
             part = None
             if body >= 0 and cfg.density > 0.0 and not is_static and type not in MASSLESS:
                 part = mass_properties(type, scale, cfg.density, src, cfg.is_solid, cfg.margin)

@@ -576,3 +576,22 @@ def test_tendons_of_another_form_are_refused(fields, error, message):
         builder.add_site(body)
     with pytest.raises(error, match=f"^tendon 't': .*{message}"):
         builder.add_tendon(Tendon(label="t", **fields))
+
+
+def test_colliding_hulls_on_a_line_are_refused(rng):
+    """Also on no body. Flat hulls are plates: they need a mass of their body, and an error says so by the label of the shape."""
+    corners, faces = rng.normal(size=(6, 3)), np.array([[0, 1, 2], [3, 4, 5]])
+    line = Mesh(rng.normal(size=3) + np.outer(rng.normal(size=6), random_unit(rng)), faces, compute_inertia=False)
+    point = Mesh(np.tile(rng.normal(size=3), (6, 1)), faces, compute_inertia=False)
+    flat = Mesh(corners * (1.0, 1.0, 0.0), faces, compute_inertia=False)
+    builder = ModelBuilder()
+    for body in (-1, builder.add_body(mass=1.0, inertia=np.eye(3))):
+        for mesh in (line, point):
+            with pytest.raises(ValueError, match=r"'rail'.* on a line"):
+                builder.add_shape_convex_hull(body, mesh=mesh, label="rail")
+            builder.add_shape_convex_hull(body, mesh=mesh, cfg=ShapeConfig(has_shape_collision=False, density=0.0))
+    with pytest.raises(ValueError, match=r"'plate'.* flat.*density"):
+        builder.add_shape_convex_hull(0, mesh=flat, label="plate")
+    builder.add_shape_convex_hull(0, mesh=flat, label="plate", cfg=ShapeConfig(density=0.0))
+    builder.add_shape_convex_hull(-1, mesh=Mesh(corners, [0, 0, 1], compute_inertia=False))
+    assert builder.finalize("cpu").shape_count == 6

@@ -344,3 +344,57 @@ def test_settings_of_pairs_that_are_not_used_are_named():
         ModelBuilder().add_mjcf(scene(bodies, f"<contact>{pair}</contact>"))
     assert re.search(r"solreffriction.*a-b", str(told[0].message))
     assert re.search(r"tangents.*a-b", str(told[0].message))
+
+
+def splayed(rng) -> str:
+    """A body that falls on two legs with servos, which spread under the load and are then held apart by friction."""
+    length, mass = rng.uniform(0.3, 0.5), rng.uniform(5.0, 15.0)
+    stiffness, angle = rng.uniform(150.0, 250.0), rng.uniform(0.35, 0.5)
+    legs = "".join(
+        f'''<body name="leg{i}" pos="{0.1 * side} 0 0"><joint name="hip{i}" axis="0 1 0" damping="20" armature="0.1"/>
+        <geom type="capsule" size="0.02" fromto="0 0 0 0 0 {-length}" mass="0.5" contype="0" conaffinity="0"/>
+        <geom name="foot{i}" type="sphere" size="0.03" pos="0 0 {-length}" mass="0.1" friction="1"/></body>'''
+        for i, side in enumerate((-1, 1))
+    )
+    body = f'''<geom type="plane" size="9 9 9" friction="1"/><body pos="0 0 {length * np.cos(angle) + 0.04}">
+    <joint type="slide" axis="0 0 1"/><joint type="slide" axis="1 0 0"/>
+    <geom type="box" size="0.1 0.1 0.05" mass="{mass}" contype="0" conaffinity="0"/>{legs}</body>'''
+    servos = "".join(f'<position joint="hip{i}" kp="{stiffness}"/>' for i in range(2))
+    key = f'<keyframe><key qpos="0 0 {angle} {-angle}" ctrl="{angle} {-angle}"/></keyframe>'
+    return scene(body, f"<actuator>{servos}</actuator>{key}")
+
+
+def test_feet_of_a_standing_robot_push_sideways_as_in_mujoco_with_hard_friction(rng):
+    """The servos of legs that spread under the load press the feet sideways, and friction holds them. MuJoCo's own friction is soft: the
+    feet creep until nothing presses them. With a large ``impratio`` they do not creep in MuJoCo, either, and the forces agree."""
+    xml = splayed(rng)
+    sideways = {}
+    for ratio in (1, 10_000):
+        m = mujoco.MjModel.from_xml_string(xml)
+        m.opt.impratio, m.opt.iterations, m.opt.tolerance = ratio, 200, 1e-12
+        d = mujoco.MjData(m)
+        mujoco.mj_resetDataKeyframe(m, d, 0)
+        mujoco.mj_step(m, d, int(5.0 / DT))
+        force, wrench = 0.0, np.zeros(6)
+        for i in range(d.ncon):
+            mujoco.mj_contactForce(m, d, i, wrench)
+            force += 0.5 * abs((d.contact[i].frame.reshape(3, 3).T @ wrench[:3])[0])
+        sideways[ratio] = force
+    builder = ModelBuilder()
+    report = builder.add_mjcf(xml)
+    key = mujoco.MjModel.from_xml_string(xml).key(0)
+    builder.joint_q = key.qpos.tolist()
+    model = builder.finalize("cpu", dtype=wp.float64)
+    solver, state, control = (
+        SolverFeatherstone(model, evaluator="general", iterations=32),
+        model.state(),
+        model.control(),
+    )
+    for actuator, target in zip(report.actuators, key.ctrl, strict=True):
+        getattr(control, actuator.drive).numpy()[actuator.index] = actuator.factor * target + actuator.offset
+    for _ in range(int(5.0 / DT)):
+        solver.step(state, state, control, dt=DT)
+    forces = solver.contact_forces().numpy()
+    feet = [model.shape_label.index(next(x for x in model.shape_label if x.endswith(f"foot{i}"))) for i in range(2)]
+    np.testing.assert_allclose(np.abs(forces[feet, 0]), sideways[10_000], rtol=0.05)
+    assert sideways[1] < 0.5 * sideways[10_000]

@@ -265,7 +265,7 @@ def order_kernels(real):
     @wp.func
     def chain_of(s0: int, s1: int, slots: int) -> int:
         """The chain that holds the contacts of two shapes; those of one body are in many chains."""
-        mixed = wp.uint32(s0) * wp.uint32(2654435761) + wp.uint32(s1) * wp.uint32(2246822519)
+        mixed = wp.uint32(s0) * wp.uint32(1540483477) + wp.uint32(s1) * wp.uint32(668265261)
         return int((mixed ^ (mixed >> wp.uint32(15))) % wp.uint32(slots))
 
     @wp.func

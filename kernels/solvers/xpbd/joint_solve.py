@@ -28,7 +28,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
 
         blocks: see `newton_like.kernels.solvers.xpbd.joints`; parent, child, dof, coordinate: slots and indices of each joint; rotors:
         whether some joint has an armature; acting: whether something acts along degrees of freedom; measured: whether lines read
-        positions of joints.
+        positions of joints; closing: whether joints close slowly, which `slow` names, one for each that does.
         """
 
         blocks: wp.array2d[int]
@@ -46,6 +46,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         rotors: int
         acting: int
         measured: int
+        closing: int
+        slow: m.memory
 
     @m.func
     def of_joint(J: wp.ref[Joints], b: int, i: int) -> lane:
@@ -183,6 +185,33 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             m.put(J.work, b * JOINT_WORK + IMPULSE + dof, 0, zero)
 
     @m.func
+    def close_slowly(J: wp.ref[Joints], b: int, linear: int, locked: int, whole: Vec3, share: lane, way: real) -> lane:
+        """The share of its gaps that a joint closes in a sub-step: of joints that close slowly, at most `way` of the distance and of the
+        angle. `whole`: from the place of the parent to that of the child."""
+        at = b * JOINT_WORK
+        zero = m.fill(real(0.0))
+        distance = zero
+        angle = zero
+        for i in range(locked):
+            x = m.get(J.work, at + RIGHT + i, 0)
+            if i < 3 - linear:
+                distance = m.fma(x, x, distance)
+            else:
+                angle = m.fma(x, x, angle)
+        most = m.shrink(m.fill(way), m.larger(distance, angle))
+        offset = whole
+        for i in range(3 - linear):
+            x = m.get(J.work, at + RIGHT + i, 0)
+            offset = m.sub3(offset, m.scale3(m.get3(J.work, at + ROWS + 3 * i, 0), m.fnma(x, most, x)))
+        slow = m.get(J.slow, b, 0)
+        old = m.get3(J.work, at + OFFSET, 0)
+        offset.x = m.where_lt(zero, slow, offset.x, old.x)
+        offset.y = m.where_lt(zero, slow, offset.y, old.y)
+        offset.z = m.where_lt(zero, slow, offset.z, old.z)
+        m.put3(J.work, at + OFFSET, 0, offset)
+        return m.where_lt(zero, slow, most, share)
+
+    @m.func
     def joint_prepare(
         J: wp.ref[Joints],
         b: int,
@@ -242,6 +271,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             put_acts(J, b, 0, 0, ids, u, length, zero, zero, h, push_speed, changed)
         else:
             share = m.fill(real(1.0))
+            whole = offset
             if linear == 0:
                 # Of a large gap, a share is closed: its whole closure in one sub-step would be an impact again. A limited speed alone is
                 # unstable where forces open the joint faster, such as those of stiff drives on light links.
@@ -259,6 +289,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             locked = 6 - linear - angular
             # the same share of the rotation: joints that close the one faster than the other vibrate more and more
             m.locked_gaps(J.work, at, kind, linear, angular, gap, q, frame)
+            if J.closing != 0:
+                share = close_slowly(J, b, linear, locked, whole, share, h * push_speed)
             for i in range(3 - linear, locked):
                 x = m.get(J.work, at + RIGHT + i, 0)
                 m.put(J.work, at + OPEN + i - (3 - linear), 0, m.fnma(x, share, x))

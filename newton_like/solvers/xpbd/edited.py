@@ -45,7 +45,7 @@ def arrays_of(model) -> tuple:
     return model.gravity, model.body_com, model.shape_body, *arrays_of_joints(model).values(), *materials
 
 
-def _put(array: wp.array, shape: tuple, at: tuple, numbers: np.ndarray) -> None:
+def put_numbers(array: wp.array, shape: tuple, at: tuple, numbers: np.ndarray) -> None:
     """Writes numbers to places of an array that has this shape."""
     view = array.numpy()
     view.reshape(shape)[at] = numbers
@@ -111,11 +111,11 @@ def _take_bodies(solver, bodies: np.ndarray) -> None:
     check_bodies(model, bodies)
     known = body_constants(model, solver._moves)[bodies]
     numbers, mass = solver._bodies["numbers"], solver._bodies["inverse_mass"]
-    _put(numbers, numbers.shape, (number_places(slots, bodies, CONSTANT_ROWS),), known)
+    put_numbers(numbers, numbers.shape, (number_places(slots, bodies, CONSTANT_ROWS),), known)
     # angular momenta are found again, with the new inertia
     rows = np.arange(SPIN_BEFORE, SPIN_BEFORE + 3)
-    _put(numbers, numbers.shape, (number_places(slots, bodies, rows),), NO_SPIN)
-    _put(mass, mass.shape, (bodies,), known[:, MASS_COLUMN])
+    put_numbers(numbers, numbers.shape, (number_places(slots, bodies, rows),), NO_SPIN)
+    put_numbers(mass, mass.shape, (bodies,), known[:, MASS_COLUMN])
 
 
 def _take_joints(solver, worlds: np.ndarray) -> bool:
@@ -129,7 +129,7 @@ def _take_joints(solver, worlds: np.ndarray) -> bool:
     if acting != acts_along(rows) and (not acting or len(block) == (lanes >= 0).sum()):
         return False
     numbers = solver._joints["numbers"]
-    _put(numbers, (len(lanes), JOINT_NUMBERS, lanes.shape[1]), (block, slice(None), lane), rows)
+    put_numbers(numbers, (len(lanes), JOINT_NUMBERS, lanes.shape[1]), (block, slice(None), lane), rows)
     if acting and not acts_along(rows):
         # others may act still
         view = numbers.numpy().reshape(len(lanes), JOINT_NUMBERS, lanes.shape[1])

@@ -199,7 +199,7 @@ def warn_open_joints(model, body_q, stacklevel: int) -> bool:
     if gap[i] > OPEN:
         warnings.warn(
             f"{SOLVER}.step: the anchors of joint '{model.joint_label[i]}' (index {i}) are {gap[i]:.3g} m apart in body_q of"
-            " state_in, and the step closes them at once; call newton_like.eval_fk after setting joint coordinates",
+            " state_in, and steps close them at max_depenetration_speed; call newton_like.eval_fk after setting joint coordinates",
             UserWarning,
             stacklevel=stacklevel,
         )

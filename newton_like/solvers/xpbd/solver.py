@@ -11,11 +11,11 @@ import warp as wp
 from newton_like.arrays import active_tape, check_recorded, flat
 from newton_like.coercion import as_count, as_flag, as_time_step
 from newton_like.collision.pipeline import check_contacts, collide
-from newton_like.kernels.solvers.xpbd.bodies import BODY_NUMBERS, forget_poses
+from newton_like.kernels.solvers.xpbd.bodies import BODY_NUMBERS
 from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
-from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK, LENGTH
-from newton_like.kernels.solvers.xpbd.order import COLOURS, NEVER, order_kernels
-from newton_like.kernels.solvers.xpbd.step import forget_kernels, maximal_math, turn_kernel, xpbd_kernel
+from newton_like.kernels.solvers.xpbd.joints import LENGTH
+from newton_like.kernels.solvers.xpbd.order import COLOURS, NEVER
+from newton_like.kernels.solvers.xpbd.step import maximal_math, turn_kernel, xpbd_kernel
 from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS
 from newton_like.kinematics import eval_ik
 from newton_like.model.arguments import arrays_of_state, check_choice, check_made_by, check_row
@@ -26,8 +26,10 @@ from newton_like.programs.device import interleaved, lane_width
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.settings import Fixed, Setting, positive, rate
 from newton_like.solvers.xpbd.ahead import load_ahead
+from newton_like.solvers.xpbd.closing import ClosingJoints
 from newton_like.solvers.xpbd.edited import arrays_of, order_of, take_over
 from newton_like.solvers.xpbd.features import check_features, warn_open_joints, warn_unposed
+from newton_like.solvers.xpbd.forgetting import forget_worlds
 from newton_like.solvers.xpbd.laws import contact_laws_of
 from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
 from newton_like.solvers.xpbd.moving import moving_bodies
@@ -43,10 +45,8 @@ from newton_like.solvers.xpbd.tables import (
     body_constants,
     body_numbers,
     first_work,
-    fixed_places,
     make_blocks,
     make_slots,
-    pose_places,
     trees_of_bodies,
     turning_coordinates,
     worlds_of_bodies,
@@ -96,7 +96,7 @@ class SolverXPBD(SolverBase):
             and the softness of contacts shrink likewise.
         restitution_speed: impacts below this speed have no restitution [m/s].
         max_depenetration_speed: largest speed at which overlapping shapes are separated, and at which joints return to their limits
-            [m/s or rad/s].
+            and close gaps that they had before, see :mod:`newton_like.solvers.xpbd.closing` [m/s or rad/s].
         angular_damping: decay rate [1/s] of the angular velocities of bodies.
         enable_restitution: whether contacts rebound by the restitution of their materials.
         update_joints: whether steps write the joint coordinates of ``state_out``; loop joints are never updated. Drives and limits of
@@ -166,6 +166,7 @@ class SolverXPBD(SolverBase):
         self._found = self._lists = self._before = None
         self._reported: Reported | None = None
         self._warned = False
+        self._closing = ClosingJoints(model)
         self._build()
         self._complete = type(self) is SolverXPBD
 
@@ -201,6 +202,7 @@ class SolverXPBD(SolverBase):
             blocks=self._array(blocks.table), parent=self._array(blocks.parent), child=self._array(blocks.child),
             dof=self._array(blocks.dof), coordinate=self._array(blocks.coordinate),
             rotors=int((model.joint_armature.numpy() > 0.0).any()), acting=int(blocks.acting), measured=int(len(lines.joints) > 0),
+            slow=self._lanes(self._closing.lanes(blocks.joint)), closing=0,
             numbers=self._lanes(lanes), work=self._lanes(first_work(count, width)),
         )  # fmt: skip
         self._lines, self._line_world = {}, None
@@ -242,6 +244,7 @@ class SolverXPBD(SolverBase):
         if not take_over(self, self._built):
             check_features(self.model)
             self._build()
+        self._closing.after_edit()
         self._built = self.model.version
 
     def _settings_changed(self) -> None:
@@ -345,30 +348,8 @@ class SolverXPBD(SolverBase):
         check_recorded(self.device, "SolverXPBD.reset")
         if self._sleepers is not None:
             self._sleepers.wake_worlds(mask.numpy())
-        bodies, fixed = forget_poses(self.model.dtype)
-        inputs = [*pose_places(self.model, self._slots, self._array), mask, self._bodies["numbers"]]
-        wp.launch(bodies, dim=self.model.body_count, inputs=inputs, device=self.device)
-        inputs = [*fixed_places(self._slots, self._array), mask, self._bodies["numbers"]]
-        wp.launch(fixed, dim=self.model.world_count, inputs=inputs, device=self.device)
-        joints, lines = forget_kernels(self.model.dtype)
-        if self._joint_world.size:
-            shape = (self._joint_world.shape[0], JOINT_WORK, self.width)
-            inputs = [self._joint_world, mask, self._as_numbers(self._joints["work"], shape)]
-            wp.launch(joints, dim=self._joint_world.shape, inputs=inputs, device=self.device)
-        if self._lines:
-            work = self._lines["work"]
-            inputs = [self._lines["blocks"], self._line_world, mask, self._as_numbers(work, (work.size, self.width))]
-            wp.launch(lines, dim=self._line_world.shape, inputs=inputs, device=self.device)
-        if self._lists is None:
-            return
-        N = self._structs[2]()
-        kept = self._lists["banks"][1 - self._lists["now"]]
-        N.shape_body, N.body_world = self._lists["fixed"]["shape_body"], self._lists["fixed"]["body_world"]
-        N.kept_start, N.kept_shape0, N.kept_shape1, N.kept_force = (
-            kept[n] for n in ("start", "shape0", "shape1", "force")
-        )
-        forget = order_kernels(self.model.dtype)[2]
-        wp.launch(forget, dim=kept["force"].size, inputs=[N, mask, kept["turn"]], device=self.device)
+        self._closing.after_reset(mask)
+        forget_worlds(self, mask)
 
     # ------------------------------------------------------------------------------------------------ step
 
@@ -447,6 +428,8 @@ class SolverXPBD(SolverBase):
             load_ahead(self, self._kernel, contacts, finds=contacts is None and self._contact_room > 0)
             if not warn_open_joints(model, before[1].numpy(), stacklevel=3):
                 warn_unposed(model, state_in, stacklevel=3)
+        if self._closing.active:
+            self._closing.before_step(self, before[1], self.max_depenetration_speed, float(dt))
         handed = contacts is not None
         if self._sleepers is None:
             contacts = self._contacts(state_in, contacts)

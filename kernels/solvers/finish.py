@@ -18,7 +18,7 @@ import types
 import warp as wp
 from newton_like.kernels.collision.pairs.records import SLOT, SLOT_IDS
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
-from newton_like.kernels.simd import FUSE
+from newton_like.kernels.simd import FUSE, ONE_BY_ONE
 from newton_like.kernels.solvers.packed import MOST_DOFS
 from newton_like.kernels.solvers.polish import ALONG, STILL, along_code
 from newton_like.kernels.solvers.rows.contact_rows import (
@@ -168,6 +168,18 @@ def _extrapolate_code() -> str:
         }};"""
 
 
+def _several(vectors: int) -> str:
+    """Statements: entries of the rows i0 to i3 of G, so many vectors at a time, from vector j on."""
+    each = [(row, j, f"s{row}{j}") for row in range(4) for j in range(vectors)]
+    loads = "".join(f"const row_t w{j} = Y[k * n + j + {j}];" for j in range(vectors))
+    adds = "".join(f"{name} = {name} + w{j} * r[i{row}];" for row, j, name in each)
+    puts = "".join(f"G[i{row} * n + j + {j}] = {name};" for row, j, name in each)
+    return f"""for (; j + {vectors} <= n; j += {vectors}) {{
+                    row_t {", ".join(f"{name} = 0" for *_, name in each)};
+                    for (int k = 0; k < D; ++k) {{ const real_t* const r = y + k * wide; {loads} {adds} }}
+                    {puts} }}"""
+
+
 def _finish_code(width: int, real, slotted: bool) -> str:
     """C++ body of ``finish_worlds``, or of ``finish_slots``."""
     entries = "for (int q = 0; q < (D + 31) / 32; ++q) chosen[q] = D - 32 * q < 32 ? (1u << (D - 32 * q)) - 1 : ~0u;"
@@ -199,25 +211,9 @@ def _finish_code(width: int, real, slotted: bool) -> str:
         if (R > {MOST_ROWS}) return false;
         // coefficients of contacts, then of dofs
         real_t coefficients[{CONTACT * (MOST_ROWS // 3) + DOF_ROW * MOST_ROWS}], friction[{MOST_ROWS}], fastest[{MOST_ROWS}];
-        {{
-            const seen_t laws = see(l, LAWS), dof_laws = see(l, DOF_LAWS);
-            for (int i = 0; i < {CONTACT} * slots; ++i) coefficients[i] = laws[i];
-            for (int i = 0; i < R; ++i) record[i] = {CONTACT} * (i / rows);
-            for (int q = 0; q < limits; ++q) {{
-                const int from = {DOF_ROW} * (list[q] / 2), at = {CONTACT} * slots + {DOF_ROW} * dofs;
-                const bool hard = list[q] % 2 != 0 && dof_laws[from + {HARD}] > 0;
-                const real_t bound = A(L.friction_bound + q);
-                if (!hard && !(bound > 0)) continue;
-                if (R == {MOST_ROWS}) return false;
-                for (int i = 0; i < {DOF_ROW}; ++i) coefficients[at + i] = dof_laws[from + i];
-                friction[dofs] = bound; fastest[dofs] = hard ? A(L.velocity_bound + q) : real_t(0);
-                dof_hard[dofs] = hard; dof_place[dofs] = q; dof_row[dofs++] = R; record[R++] = at;
-            }}
-        }}
-        if (R == 0) return false;
         const real_t* const dof_coefficients = coefficients + {CONTACT} * slots;
         // Y has a column of {ALONG} n numbers for each dof
-        const int n = (R + {ALONG - 1}) / {ALONG}, wide = {ALONG} * n;
+        int n = 0, wide = 0;
         row_t Y[{MOST_DOFS} * {BLOCKS}], G[{MOST_ROWS} * {BLOCKS} + 1], U[{BLOCKS}], WAS[{BLOCKS}], FREE[{BLOCKS}];
         row_t SWEPT_U[{BLOCKS}], WAY_U[{BLOCKS}], KEPT_U[{BLOCKS}], BEST_U[{BLOCKS}];
         real_t* const y = (real_t*)Y; real_t* const u = (real_t*)U;
@@ -225,49 +221,68 @@ def _finish_code(width: int, real, slotted: bool) -> str:
         row_t IMPULSES[3 * {BLOCKS}], BEFORE[3 * {BLOCKS}], START[3 * {BLOCKS}], SWEPT[3 * {BLOCKS}], WAY[3 * {BLOCKS}];
         row_t KEPT[3 * {BLOCKS}], GIVEN[3 * {BLOCKS}], GOAL[3 * {BLOCKS}], BEST[3 * {BLOCKS}];
         real_t* const P = (real_t*)IMPULSES; real_t* const goal = (real_t*)GOAL; real_t* const way = (real_t*)WAY; real_t pace = 1;
-        for (int j = 0; j < 3 * {BLOCKS}; ++j) IMPULSES[j] = GOAL[j] = row_t(0);
-        for (int k = 0; k < D * n; ++k) Y[k] = row_t(0);
-        {{
-            const seen_t of_contacts = see(l, ROWS), of_dofs = see(l, DOF_ROWS), impulses = see(l, IMPULSES_OF);
-            const seen_t dof_impulses = see(l, DOF_IMPULSES_OF), z = see(l, Z_OF), free_z = see(l, FREE_OF);
-            for (int i = 0; i < rows * slots; ++i) P[i] = impulses[i];
+        // reads the world; false if it has too many rows, or none
+        auto read = [&](auto apart) -> bool {{
+            const auto laws = see(l, LAWS, apart), dof_laws = see(l, DOF_LAWS, apart);
+            for (int i = 0; i < {CONTACT} * slots; ++i) coefficients[i] = laws(i);
+            for (int i = 0; i < R; ++i) record[i] = {CONTACT} * (i / rows);
+            for (int q = 0; q < limits; ++q) {{
+                const int from = {DOF_ROW} * (list[q] / 2), at = {CONTACT} * slots + {DOF_ROW} * dofs;
+                const bool hard = list[q] % 2 != 0 && dof_laws(from + {HARD}) > 0;
+                const real_t bound = A(L.friction_bound + q);
+                if (!hard && !(bound > 0)) continue;
+                if (R == {MOST_ROWS}) return false;
+                for (int i = 0; i < {DOF_ROW}; ++i) coefficients[at + i] = dof_laws(from + i);
+                friction[dofs] = bound; fastest[dofs] = hard ? A(L.velocity_bound + q) : real_t(0);
+                dof_hard[dofs] = hard; dof_place[dofs] = q; dof_row[dofs++] = R; record[R++] = at;
+            }}
+            if (R == 0) return false;
+            n = (R + {ALONG - 1}) / {ALONG}; wide = {ALONG} * n;
+            for (int j = 0; j < 3 * {BLOCKS}; ++j) IMPULSES[j] = GOAL[j] = row_t(0);
+            for (int k = 0; k < D * n; ++k) Y[k] = row_t(0);
+            const auto of_contacts = see(l, ROWS, apart), of_dofs = see(l, DOF_ROWS, apart), impulses = see(l, IMPULSES_OF, apart);
+            const auto dof_impulses = see(l, DOF_IMPULSES_OF, apart), z = see(l, Z_OF, apart), free_z = see(l, FREE_OF, apart);
+            for (int i = 0; i < rows * slots; ++i) P[i] = impulses(i);
             for (int s = 0; s < slots; ++s) {{
                 unsigned chosen[{WORDS}];
                 {entries}
                 for (int q = 0; q < (D + 31) / 32; ++q) for (unsigned more = chosen[q]; more; more &= more - 1) {{
-                    const int k = 32 * q + __builtin_ctz(more);
-                    for (int i = rows * s; i < rows * (s + 1); ++i) y[k * wide + i] = of_contacts[D * i + k];
+                    const int k = 32 * q + __builtin_ctz(more), from = D * rows * s + k;
+                    real_t* const to = y + k * wide + rows * s;
+                    to[0] = of_contacts(from); to[1] = of_contacts(from + D); to[2] = of_contacts(from + 2 * D);
+                    if (rows == 6) for (int i = 3; i < 6; ++i) to[i] = of_contacts(from + i * D);
                 }}
             }}
             for (int k = 0; k < dofs; ++k) {{
                 const int i = dof_row[k], dof = list[dof_place[k]] / 2, from = T.reach * dof, p = {DOF_IMPULSES} * dof;
+                const int last = T.depth.data[dof];
                 const int* const c = T.chain.data + T.chain_at.data[dof];
-                for (int d = 0; d <= T.depth.data[dof]; ++d) y[c[d] * wide + i] = of_dofs[from + d];
-                P[i] = dof_impulses[p + {OF_FRICTION}];
+                {ONE_BY_ONE} for (int d = 0; d <= last; ++d) y[c[d] * wide + i] = of_dofs(from + d);
+                P[i] = dof_impulses(p + {OF_FRICTION});
                 if (!dof_hard[k]) continue;
-                P[{MOST_ROWS} + i] = dof_impulses[p + {OF_VELOCITY}]; P[2 * {MOST_ROWS} + i] = dof_impulses[p + {OF_POSITION}];
+                P[{MOST_ROWS} + i] = dof_impulses(p + {OF_VELOCITY}); P[2 * {MOST_ROWS} + i] = dof_impulses(p + {OF_POSITION});
             }}
             {each("GIVEN[j] = IMPULSES[j];")}
             for (int j = 0; j < n; ++j) U[j] = FREE[j] = row_t(0);
             for (int k = 0; k < D; ++k) {{
-                const real_t now = z[k], free = free_z[k];
+                const real_t now = z(k), free = free_z(k);
                 for (int j = 0; j < n; ++j) {{ U[j] = U[j] + Y[k * n + j] * now; FREE[j] = FREE[j] + Y[k * n + j] * free; }}
             }}
-        }}
+            return true;
+        }};
+        if (!(beside ? read(near_t()) : read(far_t()))) return false;
         // rows of G = Y YT, where they are needed
         bool known[{MOST_ROWS}] = {{}};
         auto products = [&](const int* list, int count) {{
             for (int q = 0; q < count; q += 4) {{
                 const int last = count - 1, i0 = list[q], i1 = list[q + 1 < last ? q + 1 : last], i2 = list[q + 2 < last ? q + 2 : last];
                 const int i3 = list[q + 3 < last ? q + 3 : last];
-                for (int j = 0; j < n; ++j) {{
-                    row_t a = 0, b = 0, c = 0, d = 0;
-                    for (int k = 0; k < D; ++k) {{
-                        const row_t w = Y[k * n + j]; const real_t* const r = y + k * wide;
-                        a = a + w * r[i0]; b = b + w * r[i1]; c = c + w * r[i2]; d = d + w * r[i3];
-                    }}
-                    G[i0 * n + j] = a; G[i1 * n + j] = b; G[i2 * n + j] = c; G[i3 * n + j] = d;
-                }}
+                int j = 0;
+                // several vectors at a time, so that sums do not wait for each other
+#ifdef __AVX512F__
+                {_several(3)} {_several(2)}
+#endif
+                {_several(1)}
             }}
         }};
         // contacts that press, that stick, that do not turn; dofs whose friction holds

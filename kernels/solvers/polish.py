@@ -188,19 +188,36 @@ def elimination_code() -> str:
         part_t* const parts = (part_t*)G; const int across = wide / PART, used = (m + PART - 1) / PART;
         for (int k = 0; k < m; k += 4) {{
             const int first = k / PART, last = k + 4 < m ? k + 4 : m;
-            for (int p = k; p < last; ++p) {{
-                const real_t inverse = real_t(1) / g[p * wide + p];
-                u[p] = inverse;
-                for (int i = p + 1; i < last; ++i) {{
-                    const real_t f = g[i * wide + p] * inverse;
-                    x[i] = x[i] - f * x[p];
-                    for (int j = first; j < used; ++j) parts[i * across + j] = parts[i * across + j] - parts[p * across + j] * f;
+            if (last < k + 4) {{
+                for (int p = k; p < last; ++p) {{
+                    const real_t inverse = real_t(1) / g[p * wide + p];
+                    u[p] = inverse;
+                    for (int i = p + 1; i < last; ++i) {{
+                        const real_t f = g[i * wide + p] * inverse;
+                        x[i] = x[i] - f * x[p];
+                        for (int j = first; j < used; ++j) parts[i * across + j] = parts[i * across + j] - parts[p * across + j] * f;
+                    }}
                 }}
+                break;
             }}
-            if (last == m) break;
+            // the square of the four pivots stays in registers
             const real_t* const a = g + k * wide + k; const real_t* const b = a + wide; const real_t* const c = b + wide;
-            const real_t u0 = u[k], u1 = u[k + 1], u2 = u[k + 2], u3 = u[k + 3], a1 = a[1], a2 = a[2], a3 = a[3], b2 = b[2], b3 = b[3];
-            const real_t c3 = c[3], x0 = x[k], x1 = x[k + 1], x2 = x[k + 2], x3 = x[k + 3];
+            const real_t* const d = c + wide;
+            const real_t u0 = real_t(1) / a[0], a1 = a[1], a2 = a[2], a3 = a[3], b0 = b[0] * u0, c0 = c[0] * u0, d0 = d[0] * u0;
+            const real_t u1 = real_t(1) / (b[1] - a1 * b0), b2 = b[2] - a2 * b0, b3 = b[3] - a3 * b0;
+            const real_t c1 = (c[1] - a1 * c0) * u1, d1 = (d[1] - a1 * d0) * u1;
+            const real_t u2 = real_t(1) / ((c[2] - a2 * c0) - b2 * c1), c3 = (c[3] - a3 * c0) - b3 * c1;
+            const real_t d2 = ((d[2] - a2 * d0) - b2 * d1) * u2;
+            const real_t u3 = real_t(1) / (((d[3] - a3 * d0) - b3 * d1) - c3 * d2);
+            const real_t x0 = x[k], x1 = x[k + 1] - b0 * x0, x2 = (x[k + 2] - c0 * x0) - c1 * x1;
+            const real_t x3 = ((x[k + 3] - d0 * x0) - d1 * x1) - d2 * x2;
+            u[k] = u0; u[k + 1] = u1; u[k + 2] = u2; u[k + 3] = u3; x[k + 1] = x1; x[k + 2] = x2; x[k + 3] = x3;
+            part_t* const top = parts + k * across;
+            for (int j = first; j < used; ++j) {{
+                const part_t p = top[j], q = top[across + j] - p * b0, r = (top[2 * across + j] - p * c0) - q * c1;
+                top[across + j] = q; top[2 * across + j] = r;
+                top[3 * across + j] = ((top[3 * across + j] - p * d0) - q * d1) - r * d2;
+            }}
             for (int i = last; i < m; ++i) {{
                 const real_t* const r = g + i * wide + k;
                 const real_t f0 = r[0] * u0, f1 = (r[1] - f0 * a1) * u1, f2 = ((r[2] - f0 * a2) - f1 * b2) * u2;

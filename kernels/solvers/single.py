@@ -15,17 +15,14 @@ REGIONS = ("rows", "dof_rows", "laws", "dof_laws", "impulses_of", "dof_impulses_
 
 
 def beside_code(width: int, real) -> str:
-    """C++ statements: ``see(k)``, where the numbers of the world l in region k of memory are, after ``bring(most)`` for up to `most` slots.
-
-    Where several worlds are to be solved, their numbers are moved side by side, in squares of `width` numbers of `width` worlds that are
-    transposed in registers: in the memory of lanes, each number of a world is in a line of the cache of its own.
-    """
+    """C++ statements: the lambda ``see(l, k, apart)``, which gives a function that reads the numbers of world l in region k: in the memory
+    of lanes, with ``far_t()``, or side by side, with ``near_t()``, after ``bring(most)`` has moved those of up to `most` slots."""
     shuffles, columns = transpose_code(width, real)
     loads = "".join(f"const simd r{k} = from[j + {k} < count[q] ? j + {k} : count[q] - 1];" for k in range(width))
     stores = "".join(f"__builtin_memcpy(to + (size_t){k} * span, &{x}, sizeof(simd));" for k, x in enumerate(columns))
     return f"""
         {simd_types(width, real)}
-        struct seen_t {{ const real_t* data; size_t step; real_t operator[](int i) const {{ return data[i * step]; }} }};
+        struct near_t {{ enum {{ step = 1 }}; }}; struct far_t {{ enum {{ step = {width} }}; }};
         enum {{ {", ".join(name.upper() for name in REGIONS)}, ALL }};
         const int at[ALL] = {{L.packed_y, L.dof_y, L.packed, L.dof_row, L.packed_impulse, L.dof_impulse, L.z, L.free_z}};
         int place[ALL], span = 0;
@@ -43,7 +40,8 @@ def beside_code(width: int, real) -> str:
                 }}
             }}
         }};
-        auto see = [&](int l, int q) {{
-            if (beside) return seen_t{{F + (size_t)L.beside * {width} + (size_t)l * span + place[q], 1}};
-            return seen_t{{F + (size_t)at[q] * {width} + l, {width}}};
+        auto see = [&](int l, int q, auto apart) {{
+            const real_t* const data = apart.step == 1 ? F + (size_t)L.beside * {width} + (size_t)l * span + place[q]
+                : F + (size_t)at[q] * {width} + l;
+            return [data](int i) {{ return data[(size_t)i * decltype(apart)::step]; }};
         }};"""

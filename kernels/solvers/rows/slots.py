@@ -110,26 +110,35 @@ def _rows_code(width: int, real) -> str:
         const int D = T.dofs; simd* const Y = M + L.packed_y + D * (T.contact_rows * s + first);
         const simd* const R = M + L.slot + {SLOT} * s; simd* const work = M + L.slot_work;
         {chain_bits_code(width)}
-        simdi second[{WORDS}], first_of[{WORDS}]; unsigned used[{WORDS}] = {{}}; int dofs[{MOST_DOFS}], n = 0;
+        simdi second[{WORDS}], first_of[{WORDS}]; unsigned used[{WORDS}]; int dofs[{MOST_DOFS}], n = 0;
         const int words = (D + 31) / 32;
-        for (int l = 0; l < {width}; ++l) {{
-            const int leaf = (int)R[{SLOT_IDS + 1}][l], other = (int)R[{SLOT_IDS + 2}][l];
-            for (int k = 0; k < words; ++k) {{
-                const int a = leaf < 0 ? 0 : chain_bits[{WORDS} * leaf + k], b = other < 0 ? 0 : chain_bits[{WORDS} * other + k];
-                second[k][l] = a; first_of[k][l] = b; used[k] |= (unsigned)(a | b);
-            }}
-        }}
-        // from the last one on
-        for (int k = words - 1; k >= 0; --k) for (unsigned left = used[k]; left;) {{
-            const int bit = 31 - __builtin_clz(left); left &= ~(1u << bit); dofs[n++] = 32 * k + bit;
-        }}
+        const simdi leaf = __builtin_convertvector(R[{SLOT_IDS + 1}], simdi), other = __builtin_convertvector(R[{SLOT_IDS + 2}], simdi);
         int* const bits = active.data + T.candidates + T.dofs + 2 * s;
         bits[0] = 0; bits[1] = 0;
-        for (int i = 0; i < n; ++i) bits[dofs[i] >> 6] |= (int)(1u << ((dofs[i] >> 1) & 31));
-        // pairs of degrees of freedom have entries, of which one may be zero
-        for (int i = 0; i < n; ++i) {{
-            const int e = dofs[i] ^ 1;
-            if (e < D && !(used[e >> 5] >> (e & 31) & 1)) for (int r = 0; r < 3; ++r) Y[r * D + e] = simd(0);
+        // from the last one on
+        for (int k = words - 1; k >= 0; --k) {{
+            // no branches: where worlds have contacts is hard to predict
+            for (int l = 0; l < {width}; ++l) {{
+                const int a = leaf[l], b = other[l];
+                second[k][l] = chain_bits[{WORDS} * (a < 0 ? 0 : a) + k] & ~(a >> 31);
+                first_of[k][l] = chain_bits[{WORDS} * (b < 0 ? 0 : b) + k] & ~(b >> 31);
+            }}
+            const unsigned all = (unsigned)__builtin_reduce_or(second[k] | first_of[k]);
+            used[k] = all;
+            for (unsigned left = all; left;) {{
+                const int bit = 31 - __builtin_clz(left); left &= ~(1u << bit); dofs[n++] = 32 * k + bit;
+            }}
+            // pairs of degrees of freedom have entries, of which one may be zero
+            const unsigned even = 0x55555555u, beside = (all & even) << 1 | (all >> 1 & even);
+            for (unsigned left = beside & ~all; left; left &= left - 1) {{
+                const int e = 32 * k + __builtin_ctz(left);
+                if (e < D) for (int r = 0; r < 3; ++r) Y[r * D + e] = simd(0);
+            }}
+            // a bit of each pair, side by side
+            unsigned pairs = (all | all >> 1) & even;
+            pairs = (pairs | pairs >> 1) & 0x33333333u; pairs = (pairs | pairs >> 2) & 0x0f0f0f0fu;
+            pairs = (pairs | pairs >> 4) & 0x00ff00ffu; pairs = (pairs | pairs >> 8) & 0x0000ffffu;
+            bits[k >> 1] |= (int)(pairs << 16 * (k & 1));
         }}
         {axes}
         if (first == 0) {{
@@ -191,20 +200,21 @@ def _recall_code(width: int, real) -> str:
     """C++ body of ``recall_impulses``."""
     number = C_NAME[real]
     return f"""{{ {number}* const F = ({number}*)mem.data; const int rows = T.contact_rows;
+        for (int i = 0; i < rows * slots * {width}; ++i) F[(size_t)L.impulse * {width} + i] = 0;
         for (int l = 0; l < {width}; ++l) {{
             const {number}* const pairs = F + (size_t)L.old_pair * {width} + l;
             const {number}* const features = F + (size_t)L.old_feature * {width} + l;
             const int count = (int)F[(size_t)L.slot_count * {width} + l];
             int next = 0;
-            for (int s = 0; s < slots; ++s) {{
-                {number}* const p = F + (size_t)(L.impulse + rows * s) * {width} + l;
+            for (int s = 0; s < count; ++s) {{
                 const {number}* const slot = F + (size_t)(L.slot + {SLOT} * s) * {width} + l;
                 const {number} pair = slot[{SLOT_IDS} * {width}], feature = slot[{SLOT_FEATURE} * {width}];
                 int found = -1;
                 // contacts keep their order, but for some
-                if (s < count) for (int i = 0, k = next; i < remembered && found < 0; ++i, k = k + 1 < remembered ? k + 1 : 0)
+                for (int i = 0, k = next; i < remembered && found < 0; ++i, k = k + 1 < remembered ? k + 1 : 0)
                     if (pairs[k * {width}] == pair && features[k * {width}] == feature) found = k;
-                if (found < 0) {{ for (int i = 0; i < rows; ++i) p[i * {width}] = 0; continue; }}
+                if (found < 0) continue;
+                {number}* const p = F + (size_t)(L.impulse + rows * s) * {width} + l;
                 const {number}* const old = F + (size_t)(L.old_impulse + rows * found) * {width} + l;
                 for (int i = 0; i < rows; ++i) p[i * {width}] = old[i * {width}];
                 next = found + 1 < remembered ? found + 1 : 0;

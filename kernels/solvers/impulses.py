@@ -7,6 +7,7 @@ import warp as wp
 from newton_like.kernels.rows import SOFTNESS, TARGET
 from newton_like.kernels.solvers.rows.contact_rows import CONTACT, ON, REBOUND
 from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES, DOF_ROW, OF_POSITION
+from newton_like.kernels.tree import PRESCRIBED
 
 DIVERGED = 0.5
 """Impulses are scaled to the best share of them where that is below this number."""
@@ -57,14 +58,15 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
                 m.put(mem, p + j, t, m.mul(s, m.get(mem, p + j, t)))
 
     @m.shared
-    def hold_back(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
+    def hold_back(b, t, contacts: int, limits: int, T, P, L, mem, active: wp.array2d[int]):
         """Scales the impulses of worlds in which sweeps diverged to the share s of them for which |z|^2 / 2 - s impulse . target is least.
         That share is one or more for impulses that solve all rows: those push no faster than to their targets, and friction takes energy.
         Sweeps may diverge where friction presses a contact into the ground (compare Painleve 1895), and where contacts squeeze a body and
-        cannot all push it out. So pushes at most at v add no more energy than m v^2, m being the mass of all trees."""
+        cannot all push it out. So pushes at most at v add no more energy than m v^2, m being the mass of all trees. Worlds with kinematic
+        bodies keep their impulses: these bodies may do any work."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        if T.bonds + T.prescribed == 0:
+        if T.bonds == 0:
             square = m.fill(real(1.0e-30))
             along = zero
             fastest = zero
@@ -98,6 +100,10 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
             gain = m.fma(m.fill(real(0.5)), square, before)
             root = m.sqrt(m.fma(before, before, m.mul(m.mul(m.fill(real(2.0)), granted), square)))
             share = m.where_lt(granted, gain, m.smaller(share, m.div(m.sub(root, before), square)), share)
+            if T.prescribed != 0:
+                for i in range(T.dofs):
+                    if T.dof_limits[i] & PRESCRIBED:
+                        share = m.where_prescribed(P, b, i, one, share)
             if m.any_lt(share, one):
                 for i in range(T.dofs):
                     z = m.get(mem, L.free_z + i, t)

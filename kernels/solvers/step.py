@@ -315,7 +315,7 @@ def step_kernel(
                 plain = bool(False)
         sweep(b, t, contacts, limits, plain, o, T, P, L, mem, active)
         if paired:
-            m.hold_back(t, contacts, limits, T, L, mem, active)
+            m.hold_back(b, t, contacts, limits, T, P, L, mem, active)
         m.calm_bounces(b, t, contacts, limits, T, P, L, mem, active)
         # loops are swept last
         closure_sweep(b, t, o, T, P, L, mem)

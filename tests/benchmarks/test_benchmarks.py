@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from tests.benchmarks import bench_contact, light_links, run
+from tests.benchmarks import bench_contact, bench_methods, light_links, run
 from tests.benchmarks.cases import CASES
 from tests.benchmarks.contact_scenes import SCENES
 from tests.benchmarks.engines import Settled
@@ -155,3 +155,15 @@ def test_slides_in_line_exceed_their_limits_less_with_the_named_armature(capsys,
     assert [row[:2] for row in rows] == [[g, speed] for g in (0.0, -9.81) for speed in light_links.DEVIATIONS]
     for _, _, without, named, *_ in rows:
         assert 0.0 < named < without < 2.0
+
+
+@pytest.mark.slow
+def test_scenes_of_methods_keep_their_energy(capsys):
+    """Passive mechanisms keep their energy, and their joints stay closed; one printed line for each number of iterations."""
+    bench_methods.main(["--scenes", "double pendulum", "four-bar, free", "--iterations", "2", "4", "--worlds", "2"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if ", 8 x " in line]
+    assert len(lines) == 4
+    for line in lines:
+        found = {name: float(x) for name, x in re.findall(r"([a-z][^,:]*? \[[^]]*\]) (\S+?)(?:,|$)", line)}
+        assert abs(found["change of energy [J]"]) < 1e-3 and found["largest rise [J]"] < 1e-4
+        assert found["gap [mm]"] < 0.05 and found["speed at the end [m/s, rad/s]"] > 0.5

@@ -144,7 +144,7 @@ def rates(blocks: Blocks, frames: int, busy: float) -> list[tuple[str, str]]:
     return [
         ("start-up", f"{blocks.ready:.1f} s for building and compiling"),
         ("throughput", f"{steps / busy:,.0f} world-steps/s"),
-        ("real-time factor", f"{blocks.worlds * seconds / busy:,.0f}, {seconds / busy:.2f} per world"),
+        ("real-time factor", f"{common.factor_text(blocks.worlds * seconds / busy)}, {seconds / busy:.2f} per world"),
     ]
 
 
@@ -167,7 +167,7 @@ def benchmark(blocks: Blocks, title: str, frames: int, quiet: bool, bursts: int 
             ("start-up", f"{blocks.ready:.1f} s for building and compiling"),
             ("median", f"{np.median(found):,.0f} world-steps/s"),
             ("slowest, fastest", f"{min(found):,.0f}, {max(found):,.0f} world-steps/s"),
-            ("real-time factor", f"{np.median(found) * blocks.dt:,.0f}"),
+            ("real-time factor", common.factor_text(np.median(found) * blocks.dt)),
         ],
     )
 

@@ -126,6 +126,11 @@ def step_text(dt: float) -> str:
     return f"1/{rate} s" if math.isclose(rate * dt, 1.0, rel_tol=1.0e-9) else f"{dt:g} s"
 
 
+def factor_text(factor: float) -> str:
+    """A real-time factor: whole numbers, and two digits below ten."""
+    return f"{factor:,.0f}" if factor >= 10.0 else f"{factor:.2g}"
+
+
 def prepare(options: argparse.ArgumentParser, args: argparse.Namespace, world_bytes: int, writes: bool = False) -> None:
     """Starts Warp, and checks device, memory, packages and output folder before the run.
 

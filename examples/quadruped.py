@@ -254,7 +254,7 @@ def report(walk: Walk, busy: float) -> None:
             ("feet on the ground", "  ".join(f"{leg} {share:.0f} %" for leg, share in zip(LEGS, duty, strict=True))),
             ("start-up", f"{walk.ready:.1f} s for building and compiling"),
             ("throughput", f"{steps / busy:,.0f} world-steps/s"),
-            ("real-time factor", f"{walk.worlds * seconds / busy:,.0f}, {seconds / busy:.2f} per world"),
+            ("real-time factor", f"{common.factor_text(walk.worlds * seconds / busy)}, {seconds / busy:.2f} per world"),
         ],
     )
 
@@ -293,7 +293,7 @@ def benchmark(walk: Walk, quiet: bool, bursts: int = 9, least: float = 0.3, most
             ("start-up", f"{walk.ready:.1f} s for building and compiling"),
             ("median", f"{np.median(rates):,.0f} world-steps/s"),
             ("slowest, fastest", f"{min(rates):,.0f}, {max(rates):,.0f} world-steps/s"),
-            ("real-time factor", f"{np.median(rates) * walk.dt:,.0f}"),
+            ("real-time factor", common.factor_text(np.median(rates) * walk.dt)),
         ],
     )
 

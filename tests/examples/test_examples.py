@@ -391,6 +391,10 @@ def test_time_steps_are_read_and_written():
     assert [common.step_text(dt) for dt in (1.0 / 240.0, 0.002, 0.003)] == ["1/240 s", "1/500 s", "0.003 s"]
 
 
+def test_real_time_factors_below_ten_keep_two_digits():
+    assert [common.factor_text(x) for x in (0.149, 4.87, 16.6, 56400.0)] == ["0.15", "4.9", "17", "56,400"]
+
+
 def test_frames_are_whole_steps_and_not_shorter_than_asked(rng):
     """1/60 s for the steps that divide it; the default number of frames is at least five seconds for all."""
     for rate in (120, 240, 360, 480, 1200):

@@ -306,7 +306,7 @@ def step_kernel(
         adhere(b, t, contacts, o, T, P, L, mem, active)
         if T.prescribed != 0:
             m.bring_back(b, t, T, P, L, mem)
-        push_deep(t, contacts, o, T, L, mem, active)
+        push_deep(b, t, contacts, o, T, P, L, mem, active)
         m.start_cold(t, contacts, limits, T, L, mem, active)
         # all dofs with friction are in the list: without a hard limit among them they are visited in one go
         plain = bool(limits > 0)

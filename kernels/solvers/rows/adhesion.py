@@ -17,7 +17,7 @@ from newton_like.kernels.solvers.actuators import (
     ON_CONTACTS,
     PLACE,
 )
-from newton_like.kernels.tree import LAWS_OF_CANDIDATES, PRESCRIBED
+from newton_like.kernels.tree import PRESCRIBED
 
 ROUNDING = 1.0e-6
 """Gaps of surfaces that touch, in single precision [m]."""
@@ -44,12 +44,7 @@ def adhesion_program(m: types.SimpleNamespace) -> dict:
         zero = m.fill(real(0.0))
         gap = m.get(mem, L.gap + c, t)
         if T.laws > 0:
-            law = T.candidate_collider[c]
-            if c >= T.first_paired:
-                law = T.colliders + law
-            if T.laws == LAWS_OF_CANDIDATES:
-                law = c
-            gap = m.law_gap(b, law, gap, P)
+            gap = m.law_gap(b, m.law_of_candidate(c, T), gap, P)
         # a soft contact at a gap of zero has no force of its own yet
         touches = m.where_lt(gap, m.fill(real(ROUNDING)), m.fill(real(1.0)), zero)
         return m.where_lt(m.get(mem, L.near + c, t), zero, touches, zero)

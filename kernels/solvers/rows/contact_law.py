@@ -24,6 +24,7 @@ from newton_like.kernels.tree import (
     LAW_SHIFT,
     LAW_SOFT,
     LAW_STIFFNESS,
+    LAWS_OF_CANDIDATES,
     MU,
     MU_ROLLING,
     MU_TORSIONAL,
@@ -51,9 +52,19 @@ def impedance_program(m: types.SimpleNamespace) -> dict:
 
 
 def contact_law_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``inverse_weight``, ``law_material`` and ``law_row``."""
+    """For the namespace `m`: ``law_of_candidate``, ``inverse_weight``, ``law_material`` and ``law_row``."""
     real = m.real
     impedance_curve = impedance_program(m)["impedance_curve"]
+
+    @m.func
+    def law_of_candidate(c: int, T) -> int:
+        """The number of the law of candidate c, where contacts have laws."""
+        law = int(c)
+        if T.laws != LAWS_OF_CANDIDATES:
+            law = T.candidate_collider[c]
+            if c >= T.first_paired:
+                law = T.colliders + law
+        return law
 
     @m.func
     def inverse_weight(t, k: int, y: int, n: m.Vec3, u1: m.Vec3, u2: m.Vec3, T, L, mem) -> m.lane:

@@ -9,10 +9,10 @@ import warp as wp
 from newton_like.kernels.parameters.gather import EFFORT_MODE
 from newton_like.kernels.solvers.xpbd.bodies import INVERSE_MASS, POS, PUSH, QUAT, TORQUE, place_in_chunk
 
-# Columns of the table of these joints: first degree of freedom, slots of the child and of the parent, the joint, and one if rows apply
-# ``joint_act``.
-WRENCH_DOF, WRENCH_CHILD, WRENCH_PARENT, WRENCH_JOINT, WRENCH_ROWS = range(5)
-WRENCH_COLUMNS = 5
+# Columns of the table of these joints: first degree of freedom, slots of the child and of the parent, the joint, one if rows apply
+# ``joint_act``, and one if a degree of freedom has the mode EFFORT.
+WRENCH_DOF, WRENCH_CHILD, WRENCH_PARENT, WRENCH_JOINT, WRENCH_ROWS, WRENCH_LIMITED = range(6)
+WRENCH_COLUMNS = 6
 
 
 def wrench_function(real, Bodies, read3, put3):
@@ -61,9 +61,9 @@ def wrench_function(real, Bodies, read3, put3):
             other = G.wrenches[i, WRENCH_PARENT]
             f = vec3(G.joint_f[d], G.joint_f[d + 1], G.joint_f[d + 2])
             turn = vec3(G.joint_f[d + 3], G.joint_f[d + 4], G.joint_f[d + 5])
-            driven = int(0)
+            driven = G.wrenches[i, WRENCH_LIMITED]
             for k in range(6):
-                if G.joint_act[d + k] != real(0.0) or G.mode[d + k] == EFFORT_MODE:
+                if G.joint_act[d + k] != real(0.0):
                     driven = 1
             if driven != 0:
                 q = quat()

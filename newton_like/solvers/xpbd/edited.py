@@ -28,13 +28,15 @@ from newton_like.solvers.xpbd.tables import (
     bounded_joints,
     floating_joints_that_act,
     joint_rows,
+    limited_floating_joints,
     number_places,
 )
 
 
 def order_of(model) -> tuple[bytes, ...]:
     """What the order of the tables follows from, of the arrays that may be edited."""
-    parts = (moving_bodies(model), model.joint_enabled.numpy(), floating_joints_that_act(model), bounded_joints(model))
+    floating = floating_joints_that_act(model), limited_floating_joints(model)
+    parts = (moving_bodies(model), model.joint_enabled.numpy(), *floating, bounded_joints(model))
     return (*(x.tobytes() for x in parts), bytes([bool((model.joint_armature.numpy() > 0.0).any())]))
 
 

@@ -259,6 +259,14 @@ def floating_joints_that_act(model) -> np.ndarray:
     return floats & (np.bincount(owner, acts, minlength=model.joint_count) > 0)
 
 
+def limited_floating_joints(model) -> np.ndarray:
+    """Which joints that leave a body free have drives of the mode EFFORT, whose limits hold for ``joint_f``, ``[joint_count]``."""
+    floats = look_up(model.joint_type.numpy(), "floats") if model.joint_count else np.zeros(0, dtype=bool)
+    owner = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
+    limited = model.joint_target_mode.numpy() == JointTargetMode.EFFORT
+    return floats & (np.bincount(owner, limited, minlength=model.joint_count) > 0)
+
+
 def bounded_joints(model) -> np.ndarray:
     """Which joints keep a distance that has a limit, ``[joint_count]``."""
     keeps = look_up(model.joint_type.numpy(), "limits_distance") if model.joint_count else np.zeros(0, dtype=bool)
@@ -368,6 +376,7 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
                 places(parent[wrenches], world[child[wrenches]]),
                 wrenches,
                 acting[wrenches],
+                limited_floating_joints(model)[wrenches],
             ],
             axis=1,
         )

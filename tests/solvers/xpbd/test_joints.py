@@ -337,14 +337,15 @@ def test_forces_along_free_joints_act_as_in_generalized_coordinates(rng):
                 parent = body
             builder.add_articulation(joints)
             model = builder.finalize("cpu", dtype=wp.float64)
+            solver = xpbd(model, iterations=20)
             model.joint_target_mode.assign(np.full(12, int(mode)))
             model.joint_target_kd.assign(np.full(12, gain))
             model.joint_effort_limit.assign(rng.uniform(0.0, 3.0, 12))
-            model.notify_changed()
+            solver.notify_model_changed()
             control, momenta = model.control(), []
             control.joint_act.assign(rng.normal(size=12))
             control.joint_f.assign(2.0 * rng.normal(size=12))
-            for solver in (SolverFeatherstone(model, evaluator="general"), xpbd(model, iterations=20)):
-                state = after(solver, started(model), 1e-3, 1e-4, control)
+            for each in (SolverFeatherstone(model, evaluator="general"), solver):
+                state = after(each, started(model), 1e-3, 1e-4, control)
                 momenta.append(state.body_qd.numpy() / 1e-3)
             np.testing.assert_allclose(*momenta, rtol=2e-3, atol=2e-3 * abs(momenta[0]).max(), err_msg=f"{mode} {gain}")

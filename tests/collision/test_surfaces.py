@@ -107,8 +107,10 @@ def extent_below(kind: str, turn: np.ndarray) -> float:
     )[kind]()
 
 
-def contacts_of_bodies(rng, ground: nl.Mesh, kind: str, sunk: tuple[float, float]):
-    """Contacts of 16 bodies, each in its own world, whose middles are `sunk` (a range of shares of their extents) below zero.
+def contacts_of_bodies(
+    rng, ground: nl.Mesh, kind: str, sunk: tuple[float, float], centre=(0.0, 0.0), spread: float = 0.3
+):
+    """Contacts of 16 bodies, each in its own world, whose middles are `sunk` (shares of their extents, from and to) below 0.
 
     Returns the worlds of the contacts, their distances [m], the components upwards of the directions in which they push, and how deep
     each body reaches below zero [m].
@@ -123,7 +125,7 @@ def contacts_of_bodies(rng, ground: nl.Mesh, kind: str, sunk: tuple[float, float
         below, above = (extent_below(kind, sign * turn.as_matrix()) for sign in (1.0, -1.0))
         height = -rng.uniform(*sunk) * min(below, above)
         world = nl.ModelBuilder()
-        body = world.add_body(xform=(*rng.uniform(-0.3, 0.3, 2), height, *turn.as_quat()))
+        body = world.add_body(xform=(*rng.uniform(-spread, spread, 2), height, *turn.as_quat()))
         getattr(world, f"add_shape_{kind}")(body, **SIZES[kind])
         builder.add_world(world)
         depths.append(below - height)
@@ -164,5 +166,30 @@ def test_bodies_on_a_thin_plate_do_not_touch_its_back(rng, kind):
     plate = nl.Mesh.create_box(1.0, 1.0, 0.0005)
     mesh = nl.Mesh(plate.vertices - [0.0, 0.0, 0.0005], plate.indices)
     world, _, up, _ = contacts_of_bodies(rng, mesh, kind, (-0.9, -0.1))
+    assert set(world) == set(range(16))
+    assert np.all(up > 0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SIZES)
+def test_bodies_beside_an_open_mesh_do_not_touch_it(rng, kind):
+    """Below its level and beside its boundary, at its corners, too."""
+    sheet = grid(2)
+    for corner in ([0.3 + 0.03, -1.0, 0.0], [0.3 + 0.03, 0.3 + 0.03, 0.0]):
+        mesh = nl.Mesh(sheet.vertices + corner, sheet.indices, compute_inertia=False)
+        world, *_ = contacts_of_bodies(
+            rng, mesh, kind, (0.02, 0.9), centre=(0.29, 0.29 if corner[1] > 0.0 else 0.0), spread=0.0
+        )
+        assert len(world) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [kind for kind in SIZES if kind != "sphere"])
+def test_bodies_with_their_middle_behind_a_groove_touch_it(rng, kind):
+    """The middle is straight below the edge at the bottom of the groove, and straight below neither of its walls."""
+    slope = rng.uniform(0.5, 1.5)
+    vertices = np.array([[x, y, slope * abs(x)] for y in (-1.0, 1.0) for x in (-1.0, 0.0, 1.0)])
+    walls = nl.Mesh(vertices, [[0, 1, 3], [1, 4, 3], [1, 2, 4], [2, 5, 4]], compute_inertia=False)
+    world, _, up, _ = contacts_of_bodies(rng, walls, kind, (0.02, 0.6), spread=1e-5)
     assert set(world) == set(range(16))
     assert np.all(up > 0.0)

@@ -30,10 +30,10 @@ from newton_like.kernels.collision.surfaces.records import (
     BEHIND_NUMBERS,
     FACE,
     FACTORS,
-    FRONT,
     INNER,
     MAYBE,
     NEXT,
+    ROUND,
     TRIANGLE,
     WITHIN,
 )
@@ -44,6 +44,9 @@ THIRD = 1.0 / 3.0
 PARALLEL_FACE = 1.0 - 6.0e-4
 # A shape that is deeper than this share of the pair's size is in the surface.
 DEEP = 2.0e-3
+# Triangles of a mesh have a closest edge or corner in common if their distances from the middle of a shape differ by less than this share
+# of the radius about it. Their normals differ if the cosine of their angle is smaller.
+AT_ONE_EDGE, OTHER_SIDE = 1.0e-4, 0.999
 # A touch along a direction counts if the cosine of the angle between its normal and the direction is larger.
 GRAZING = 0.2
 
@@ -107,58 +110,85 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
             m.keep_found(t, sunk, inner, n, depth, m.triangle_feature(m.get(mem, w + NEXT, t), zero), L, mem)
 
     @m.func
-    def note_behind(b, t, where: m.lane, depth: m.lane, kind: int, hull: int, count: int, unit: m.lane, T, P, L, mem):
-        """Stores a triangle of a mesh that the middle of the shape is behind by less than by those before, if part of the shape is in front
-        of it, in worlds where `where` is one."""
-        w = L.surface_work
-        half = m.fill(real(0.5))
-        zero = m.fill(real(0.0))
-        less = m.where_lt(depth, m.get(mem, w + BEHIND, t), where, zero)
-        less = m.mul(less, over_face(t, m.get3(mem, w + INNER, t), L, mem))
-        if m.any_lt(half, less):
-            face = m.get3(mem, w + FACE, t)
-            top = m.scale3(m.support(b, t, 0, kind, hull, count, face, T, P, L, mem), unit)
-            less = m.where_lt(zero, m.dot(face, m.sub3(top, m.get3(mem, w, t))), less, zero)
-            m.put(mem, w + BEHIND, t, m.where_lt(half, less, depth, m.get(mem, w + BEHIND, t)))
-            last = w + BEHIND + BEHIND_NUMBERS - 1
-            m.put(mem, last, t, m.where_lt(half, less, m.get(mem, w + NEXT, t), m.get(mem, last, t)))
-
-    @m.func
-    def distance_in_front(t, x: m.Vec3, L, mem) -> m.lane:
-        """The distance of the point x from the triangle, if x is in front of it; else a large one."""
+    def distance_to_triangle(t, x: m.Vec3, height: m.lane, over: m.lane, L, mem) -> m.lane:
+        """The distance of the point x, `height` above the plane of the triangle; `over` is one where it is above or below the triangle."""
         w = L.surface_work
         p = m.sub3(m.get3(mem, w, t), x)
         q = m.sub3(m.get3(mem, w + 3, t), x)
         r = m.sub3(m.get3(mem, w + 6, t), x)
-        height = m.neg(m.dot(m.get3(mem, w + FACE, t), p))
         square = m.smaller(m.closest_on_edge(p, q).square, m.closest_on_edge(q, r).square)
         square = m.smaller(square, m.closest_on_edge(r, p).square)
-        apart = m.where_lt(m.fill(real(0.5)), over_face(t, x, L, mem), height, m.sqrt(square))
-        return m.where_lt(height, m.fill(real(0.0)), m.fill(real(FAR)), apart)
+        return m.where_lt(m.fill(real(0.5)), over, m.magnitude(height), m.sqrt(square))
+
+    @m.func
+    def note_behind(b, t, where: m.lane, height: m.lane, kind: int, hull: int, count: int, unit: m.lane, T, P, L, mem):
+        """Stores a triangle of a mesh that the middle of the shape is behind and closer to than to those before, if part of the shape is in
+        front of it, in worlds where `where` is one. Of triangles with a common edge that is closest, the one of which the middle is farther
+        behind counts."""
+        w = L.surface_work
+        half = m.fill(real(0.5))
+        zero = m.fill(real(0.0))
+        if m.any_lt(half, where):
+            to = w + BEHIND
+            inner = m.get3(mem, w + INNER, t)
+            over = over_face(t, inner, L, mem)
+            apart = distance_to_triangle(t, inner, height, over, L, mem)
+            tie = m.mul(m.fill(real(AT_ONE_EDGE)), m.get(mem, w + ROUND, t))
+            miss = m.sub(apart, m.get(mem, to, t))
+            nearer = m.where_lt(miss, m.neg(tie), where, zero)
+            lower = m.where_lt(height, m.get(mem, to + 1, t), where, zero)
+            nearer = m.larger(nearer, m.where_lt(miss, tie, lower, zero))
+            if m.any_lt(half, nearer):
+                face = m.get3(mem, w + FACE, t)
+                top = m.scale3(m.support(b, t, 0, kind, hull, count, face, T, P, L, mem), unit)
+                nearer = m.where_lt(zero, m.dot(face, m.sub3(top, m.get3(mem, w, t))), nearer, zero)
+                m.put(mem, to, t, m.where_lt(half, nearer, apart, m.get(mem, to, t)))
+                m.put(mem, to + 1, t, m.where_lt(half, nearer, height, m.get(mem, to + 1, t)))
+                m.put(mem, to + 2, t, m.where_lt(half, nearer, over, m.get(mem, to + 2, t)))
+                m.put3(mem, to + 4, t, m.where3_lt(half, nearer, face, m.get3(mem, to + 4, t)))
+                m.put(mem, to + 7, t, m.where_lt(half, nearer, m.get(mem, w + NEXT, t), m.get(mem, to + 7, t)))
+
+    @m.func
+    def look_from_behind(t, sunk: m.lane, L, mem) -> m.lane:
+        """`sunk`, or zero where the middle of the shape is in front of the triangle and closer to it than to the one in BEHIND. BEHIND + 2
+        <- one where both have a closest edge or corner in common, and other normals."""
+        w = L.surface_work
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        inner = m.get3(mem, w + INNER, t)
+        face = m.get3(mem, w + FACE, t)
+        height = m.dot(face, m.sub3(inner, m.get3(mem, w, t)))
+        apart = distance_to_triangle(t, inner, height, over_face(t, inner, L, mem), L, mem)
+        here = m.where_lt(m.neg(one), m.get(mem, w + NEXT, t), one, zero)
+        tie = m.mul(m.fill(real(AT_ONE_EDGE)), m.get(mem, w + ROUND, t))
+        miss = m.sub(apart, m.get(mem, w + BEHIND, t))
+        tied = m.where_lt(miss, tie, m.where_lt(m.neg(tie), miss, here, zero), zero)
+        nearer = m.where_lt(miss, m.neg(tie), here, zero)
+        higher = m.where_lt(m.neg(m.get(mem, w + BEHIND + 1, t)), height, tied, zero)
+        against = m.where_lt(zero, height, m.larger(nearer, higher), zero)
+        other = m.where_lt(m.dot(face, m.get3(mem, w + BEHIND + 4, t)), m.fill(real(OTHER_SIDE)), tied, zero)
+        m.put(mem, w + BEHIND + 2, t, m.larger(other, m.get(mem, w + BEHIND + 2, t)))
+        return m.where_lt(zero, against, zero, sunk)
 
     @m.shared
     def keep_from_behind(b, t, kind: int, hull: int, count: int, at: int, T, P, L, mem):
-        """Keeps the contact of a shape whose middle is behind a triangle of a mesh, if no triangle that it is in front of is closer."""
+        """Keeps the contact of a shape whose middle is behind a triangle of a mesh, if no triangle that it is in front of is closer. At the
+        boundary of an open mesh there is none."""
         w = L.surface_work
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         minus = m.neg(one)
-        depth = m.get(mem, w + BEHIND, t)
-        sunk = m.where_lt(depth, m.fill(real(HALF_FAR)), one, zero)
+        sunk = m.where_lt(m.get(mem, w + BEHIND, t), m.fill(real(HALF_FAR)), one, zero)
         if m.any_lt(zero, sunk):
-            inner = m.get3(mem, w + INNER, t)
             m.open_mesh(t, at, L, mem, T)
             m.next_of_mesh(t, at, L, mem, T)
             while m.any_lt(minus, m.get(mem, w + NEXT, t)):
                 m.load_triangle(t, at, 1, L, mem, T)
-                apart = m.where_lt(
-                    minus, m.get(mem, w + NEXT, t), distance_in_front(t, inner, L, mem), m.fill(real(FAR))
-                )
-                m.put(mem, w + FRONT, t, m.smaller(apart, m.get(mem, w + FRONT, t)))
+                sunk = look_from_behind(t, sunk, L, mem)
                 m.next_of_mesh(t, at, L, mem, T)
-            sunk = m.where_lt(depth, m.get(mem, w + FRONT, t), sunk, zero)
+            sunk = m.mul(sunk, m.get(mem, w + BEHIND + 2, t))
             if m.any_lt(zero, sunk):
-                m.put(mem, w + NEXT, t, m.get(mem, w + BEHIND + BEHIND_NUMBERS - 1, t))
+                m.put(mem, w + NEXT, t, m.get(mem, w + BEHIND + 7, t))
                 m.load_triangle(t, at, 1, L, mem, T)
                 per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
                 unit = m.rcp(per_unit)
@@ -250,7 +280,7 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         if mesh == 0:
             behind = m.where_lt(depth, m.mul(unit, m.fill(real(-DEEP))), m.sub(near, front), zero)
         else:
-            note_behind(b, t, m.sub(near, front), m.neg(height), kind, hull, count, unit, T, P, L, mem)
+            note_behind(b, t, m.sub(near, front), height, kind, hull, count, unit, T, P, L, mem)
         if m.any_lt(zero, m.add(front, behind)):
             direct = m.mul(front, m.larger(over_face(t, x, L, mem), lies_flat(t, kind, face, L, mem)))
             search = m.sub(front, direct)
@@ -298,9 +328,8 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         m.put3(mem, to + EXTENT, t, m.zero3())
         m.scale_pair(b, t, kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
         if mesh != 0:
+            m.clear(t, w + BEHIND, BEHIND_NUMBERS, mem)
             m.put(mem, w + BEHIND, t, m.fill(real(FAR)))
-            m.put(mem, w + BEHIND + BEHIND_NUMBERS - 1, t, zero)
-            m.put(mem, w + FRONT, t, m.fill(real(FAR)))
             m.open_mesh(t, at, L, mem, T)
         else:
             convex_below(b, t, kind, hull, count, at, m.rcp(m.get(mem, L.pair_work + PER_UNIT, t)), T, P, L, mem)

@@ -51,7 +51,9 @@ CURSOR = HIGH + 3
 CELLS = CURSOR + 1
 WINDOW = CELLS + 1
 NEXT = WINDOW + 3
-# One for ends of an axis that are below a height field; and the least deep point behind a mesh: its depth, place, normal and number.
+# One for ends of an axis that are below a height field; and the least deep point behind a mesh: its depth, place, normal and number. For a
+# convex shape: the distance of its middle from the closest triangle that it is behind, its height above the plane of this triangle, one
+# where it is straight below, an unused number, and the normal and the number of the triangle.
 SUNK = NEXT + 1
 BEHIND = SUNK + 2
 BEHIND_NUMBERS = 8

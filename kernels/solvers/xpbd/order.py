@@ -47,7 +47,7 @@ CHUNK_COLUMNS = 8
 @cache
 def order_struct(real):
     """The struct of a list of contacts, and what is known of shapes and of the contacts of the step before."""
-    vec3, wrench6 = wp.types.vector(3, real), wp.types.vector(6, real)
+    vec3, wrench6, quat = wp.types.vector(3, real), wp.types.vector(6, real), wp.types.quaternion(real)
 
     @wp.struct
     class Listed:
@@ -65,9 +65,11 @@ def order_struct(real):
         restitution: wp.array[real]
         time_constant: wp.array[real]
         damping_ratio: wp.array[real]
-        # radius of round shapes, else 0; axes of cylinders in link axes, zero for others
+        # radius of round shapes, -1 of ellipsoids, else 0; axes of cylinders in link axes, squares of half axes of ellipsoids, else zero;
+        # orientations of shapes
         round_radius: wp.array[real]
         round_axis: wp.array[vec3]
+        round_turn: wp.array[quat]
         # of bodies: chunk and slot, whether forces move them, and their articulation or -1; of worlds: the slot of their fixed bodies; of
         # bodies: their world
         body_chunk: wp.array[int]

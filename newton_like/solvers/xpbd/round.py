@@ -12,7 +12,8 @@ ROUND = (GeoType.SPHERE, GeoType.CAPSULE, GeoType.CYLINDER)
 
 
 def round_arrays(model, array) -> dict:
-    """Radii of round shapes, else zero; and axes of cylinders, in link axes.
+    """Radii of round shapes, -1 of ellipsoids, else zero; axes of cylinders, in link axes, and squares of half axes of ellipsoids; and the
+    orientations of shapes.
 
     Args:
         model: the model.
@@ -22,4 +23,11 @@ def round_arrays(model, array) -> dict:
     radius = np.where(np.isin(kinds, [int(k) for k in ROUND]), model.shape_scale.numpy()[:, 0], 0.0)
     axis = quat_rotate(model.shape_transform.numpy()[:, 3:].astype(np.float64), np.array([0.0, 0.0, 1.0]))
     axis = np.where((kinds == GeoType.CYLINDER)[:, None], axis, 0.0)
-    return dict(round_radius=array(radius, model.dtype), round_axis=array(axis, warp_types(model.dtype).vec3))
+    oval = kinds == GeoType.ELLIPSOID
+    radius[oval], axis[oval] = -1.0, model.shape_scale.numpy()[oval].astype(np.float64) ** 2
+    types = warp_types(model.dtype)
+    return dict(
+        round_radius=array(radius, model.dtype),
+        round_axis=array(axis, types.vec3),
+        round_turn=array(model.shape_transform.numpy()[:, 3:], types.quat),
+    )

@@ -29,8 +29,22 @@ def sizes(a: Shapes, b: Shapes) -> np.ndarray:
     return np.linalg.norm(a.extent, axis=1) + np.linalg.norm(b.extent[:, :2], axis=1)
 
 
+def along_axes(a: Shapes, b: Shapes) -> np.ndarray:
+    """The largest separation along normals of the box, the axis of the cylinder, and perpendiculars to the axis and an edge."""
+    axis = b.axes[:, :, 2]
+    most = np.full(N, -np.inf)
+    for i in range(3):
+        edge = a.axes[:, :, i]
+        for d in (edge, axis, np.cross(edge, axis)):
+            d = d / np.maximum(np.linalg.norm(d, axis=1, keepdims=True), 1.0e-3)
+            for n in (d, -d):
+                unit = abs(np.linalg.norm(n, axis=1) - 1.0) < 1.0e-9
+                most = np.where(unit, np.maximum(most, separation(BOX, CYLINDER, a, b, n)), most)
+    return most
+
+
 def assert_exact(rng, a: Shapes, b: Shapes, real) -> None:
-    """The normal separates the shapes by the distance, and no direction by more, but for one pair in 500 of which Newton's first steps are
+    """The normal separates the shapes by the distance, and no direction by more, but for one pair in 1000 of which Newton's first steps are
     too few."""
     p = contact_points(BOX, CYLINDER, a, b, real)
     n, distance = p.of_nearest("normal"), p.of_nearest("distance")
@@ -40,8 +54,8 @@ def assert_exact(rng, a: Shapes, b: Shapes, real) -> None:
     # contact points at corners that are as deep to within a hundred thousandth may take the place of the nearest one
     assert (abs(apart - distance) <= np.maximum(exact, 2.0e-5 * sizes(a, b))).all()
     assert (abs(apart - distance) > exact).mean() < 2.0e-3
-    beyond = best_separation(rng, BOX, CYLINDER, a, b, n) - apart
-    assert (beyond > exact).mean() < 2.0e-3
+    beyond = np.maximum(best_separation(rng, BOX, CYLINDER, a, b, n), along_axes(a, b)) - apart
+    assert (beyond > exact).mean() < 1.0e-3
     assert (beyond <= 1.0e-3 * sizes(a, b)).all()
 
 

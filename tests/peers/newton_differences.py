@@ -31,7 +31,7 @@ TENDONS = "tendons have arrays of the model, without MuJoCo's namespace and with
 GRAVITY = "Model.gravity has a row for each world; Newton's further row is for what belongs to no world, and nothing there moves here"
 GRAVITY_OF_PARTICLES = f"{GRAVITY}; besides, the models of these tests have particles"
 ONE_PARTICLE = "the model of the test has a particle; without it, the test passes"
-FRONT = "a fixed mesh has a front side, and a shape whose middle is behind it does not touch it"
+FRONT = "a fixed mesh has a front side, and a shape beside its boundary whose middle is behind it does not touch it"
 TURNS = "eval_ik gives angles in (-pi, pi]; Newton counts further for some"
 INDICES = "an articulation that does not exist is an IndexError; Newton leaves it out"
 SITES = "is_site=True turns mass and collisions of a configuration off; Newton wants all of them turned off by hand"

@@ -1,4 +1,4 @@
-"""Joints that are open when they are made, enabled or moved: steps close them slowly.
+"""Loop joints that are open when they are made, and joints that are open when they are enabled or moved: steps close them slowly.
 
 Steps close most of a gap at once, because forces and impacts open joints fast. A gap that was there before would throw the bodies.
 """
@@ -96,9 +96,10 @@ class ClosingJoints:
     def __init__(self, model):
         self._model = model
         self._slow = np.zeros(model.joint_count, dtype=bool)
-        self._new = ~look_up(model.joint_type.numpy(), "floats") if model.joint_count else self._slow.copy()
-        self.active = bool(self._new.any())
+        # joints of trees that poses of the first state open are closed at once, as in Newton
         self._loops = model.joint_articulation.numpy() < 0
+        self._new = self._loops.copy()
+        self.active = bool(self._new.any())
         self._known = self._arrays()
 
     def _arrays(self) -> list[np.ndarray]:

@@ -197,9 +197,11 @@ def warn_open_joints(model, body_q, stacklevel: int) -> bool:
     gap = np.where(held, np.linalg.norm(two - one, axis=1), 0.0)
     i = int(np.argmax(gap))
     if gap[i] > OPEN:
+        in_tree = model.joint_articulation.numpy()[i] >= 0
+        how = "the step closes them at once" if in_tree else "steps close them at max_depenetration_speed"
         warnings.warn(
             f"{SOLVER}.step: the anchors of joint '{model.joint_label[i]}' (index {i}) are {gap[i]:.3g} m apart in body_q of"
-            " state_in, and steps close them at max_depenetration_speed; call newton_like.eval_fk after setting joint coordinates",
+            f" state_in, and {how}; call newton_like.eval_fk after setting joint coordinates",
             UserWarning,
             stacklevel=stacklevel,
         )

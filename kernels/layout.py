@@ -63,6 +63,15 @@ def _settling(n) -> bool:
     return bool(n.pairs or n.bonds)
 
 
+SINGLE_ROWS = 96
+"""Worlds with more rows are not solved one at a time."""
+
+
+def _single_slots(n) -> int:
+    """The largest number of contacts of a world that is solved alone."""
+    return min(n.candidates, SINGLE_ROWS // max(n.contact_rows, 1))
+
+
 KINEMATICS = (
     Row("q", "joint coordinates", lambda n: n.coords, "kernel"),
     Row("v", "joint velocities", _dofs, "kernel"),
@@ -228,7 +237,7 @@ STEP = (
     Row("tried", "one for a world that makes a step", lambda n: n.polished, "kernel"),
     Row("resting", "one for a world whose last step was taken back", lambda n: n.polished, "kernel"),
     Row("beside", "numbers of single worlds, side by side",
-        lambda n: max(n.packed, n.slotted) * (n.candidates * (n.dofs * n.contact_rows + n.contact_numbers + n.contact_rows)
+        lambda n: max(n.packed, n.slotted) * (_single_slots(n) * (n.dofs * n.contact_rows + n.contact_numbers + n.contact_rows)
             + n.dofs * (n.reach + n.dof_numbers + 5) + 8 * 16), "kernel"),
     Row("newton", "equations of a step of a thread with one world", lambda n: n.newton_numbers and n.newton_numbers + 3 * n.dofs),
     Row("first_u", "velocities of an earlier solution, and work numbers", _dofs, "kernel"),

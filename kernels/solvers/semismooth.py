@@ -9,6 +9,7 @@ the goals takes less than a tenth of the time of a sweep, because rows do not wa
 The code is native and computes with vectors along the rows of a world.
 """
 
+from newton_like.kernels.layout import SINGLE_ROWS
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
 from newton_like.kernels.solvers.polish import ALONG, elimination_code, equations_code
 from newton_like.kernels.solvers.rows.contact_rows import (
@@ -24,7 +25,7 @@ from newton_like.kernels.solvers.rows.contact_rows import (
 )
 from newton_like.kernels.solvers.rows.dof_rows import DOF_ROW, INVERSE_RESPONSE, RESPONSE, SIDE
 
-MOST_ROWS = 96
+MOST_ROWS = SINGLE_ROWS
 """Worlds with more rows are left to the sweeps of the block."""
 
 MOST_ACTING = 64

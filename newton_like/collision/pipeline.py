@@ -231,7 +231,7 @@ class _Finder:
         chooses among those of crowds; None: there is room for all."""
         room, crowds = contacts.rigid_contact_max, self.crowds
         known = self.tally is not None and not model.device.is_capturing
-        contacts.short = known and int(self.tally[-1]) + (0 if crowds is None else crowds.count) > room
+        contacts.short = known and bool(self.tally[-1] + (0 if crowds is None else crowds.count) > room)
         if known and not contacts.short:
             return None
         if self._ration is None:
@@ -297,7 +297,8 @@ class _Call:
         for recording in self.recordings:
             recording.run()
         self.finder.adding_up.repeat()
-        if self.finder.tally[-1] > contacts.rigid_contact_max:
+        contacts.short = bool(self.finder.tally[-1] > contacts.rigid_contact_max)
+        if contacts.short:
             self.finder.ration(model, contacts)
         self.finder.writing.repeat()
         return True

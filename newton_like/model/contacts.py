@@ -107,8 +107,9 @@ class Contacts:
         self.force = wp.zeros(count, dtype=types.spatial_vector, device=device) if FORCE in requested else None
 
     def __deepcopy__(self, memo) -> Contacts:
-        """Contacts of the same model with arrays of their own."""
+        """Contacts with arrays of their own, of the same model, or of its copy if both are copied together."""
         result = copy.copy(self)
+        result.made_by = memo.get(id(self.made_by), self.made_by)
         for name, value in vars(self).items():
             if isinstance(value, wp.array):
                 vars(result)[name] = wp.clone(value)

@@ -20,6 +20,7 @@ from newton_like.model.editing.graphs import follow_edits
 from newton_like.model.editing.structure import check_structure
 from newton_like.model.fields import Fields
 from newton_like.model.frames import FrameTable
+from newton_like.model.pairs import PairSet
 from newton_like.model.state import BODY_PARENT_F, ON_REQUEST, Control, State, checked_requests, copied
 from newton_like.model.worlds import chosen_worlds
 from newton_like.options import check_option, did_you_mean, refuse_options
@@ -150,7 +151,8 @@ class Model(Fields):
         return twin
 
     def __deepcopy__(self, memo) -> Model:
-        """A separate model with arrays of its own: edits of one have no effect on the other."""
+        """A separate model with arrays of its own: edits of one have no effect on the other. States and contacts that are copied together
+        with their model belong to the copy."""
         twin = memo[id(self)] = copy.copy(self)
         for name, value in vars(self).items():
             if isinstance(value, wp.array | list):
@@ -162,10 +164,15 @@ class Model(Fields):
                 value = {key: wp.clone(x) if isinstance(x, wp.array) else x for key, x in value.items()}
             elif isinstance(value, FrameTable):
                 value = value.copy()
+            elif isinstance(value, PairSet):
+                value = PairSet(value)
             elif name in ("_edits", "_contact_finder", "_graph_readers", "_graph_numbers", "_surfaces"):
                 value = None
             vars(twin)[name] = value
-        vars(twin)["made_by"] = weakref.ref(twin)
+        vars(twin)["made_by"] = memo[id(self.made_by)] = weakref.ref(twin)
+        for other in list(memo.values()):
+            if getattr(other, "made_by", None) is self.made_by:
+                other.made_by = twin.made_by
         return twin
 
     contact_attributes: frozenset[str] = frozenset()

@@ -112,8 +112,11 @@ class _Arrays(Fields):
         return result
 
     def __deepcopy__(self, memo):
-        """As :meth:`clone`: the copy belongs to the same model."""
-        return self.clone()
+        """As :meth:`clone`: the copy belongs to the same model, or to its copy if both are copied together."""
+        result = self.clone()
+        if hasattr(self, "made_by"):
+            result.made_by = memo.get(id(self.made_by), self.made_by)
+        return result
 
     @property
     def requires_grad(self) -> bool:

@@ -9,6 +9,7 @@ from newton_like.kernels.collision.ration import ration_kernels
 
 import newton_like as nl
 from newton_like.collision.crowds import CROWD
+from newton_like.collision.pipeline import collide
 from newton_like.collision.ration import rationed
 
 pytestmark = pytest.mark.filterwarnings("ignore:Model.collide")
@@ -136,6 +137,23 @@ def test_a_list_without_room_warns_once(collides, count, rng):
         finder.collide(near, contacts)
         finder.collide(near, contacts)
     assert len(told) == 1 and told[0].filename == __file__
+
+
+def test_a_search_with_room_after_one_without_does_not_warn(rng):
+    """The search without room is by `newton_like.collision.collide`, which does not warn."""
+    model = scene([boxes(rng, 4) for _ in range(2)])
+    near, far = model.state(), model.state()
+    places = far.body_q.numpy().copy()
+    places[:, 2] = 10.0 * (1.0 + np.arange(len(places)))
+    far.body_q.assign(places)
+    contacts = model.contacts(rigid_contact_max=3)
+    collide(model, near, contacts)
+    assert contacts.dropped
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.collide(far, contacts)
+    with pytest.warns(UserWarning, match="had no room"):
+        model.collide(near, contacts)
 
 
 def test_bodies_of_no_world_count_last(rng):

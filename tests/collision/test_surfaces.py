@@ -184,6 +184,34 @@ def test_bodies_beside_an_open_mesh_do_not_touch_it(rng, kind):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["box", "cylinder", "ellipsoid"])
+def test_rods_that_pass_below_an_open_mesh_and_rise_beyond_its_edge_do_not_touch_it(rng, kind):
+    """Both ends are on different sides of its plane."""
+    mesh = nl.Mesh(
+        [[-0.5, -0.5, 0], [0.5, -0.5, 0], [0.5, 0.5, 0], [-0.5, 0.5, 0]], [[0, 1, 2], [0, 2, 3]], compute_inertia=False
+    )
+    size = dict(
+        box=dict(hx=0.02, hy=0.05, hz=1.0),
+        cylinder=dict(radius=0.03, half_height=1.0),
+        ellipsoid=dict(rx=0.04, ry=0.03, rz=1.0),
+    )
+    builder = nl.ModelBuilder()
+    builder.add_shape_mesh(-1, mesh=mesh)
+    for _ in range(16):
+        # along the z axis of the rod, which is 0.1 m below the edge of the sheet
+        end = np.array([1.0, 0.0, rng.uniform(0.4, 0.6)])
+        height = 0.5 * end[2] + 0.1
+        turn = Rotation.from_rotvec([0.0, np.arctan2(end[0], end[2]), 0.0])
+        world = nl.ModelBuilder()
+        body = world.add_body(xform=(rng.uniform(-0.02, 0.02), rng.uniform(-0.2, 0.2), -height, *turn.as_quat()))
+        getattr(world, f"add_shape_{kind}")(body, **size[kind])
+        builder.add_world(world)
+    model = builder.finalize("cpu")
+    contacts = model.collide(model.state())
+    assert contacts.rigid_contact_count.numpy()[0] == 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in SIZES if kind != "sphere"])
 def test_bodies_with_their_middle_behind_a_groove_touch_it(rng, kind):
     """The middle is straight below the edge at the bottom of the groove, and straight below neither of its walls."""

@@ -1,11 +1,13 @@
 """Reset of worlds: by masks and indices of any library, to given states."""
 
 import copy
+import itertools
 
 import numpy as np
 import pytest
 import warp as wp
 
+import newton_like as nl
 from newton_like import ModelBuilder, dynamics, eval_fk
 from newton_like.solvers import SolverBase, SolverFeatherstone, SolverXPBD
 from tests.support.mechanisms import quadruped, worlds_of
@@ -344,6 +346,28 @@ def test_a_deep_copy_of_a_model_is_a_separate_model(solver, rng):
     twin.collide(kept, contacts)
     with pytest.raises(TypeError, match=r"SolverFeatherstone cannot be copied.*copy\.deepcopy\(model\)"):
         copy.deepcopy(solver)
+
+
+def test_a_filter_that_is_added_to_a_copy_leaves_the_original_alone():
+    builder = nl.ModelBuilder()
+    for i in range(2):
+        builder.add_shape_sphere(builder.add_body(xform=(0.15 * i, 0, 0, 0, 0, 0, 1)), radius=0.1)
+    model = builder.finalize("cpu")
+    twin = copy.deepcopy(model)
+    twin.shape_collision_filter_pairs.add((0, 1))
+    for one, count in ((model, 1), (twin, 0)):
+        assert one.collide(one.state()).rigid_contact_count.numpy()[0] == count
+
+
+@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+def test_states_and_contacts_that_are_copied_with_their_model_belong_to_the_copy(order):
+    model = one_body().finalize("cpu")
+    originals = (model, model.state(), model.contacts())
+    copies = dict(zip(order, copy.deepcopy([originals[i] for i in order]), strict=True))
+    copies[0].collide(copies[1], copies[2])
+    assert copies[1].made_by is copies[0].made_by
+    with pytest.raises(ValueError, match="another model"):
+        model.collide(originals[1], copies[2])
 
 
 @pytest.mark.parametrize("make", [SolverFeatherstone, SolverXPBD])

@@ -6,7 +6,7 @@ leads away from the triangle and its neighbours, see `kernels.collision.surfaces
 or on its back. If a shape is deep in the surface and the touch along the shortest way out does not count, the touch counts along the way up
 for a height field, and along the normal of the triangle for a mesh. The middle of the shape must be in front of the triangle, or the shape
 deep in a height field. If the middle is behind a triangle of a mesh, but not the whole shape, and in front of no triangle that is
-closer, the shape touches the triangle along its normal, as a ball does.
+closer, the shape touches the triangle along its normal, as a ball does, if it overlaps some triangle.
 """
 
 import types
@@ -121,6 +121,13 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         return m.where_lt(m.fill(real(0.5)), over, m.magnitude(height), m.sqrt(square))
 
     @m.func
+    def middle_of_triangle(t, per_unit: m.lane, L, mem) -> m.Vec3:
+        """The middle of the corners of the triangle, in units of the pair's size."""
+        w = L.surface_work
+        middle = m.add3(m.get3(mem, w, t), m.add3(m.get3(mem, w + 3, t), m.get3(mem, w + 6, t)))
+        return m.scale3(middle, m.mul(m.fill(real(THIRD)), per_unit))
+
+    @m.func
     def note_behind(b, t, where: m.lane, height: m.lane, kind: int, hull: int, count: int, unit: m.lane, T, P, L, mem):
         """Stores a triangle of a mesh that the middle of the shape is behind and closer to than to those before, if part of the shape is in
         front of it, in worlds where `where` is one. Of triangles with a common edge that is closest, the one of which the middle is farther
@@ -172,8 +179,8 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def keep_from_behind(b, t, kind: int, hull: int, count: int, at: int, T, P, L, mem):
-        """Keeps the contact of a shape whose middle is behind a triangle of a mesh, if no triangle that it is in front of is closer. At the
-        boundary of an open mesh there is none."""
+        """Keeps the contact of a shape whose middle is behind a triangle of a mesh, if no triangle that it is in front of is closer, and if
+        the shape overlaps some triangle. At the boundary of an open mesh there is none."""
         w = L.surface_work
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -182,15 +189,21 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         if m.any_lt(zero, sunk):
             m.open_mesh(t, at, L, mem, T)
             m.next_of_mesh(t, at, L, mem, T)
+            per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
+            crossed = zero
             while m.any_lt(minus, m.get(mem, w + NEXT, t)):
                 m.load_triangle(t, at, 1, L, mem, T)
                 sunk = look_from_behind(t, sunk, L, mem)
+                # a shape on both sides of the plane of a triangle may pass beside the mesh
+                middle = middle_of_triangle(t, per_unit, L, mem)
+                touch = m.core_touch(b, t, middle, m.fill(real(FAR)), kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
+                here = m.where_lt(minus, m.get(mem, w + NEXT, t), one, zero)
+                crossed = m.larger(crossed, m.where_lt(touch.distance, zero, here, zero))
                 m.next_of_mesh(t, at, L, mem, T)
-            sunk = m.mul(sunk, m.get(mem, w + BEHIND + 2, t))
+            sunk = m.mul(m.mul(sunk, crossed), m.get(mem, w + BEHIND + 2, t))
             if m.any_lt(zero, sunk):
                 m.put(mem, w + NEXT, t, m.get(mem, w + BEHIND + 7, t))
                 m.load_triangle(t, at, 1, L, mem, T)
-                per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
                 unit = m.rcp(per_unit)
                 face = m.get3(mem, w + FACE, t)
                 first = m.support(b, t, 0, kind, hull, count, m.neg3(face), T, P, L, mem)
@@ -288,9 +301,7 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
             n = m.neg3(face)
             distance = m.mul(depth, per_unit)
             if m.any_lt(zero, m.add(search, behind)):
-                third = m.fill(real(THIRD))
-                middle = m.add3(p, m.add3(m.get3(mem, w + 3, t), m.get3(mem, w + 6, t)))
-                middle = m.scale3(middle, m.mul(third, per_unit))
+                middle = middle_of_triangle(t, per_unit, L, mem)
                 far = m.fill(real(FAR))
                 touch = m.core_touch(b, t, middle, far, kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
                 m.load_neighbours(t, at, mesh, L, mem, T)

@@ -98,13 +98,13 @@ class SolverFeatherstone(SolverBase):
             round has `iterations` sweeps and starts from the impulses of the step before; each further round has as many sweeps as all
             before. A world is done after half of `iterations` (if they are four or more) if these changed its velocities by no more than a
             hundredth of this bound. A single robot whose links touch each other is solved in another way, unless couplings, loop joints or
-            tendons act on it: after five quarters of `iterations`, steps of Newton solve it, until a sweep would change the velocities by
-            about a fifth of `tolerance` or less; before these steps, a world is done after an even number of sweeps if the last one
-            changed its velocities by no more than a tenth of it. Sweeps of a single robot with couplings, loop joints or
-            tendons, whose links do not touch each other, go on in the same way, with two differences: the first round has the second half
-            of `iterations`, and the early end counts the second half of the sweeps so far. A small change is no bound of the error:
-            where tendons, stops and contacts act against each other, the error may be ten times `tolerance` or more. A world's result
-            does not depend on the other worlds. 0: always the largest number.
+            tendons act on it: after five quarters of `iterations` (of threads with one world three quarters), steps of Newton solve it,
+            until a sweep would change the velocities by about a fifth of `tolerance` or less; before these steps, a world is done after an
+            even number of sweeps if the last one changed its velocities by no more than a tenth of it. Sweeps of a single robot with
+            couplings, loop joints or tendons, whose links do not touch each other, go on in the same way, with two differences: the first
+            round has the second half of `iterations`, and the early end counts the second half of the sweeps so far. A small change is no
+            bound of the error: where tendons, stops and contacts act against each other, the error may be ten times `tolerance` or more. A
+            world's result does not depend on the other worlds. 0: always the largest number.
         evaluator: ``"general"``: one compiled kernel for all robots; ``"specialised"``: straight-line code for each robot of the
             model, which is faster and is compiled at its first use and cached on disk; ``"auto"``: specialised where a robot's
             program stays within ``newton_like.solvers.featherstone.specialise.BUDGET`` operations. Both give bitwise identical

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import weakref
 from typing import Never
 
@@ -14,13 +13,13 @@ from newton_like.coercion import as_count, as_flag, as_index, as_number
 from newton_like.kernels.edits import DEGENERATE, NEGLIGIBLE
 from newton_like.model.columns import KIND_OF
 from newton_like.model.contacts import FORCE, Contacts, checked_attributes
+from newton_like.model.copies import deep_copy
 from newton_like.model.custom import FREQUENCY_OF, AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
 from newton_like.model.editing.edits import BODIES, checked_flags, checked_names, edits_of
 from newton_like.model.editing.graphs import follow_edits
 from newton_like.model.editing.structure import check_structure
 from newton_like.model.fields import Fields
 from newton_like.model.frames import FrameTable
-from newton_like.model.pairs import PairSet
 from newton_like.model.state import BODY_PARENT_F, ON_REQUEST, Control, State, checked_requests, copied
 from newton_like.model.worlds import chosen_worlds
 from newton_like.options import check_option, did_you_mean, refuse_options
@@ -153,27 +152,7 @@ class Model(Fields):
     def __deepcopy__(self, memo) -> Model:
         """A separate model with arrays of its own: edits of one have no effect on the other. States and contacts that are copied together
         with their model belong to the copy."""
-        twin = memo[id(self)] = copy.copy(self)
-        for name, value in vars(self).items():
-            if isinstance(value, wp.array | list):
-                value = copied(value, None)
-            elif isinstance(value, AttributeNamespace):
-                arrays = {key: array for key, array in vars(value).items() if key != "_name"}
-                value = AttributeNamespace(name, {key: copied(array, None) for key, array in arrays.items()})
-            elif isinstance(value, dict):
-                value = {key: wp.clone(x) if isinstance(x, wp.array) else x for key, x in value.items()}
-            elif isinstance(value, FrameTable):
-                value = value.copy()
-            elif isinstance(value, PairSet):
-                value = PairSet(value)
-            elif name in ("_edits", "_contact_finder", "_graph_readers", "_graph_numbers", "_surfaces"):
-                value = None
-            vars(twin)[name] = value
-        vars(twin)["made_by"] = memo[id(self.made_by)] = weakref.ref(twin)
-        for other in list(memo.values()):
-            if getattr(other, "made_by", None) is self.made_by:
-                other.made_by = twin.made_by
-        return twin
+        return deep_copy(self, memo)
 
     contact_attributes: frozenset[str] = frozenset()
     state_attributes: frozenset[str] = frozenset()

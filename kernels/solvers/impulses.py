@@ -73,7 +73,7 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
             for a in range(contacts):
                 at = L.contact + CONTACT * a
                 # a contact that does not act may have any target
-                target = m.mul(m.get(mem, at + ON, t), m.get(mem, at + TARGET, t))
+                target = m.where_lt(zero, m.get(mem, at + ON, t), m.get(mem, at + TARGET, t), zero)
                 fastest = m.larger(fastest, target)
                 along = m.fma(target, m.get(mem, L.impulse + T.contact_rows * active[a, t], t), along)
             granted = zero

@@ -96,15 +96,17 @@ def contact_program(m: types.SimpleNamespace) -> dict:
     @inlined
     def push_pair(
         B: wp.array[real], A: m.BodyRef, C: m.BodyRef, motion_a: wp.ref[m.Motion], motion_b: wp.ref[m.Motion], ra: Vec3, rb: Vec3,
-        p: Vec3,
+        p: Vec3, h: lane, ahead: int,
     ):  # fmt: skip
         """Gives bodies with these motions the impulses p and -p, at the arms rb and ra."""
-        m.motion_add(B, C, motion_b, p, m.sym_apply(m.body_response(B, C), m.cross(rb, p)))
+        m.motion_add(B, C, motion_b, p, m.sym_apply(m.body_response(B, C), m.cross(rb, p)), h, ahead)
         turn = m.sym_apply(m.body_response(B, A), m.neg3(m.cross(ra, p)))
-        m.motion_add(B, A, motion_a, m.neg3(p), turn)
+        m.motion_add(B, A, motion_a, m.neg3(p), turn, h, ahead)
 
     @m.func
-    def contact_start(K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int):
+    def contact_start(
+        K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int
+    ):
         """Applies the impulses of the sub-step before. Those of an impact between two bodies are reduced as soon as they go down: see
         `FASTER`."""
         A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
@@ -133,12 +135,12 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         p = m.fma3(m.second_tangent(n), of_contact(K, IMPULSES + 2, k), p)
         ra = vec_of_contact(K, ARM_A, k)
         rb = vec_of_contact(K, ARM_B, k)
-        push_pair(B, A, C, motion_a, motion_b, ra, rb, p)
-        m.law_start(K, k, B, A, C, n)
+        push_pair(B, A, C, motion_a, motion_b, ra, rb, p, m.fill(h), ahead)
+        m.law_start(K, k, B, A, C, n, m.fill(h), ahead)
 
     @m.func
     def contact_solve(
-        K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, relax: int,
+        K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int, relax: int,
         again: int, push_speed: real, rebound_speed: real,
     ) -> int:  # fmt: skip
         """Updates the impulses of the contacts k to k + valid - 1. `relax`: the pass after the drift; `again`: a further pass over those
@@ -229,9 +231,9 @@ def contact_program(m: types.SimpleNamespace) -> dict:
                 whole = m.fma3(t1, new1, m.fma3(t2, new2, m.scale3(n, normal)))
             m.add_vec_of_contact(K, SUMS, k, valid, whole)
             m.add_vec_of_contact(K, SUMS + 3, k, valid, m.cross(ra, whole))
-        push_pair(B, A, C, motion_a, motion_b, ra, rb, p)
+        push_pair(B, A, C, motion_a, motion_b, ra, rb, p, m.fill(h), ahead)
         if again == 0:
-            m.law_solve(K, k, valid, B, A, C, n, normal, relax)
+            m.law_solve(K, k, valid, B, A, C, n, normal, m.fill(h), ahead, relax)
         return further
 
     kept = ("contact_prepare", "contact_start", "contact_solve")

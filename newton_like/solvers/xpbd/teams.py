@@ -37,8 +37,7 @@ def joint_stages(chunk: np.ndarray, colour: np.ndarray, chunks: int) -> tuple[np
         chunks: number of chunks.
 
     Returns:
-        Of each stage the first block, the end, one if one thread computes it, and the first block that is not of the first colour of its
-        chunk; of each chunk the first stage and, last, the end.
+        Of each stage the first block, the end, and one if one thread computes it; of each chunk the first stage and, last, the end.
     """
     stages, at = [], np.zeros(chunks + 1, dtype=np.int32)
     cuts = np.flatnonzero(np.diff(chunk) | np.diff(colour)) + 1 if len(chunk) else np.zeros(0, dtype=int)
@@ -48,9 +47,9 @@ def joint_stages(chunk: np.ndarray, colour: np.ndarray, chunks: int) -> tuple[np
         if alone and same and stages[-1][2]:
             stages[-1][1] = b
         else:
-            stages.append([a, b, int(alone), a if same else b])
+            stages.append([a, b, int(alone)])
             at[chunk[a] + 1] += 1
-    return np.array(stages, dtype=np.int32).reshape(-1, 4), np.cumsum(at).astype(np.int32)
+    return np.array(stages, dtype=np.int32).reshape(-1, 3), np.cumsum(at).astype(np.int32)
 
 
 class Teams:
@@ -78,7 +77,7 @@ class Teams:
         self.runs = [(a, b, bool(large[a])) for a, b in pairwise(cuts) if b > a]
         self.threads, self.blocks = BLOCK if on_gpu else threads, on_gpu
         stages, stage_at = joint_stages(blocks.chunk, blocks.colour, len(chunks))
-        stages = stages if len(stages) else np.zeros((1, 4))
+        stages = stages if len(stages) else np.zeros((1, 3))
         self._arrays = dict(stages=array(stages), stage_at=array(stage_at), sync=array(np.zeros(SYNC * len(chunks))))
 
     def member(self, kind, member: int, members: int):

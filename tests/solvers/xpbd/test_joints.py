@@ -98,8 +98,8 @@ def test_rotors_keep_their_momentum_from_step_to_step(substeps, rng):
     for _ in range(2):
         state = after(exact, state, 0.25, 1 / 7680)
         found = after(solver, found, 0.25, 1 / 1920)
-        # the error of the first solver is of first order in the time step
-        assert found.joint_q.numpy() == pytest.approx(state.joint_q.numpy(), abs=1e-4)
+        # errors of both solvers are of first order in the time step
+        assert found.joint_q.numpy() == pytest.approx(state.joint_q.numpy(), abs=5e-4)
         speeds = rng.normal(size=2)
         state, found = (started(model, state.joint_q.numpy(), speeds) for _ in range(2))
 

@@ -195,10 +195,13 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
                 m.load_triangle(t, at, 1, L, mem, T)
                 sunk = look_from_behind(t, sunk, L, mem)
                 # a shape on both sides of the plane of a triangle may pass beside the mesh
-                middle = middle_of_triangle(t, per_unit, L, mem)
-                touch = m.core_touch(b, t, middle, m.fill(real(FAR)), kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
-                here = m.where_lt(minus, m.get(mem, w + NEXT, t), one, zero)
-                crossed = m.larger(crossed, m.where_lt(touch.distance, zero, here, zero))
+                if m.any_lt(zero, m.sub(sunk, crossed)):
+                    middle = middle_of_triangle(t, per_unit, L, mem)
+                    touch = m.core_touch(
+                        b, t, middle, m.fill(real(FAR)), kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem
+                    )
+                    here = m.where_lt(minus, m.get(mem, w + NEXT, t), one, zero)
+                    crossed = m.larger(crossed, m.where_lt(touch.distance, zero, here, zero))
                 m.next_of_mesh(t, at, L, mem, T)
             sunk = m.mul(m.mul(sunk, crossed), m.get(mem, w + BEHIND + 2, t))
             if m.any_lt(zero, sunk):

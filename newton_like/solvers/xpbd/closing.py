@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import warp as wp
+from scipy.spatial.transform import Rotation
 
 from newton_like.geometry.transforms import (
     quat_inverse,
@@ -21,20 +22,6 @@ from newton_like.solvers.xpbd.edited import put_numbers
 from newton_like.solvers.xpbd.tables import joint_rows
 
 _EDITED = ("joint_enabled", "joint_X_p", "joint_X_c")
-
-
-def _rotation_vector(q: np.ndarray) -> np.ndarray:
-    """Rotation vectors of unit quaternions, of at most half a turn."""
-    q = np.where(q[:, 3:] < 0.0, -q, q)
-    sine = np.linalg.norm(q[:, :3], axis=1, keepdims=True)
-    return q[:, :3] * np.where(sine < 1.0e-9, 2.0, 2.0 * np.arctan2(sine, q[:, 3:]) / np.maximum(sine, 1.0e-9))
-
-
-def _rotation(vectors: np.ndarray) -> np.ndarray:
-    """Unit quaternions of rotation vectors."""
-    angle = np.linalg.norm(vectors, axis=1, keepdims=True)
-    share = np.where(angle < 1.0e-9, 0.5, np.sin(0.5 * angle) / np.maximum(angle, 1.0e-9))
-    return np.concatenate([vectors * share, np.cos(0.5 * angle)], axis=1)
 
 
 def openings(model, joints: np.ndarray, body_q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -67,7 +54,7 @@ def openings(model, joints: np.ndarray, body_q: np.ndarray) -> tuple[np.ndarray,
     length = np.linalg.norm(normal, axis=1)
     angle = np.arctan2(length, (here * there).sum(axis=1)) - np.where(two, 0.5 * np.pi, 0.0)
     turn = normal * (angle / np.maximum(length, 1.0e-12))[:, None]
-    turn = np.where((dims[:, 1] == 0)[:, None], _rotation_vector(turned), turn)
+    turn = np.where((dims[:, 1] == 0)[:, None], Rotation.from_quat(turned).as_rotvec(), turn)
     turn[look_up(kinds, "has_quaternion") | (dims[:, 1] == 3)] = 0.0
     floats = look_up(kinds, "floats")
     way[floats] = 0.0
@@ -162,7 +149,7 @@ class ClosingJoints:
         if way is not None:
             frame = self._model.joint_X_p.numpy()[joints[own], 3:].astype(np.float64)
             rows[:, PARENT_AT : PARENT_AT + 3] += quat_rotate(frame, way[own])
-            there = quat_multiply(quat_multiply(frame, _rotation(turn[own])), quat_inverse(frame))
+            there = quat_multiply(quat_multiply(frame, Rotation.from_rotvec(turn[own]).as_quat()), quat_inverse(frame))
             rows[:, PARENT_FRAME : PARENT_FRAME + 4] = quat_multiply(there, rows[:, PARENT_FRAME : PARENT_FRAME + 4])
         shape = len(lanes), JOINT_NUMBERS, lanes.shape[1]
         put_numbers(solver._joints["numbers"], shape, (block, slice(None), lane), rows)

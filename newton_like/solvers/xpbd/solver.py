@@ -429,7 +429,7 @@ class SolverXPBD(SolverBase):
             if not warn_open_joints(model, before[1].numpy(), stacklevel=3):
                 warn_unposed(model, state_in, stacklevel=3)
         if self._closing.active:
-            self._closing.before_step(self, before[1], self.max_depenetration_speed, float(dt))
+            self._closing.before_step(self, before[1], self.max_depenetration_speed, dt)
         handed = contacts is not None
         if self._sleepers is None:
             contacts = self._contacts(state_in, contacts)
@@ -448,10 +448,10 @@ class SolverXPBD(SolverBase):
             else:
                 wp.copy(state_out.joint_q, state_in.joint_q)
         arrays = (*before, state_in.body_f, *after[2:], *commands, angles)
-        self._run(arrays, contacts, float(dt))
+        self._run(arrays, contacts, dt)
         if self._sleepers is not None:
-            self._sleepers.after_step(*after[2:], contacts, float(dt))
-        end_rates(model, rates, state_out, float(dt))
+            self._sleepers.after_step(*after[2:], contacts, dt)
+        end_rates(model, rates, state_out, dt)
         self._reported = Reported(contacts, handed, self._wrench(contacts))
         if self.update_joints and model.articulation_count:
             eval_ik(model, state_out, state_out.joint_q, state_out.joint_qd)

@@ -246,25 +246,27 @@ def _colours(pairs: np.ndarray) -> np.ndarray:
     return out
 
 
-def floating_joints_that_act(model) -> np.ndarray:
-    """Which joints that leave a body free have drives, passive forces or limits of velocity, ``[joint_count]``."""
+def _floating_joints(model, chosen: np.ndarray) -> np.ndarray:
+    """Which joints that leave a body free have a degree of freedom that is `chosen`, ``[joint_count]``."""
     floats = look_up(model.joint_type.numpy(), "floats") if model.joint_count else np.zeros(0, dtype=bool)
     owner = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
+    return floats & (np.bincount(owner, chosen, minlength=model.joint_count) > 0)
+
+
+def floating_joints_that_act(model) -> np.ndarray:
+    """Which joints that leave a body free have drives, passive forces or limits of velocity, ``[joint_count]``."""
     mode = model.joint_target_mode.numpy()
     driven = (mode != JointTargetMode.NONE) & (mode != JointTargetMode.EFFORT)
     acts = driven & ((model.joint_target_ke.numpy() > 0.0) | (model.joint_target_kd.numpy() > 0.0))
     for name in ("damping", "stiffness", "friction", "armature"):
         acts = acts | (getattr(model, f"joint_{name}").numpy() > 0.0)
     acts = acts | (model.joint_velocity_limit.numpy() < NO_SPEED)
-    return floats & (np.bincount(owner, acts, minlength=model.joint_count) > 0)
+    return _floating_joints(model, acts)
 
 
 def limited_floating_joints(model) -> np.ndarray:
     """Which joints that leave a body free have drives of the mode EFFORT, whose limits hold for ``joint_f``, ``[joint_count]``."""
-    floats = look_up(model.joint_type.numpy(), "floats") if model.joint_count else np.zeros(0, dtype=bool)
-    owner = np.repeat(np.arange(model.joint_count), np.diff(model.joint_qd_start.numpy()))
-    limited = model.joint_target_mode.numpy() == JointTargetMode.EFFORT
-    return floats & (np.bincount(owner, limited, minlength=model.joint_count) > 0)
+    return _floating_joints(model, model.joint_target_mode.numpy() == JointTargetMode.EFFORT)
 
 
 def bounded_joints(model) -> np.ndarray:

@@ -150,60 +150,30 @@ def _scalar_moves(real, Batch, Piece) -> dict:
 
 def _simd_moves(m, Batch, Piece) -> dict:
     width, real, memory = m.width, m.real, m.memory
-    every = (
-        "const int count = B.count, mask_start = B.start, mask_stride = B.stride;"
-        " for (int q = {first}; q < {last}; ++q) {{"
-        " const auto& piece = pieces.data[q]; const auto& a = piece.numbers; const auto& place = piece.place;"
-        " const int stride = piece.stride, n = piece.size;"
-        " for (int p = 0; p < piece.parts; ++p) {{"
-        " const int at = piece.row + p * n, start = piece.start + piece.part.data[p]; {code} }} }}"
-    )
     chosen = f"mask.data[mask_start + mask_stride * (b * {width} + k)]"
 
-    world = f"a.data + start + (size_t)stride * (b * {width} + k)"
-    # NaN counts as given; the last register overlaps the one before it
-    look = f"const int valid = {valid_code(width)}; for (int k = 0; k < valid; ++k) {{ const auto* from = {world};"
-    look += f" if (n >= {width}) {{ simdi found = 0; for (int j = 0; j < n; j += {width}) {{ simd x;"
-    look += f" __builtin_memcpy(&x, from + (j + {width} <= n ? j : n - {width}), sizeof(simd)); found |= (simdi)~(x == 0); }}"
-    look += " if (__builtin_reduce_or(found) != 0) return true; }"
-    look += " else for (int i = 0; i < n; ++i) if (!(from[i] == 0)) return true; }"
+    def out(**how) -> str:
+        masked, plain = (staging_code(width, real, inward=False, wanted=w, **how) for w in (chosen, "true"))
+        return _EVERY.format(first="0", last="results", code=f"if (B.masked) {{ {masked} }} else {{ {plain} }}")
 
-    # the worlds of a block are next to each other unless there are numbers of others between them
-    ahead = (
-        f"if (!B.ahead || b * {width} >= B.count) return;"
-        " for (int q = first; q < last; ++q) {"
-        " const auto& piece = pieces.data[q]; const size_t size = piece.size * sizeof(*piece.numbers.data);"
-        " const size_t step = piece.stride * sizeof(*piece.numbers.data); const bool dense = step < size + 64;"
-        f" const size_t length = dense ? {width - 1} * step + size : size, share = length / 256 * 64 + 64;"
-        f" const size_t begin = quarter * share, end = begin + share < length ? begin + share : length;"
-        " for (int p = 0; p < piece.parts; ++p) {"
-        f" const char* run = (const char*)(piece.numbers.data + piece.start + piece.part.data[p]) + step * (b * (size_t){width});"
-        f" for (int k = 0; k < (dense ? 1 : {width}); ++k, run += step)"
-        " for (size_t i = begin; i < end; i += 64) __builtin_prefetch(run + i, {write}, 2); } }"
-    )
-
-    @wp.func_native(ahead.replace("{write}", "0"))
+    @wp.func_native(_ahead_code(width, write=False))
     def prefetch_inputs(b: int, B: Batch, quarter: int, first: int, last: int, pieces: wp.array[Piece]):
         """Begins to read a quarter of pieces of block b from memory into the caches of the processor, which waits for few reads at a time.
         There need be no such block."""
 
-    @wp.func_native(ahead.replace("{write}", "1"))
+    @wp.func_native(_ahead_code(width, write=True))
     def prefetch_results(b: int, B: Batch, quarter: int, first: int, last: int, pieces: wp.array[Piece]):
         """The same for pieces that will be written."""
 
-    def out(**how) -> str:
-        masked, plain = (staging_code(width, real, inward=False, wanted=w, **how) for w in (chosen, "true"))
-        return every.format(first="0", last="results", code=f"if (B.masked) {{ {masked} }} else {{ {plain} }}")
-
-    @wp.func_native(every.format(first="first", last="last", code=staging_code(width, real, inward=True)))
+    @wp.func_native(_EVERY.format(first="first", last="last", code=staging_code(width, real, inward=True)))
     def bring(b: int, t: int, B: Batch, first: int, last: int, pieces: wp.array[Piece], mem: memory): ...
 
     packed = staging_code(width, real, inward=True, packed=True)
 
-    @wp.func_native(every.format(first="first", last="last", code=packed))
+    @wp.func_native(_EVERY.format(first="first", last="last", code=packed))
     def bring_packed(b: int, t: int, B: Batch, first: int, last: int, pieces: wp.array[Piece], mem: memory): ...
 
-    @wp.func_native(simd_types(width, real) + " " + every.format(first="k", last="k + 1", code=look) + " return false;")
+    @wp.func_native(_given_code(width, real, f"b * {width} + k"))
     def any_given(b: int, B: Batch, pieces: wp.array[Piece], k: int) -> bool:
         """Whether any number of piece k in block b is nonzero."""
 
@@ -229,4 +199,135 @@ def _simd_moves(m, Batch, Piece) -> dict:
         take=take,
         take_packed=take_packed,
         take_added=take_added,
+    )
+
+
+_EVERY = (
+    "const int count = B.count, mask_start = B.start, mask_stride = B.stride;"
+    " for (int q = {first}; q < {last}; ++q) {{"
+    " const auto& piece = pieces.data[q]; const auto& a = piece.numbers; const auto& place = piece.place;"
+    " const int stride = piece.stride, n = piece.size;"
+    " for (int p = 0; p < piece.parts; ++p) {{"
+    " const int at = piece.row + p * n, start = piece.start + piece.part.data[p]; {code} }} }}"
+)
+"""C++ statements for each run of pieces."""
+
+
+def _given_code(width: int, real, world: str) -> str:
+    """C++ body of ``any_given``. NaN counts as given; the last register overlaps the one before it.
+
+    Args:
+        width, real: of the lanes.
+        world: C++ expression for the articulation in lane k.
+    """
+    look = f"const int valid = {valid_code(width)}; for (int k = 0; k < valid; ++k) {{"
+    look += f" const auto* from = a.data + start + (size_t)stride * ({world});"
+    look += f" if (n >= {width}) {{ simdi found = 0; for (int j = 0; j < n; j += {width}) {{ simd x;"
+    look += f" __builtin_memcpy(&x, from + (j + {width} <= n ? j : n - {width}), sizeof(simd)); found |= (simdi)~(x == 0); }}"
+    look += " if (__builtin_reduce_or(found) != 0) return true; }"
+    look += " else for (int i = 0; i < n; ++i) if (!(from[i] == 0)) return true; }"
+    return simd_types(width, real) + " " + _EVERY.format(first="k", last="k + 1", code=look) + " return false;"
+
+
+def _ahead_code(width: int, write: bool, arranged: bool = False) -> str:
+    """C++ body of ``prefetch_inputs``, or of ``prefetch_results``."""
+    # the worlds of a block are next to each other unless there are numbers of others between them
+    near = "false" if arranged else "step < size + 64"
+    world = "order.data[b * {width} + k]" if arranged else "(b * (size_t){width} + k)"
+    world, worlds = world.replace("{width}", str(width)), f"(dense ? 1 : {width})"
+    if arranged:
+        worlds = f"(B.count - b * {width} < {width} ? B.count - b * {width} : {width})"
+    return (
+        f"if (!B.ahead || b * {width} >= B.count) return;"
+        " for (int q = first; q < last; ++q) {"
+        " const auto& piece = pieces.data[q]; const size_t size = piece.size * sizeof(*piece.numbers.data);"
+        f" const size_t step = piece.stride * sizeof(*piece.numbers.data); const bool dense = {near};"
+        f" const size_t length = dense ? {width - 1} * step + size : size, share = length / 256 * 64 + 64;"
+        " const size_t begin = quarter * share, end = begin + share < length ? begin + share : length;"
+        " for (int p = 0; p < piece.parts; ++p) {"
+        f" for (int k = 0; k < {worlds}; ++k) {{"
+        f" const char* run = (const char*)(piece.numbers.data + piece.start + piece.part.data[p]) + step * {world};"
+        f" for (size_t i = begin; i < end; i += 64) __builtin_prefetch(run + i, {int(write)}, 2); }} }} }}"
+    )
+
+
+def step_moves(m: types.SimpleNamespace, arranged: bool) -> types.SimpleNamespace:
+    """``bring``, ``any_given``, ``prefetch_inputs``, ``prefetch_results`` and ``take`` for a step, which take the order of articulations.
+
+    Args:
+        m: the namespace.
+        arranged: whether the articulation in lane k of block b is number ``order[width * b + k]`` of the batch, see
+            `kernels.solvers.arrange`; otherwise `order` is not read.
+    """
+    Batch, Piece, memory, width, real = m.Batch, m.Piece, m.memory, m.width, m.real
+    if not arranged:
+
+        @wp.func
+        def bring(
+            b: int, t: int, B: Batch, order: wp.array[int], first: int, last: int, pieces: wp.array[Piece], mem: memory
+        ):
+            m.bring(b, t, B, first, last, pieces, mem)
+
+        @wp.func
+        def any_given(b: int, B: Batch, order: wp.array[int], pieces: wp.array[Piece], k: int) -> bool:
+            return m.any_given(b, B, pieces, k)
+
+        @wp.func
+        def prefetch_inputs(
+            b: int, B: Batch, order: wp.array[int], quarter: int, first: int, last: int, pieces: wp.array[Piece]
+        ):
+            m.prefetch_inputs(b, B, quarter, first, last, pieces)
+
+        @wp.func
+        def prefetch_results(
+            b: int, B: Batch, order: wp.array[int], quarter: int, first: int, last: int, pieces: wp.array[Piece]
+        ):
+            m.prefetch_results(b, B, quarter, first, last, pieces)
+
+        @wp.func
+        def take(
+            b: int, t: int, B: Batch, order: wp.array[int], results: int, pieces: wp.array[Piece], mask: wp.array[bool],
+            mem: memory,
+        ):  # fmt: skip
+            m.take(b, t, B, results, pieces, mask, mem)
+
+    else:
+        world = f"order.data[b * {width} + k]"
+        at = f"auto world_at = [&](int k) -> size_t {{ return {world}; }};"
+        inward = _EVERY.format(
+            first="first", last="last", code=staging_code(width, real, inward=True, arranged=True)
+        )
+        chosen = f"(!B.masked || mask.data[mask_start + mask_stride * {world}])"
+        outward = _EVERY.format(
+            first="0",
+            last="results",
+            code=staging_code(width, real, inward=False, wanted=chosen, arranged=True),
+        )
+
+        @wp.func_native(at + inward)
+        def bring(
+            b: int, t: int, B: Batch, order: wp.array[int], first: int, last: int, pieces: wp.array[Piece], mem: memory
+        ): ...
+
+        @wp.func_native(_given_code(width, real, world))
+        def any_given(b: int, B: Batch, order: wp.array[int], pieces: wp.array[Piece], k: int) -> bool: ...
+
+        @wp.func_native(_ahead_code(width, write=False, arranged=True))
+        def prefetch_inputs(
+            b: int, B: Batch, order: wp.array[int], quarter: int, first: int, last: int, pieces: wp.array[Piece]
+        ): ...
+
+        @wp.func_native(_ahead_code(width, write=True, arranged=True))
+        def prefetch_results(
+            b: int, B: Batch, order: wp.array[int], quarter: int, first: int, last: int, pieces: wp.array[Piece]
+        ): ...
+
+        @wp.func_native(at + outward)
+        def take(
+            b: int, t: int, B: Batch, order: wp.array[int], results: int, pieces: wp.array[Piece], mask: wp.array[bool],
+            mem: memory,
+        ): ...  # fmt: skip
+
+    return types.SimpleNamespace(
+        bring=bring, any_given=any_given, prefetch_inputs=prefetch_inputs, prefetch_results=prefetch_results, take=take
     )

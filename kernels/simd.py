@@ -250,22 +250,27 @@ def transpose_code(width: int, real) -> tuple[str, list[str]]:
 
 
 def staging_code(
-    width: int, real, inward: bool, wanted: str = "true", packed: bool = False, added: bool = False
+    width: int, real, inward: bool, wanted: str = "true", packed: bool = False, added: bool = False, arranged: bool = False
 ) -> str:
     """C++ statements that move `n` numbers of every world k of a block from an array into lanes (`inward`), or back.
 
     Squares of `width` numbers of `width` worlds are transposed in registers; the last square overlaps the one before it. Fewer numbers are
     squares of eight, if there are as many lanes. Unused lanes of the last block get the numbers of its last world. Numbers are stored only
     for existing worlds for which `wanted` is true. If lanes are `packed`, number i is in the lane that starts at number ``place[i]``. With
-    `added`, numbers are added to those of the array; squares then do not overlap.
+    `added`, numbers are added to those of the array; squares then do not overlap. If worlds are `arranged`, the world in lane k is
+    ``world_at(k)``.
     """
     shuffles, result = transpose_code(width, real)
     steps = ("0", "step", "2 * step", "step3", "4 * step", "step5", "2 * step3", "step7")
     worlds = [f"{'far' if k > 7 else 'near'} + {steps[k % 8]}" for k in range(width)]
+    if arranged:
+        worlds = [f"near + away[{k}]" for k in range(width)]
     lanes = [f"lane + (size_t)(unsigned)index[{k}]" if packed else f"from + {k * width}" for k in range(width)]
     loads, stores = (worlds, lanes) if inward else (lanes, worlds)
     # hides the pointers from the compiler, which otherwise keeps one for each world, more than there are registers
     square = 'real_t* near = row + i; real_t* far = near + 8 * step; asm("" : "+r"(near), "+r"(far));'
+    if arranged:
+        square = "real_t* near = row + i;"
     square += "const int* index = place.data + i;" if packed else f"real_t* from = lane + (size_t)i * {width};"
     square += "".join(f"simd r{k}; __builtin_memcpy(&r{k}, {loads[k]}, sizeof(simd));" for k in range(width))
     # adding zero turns -0 into +0, so that a world's bits do not depend on the active rows of other worlds in its block
@@ -280,11 +285,13 @@ def staging_code(
         # the last square does not store beyond the last number
         square = f"const simdb some = __builtin_convertvector(order < n - j, simdb); {square}"
     number = "place.data[i]" if packed else f"(size_t)i * {width}"
+    of_world = "away[k]" if arranged else "(size_t)stride * k"
     if inward:
-        single = f"for (int k = 0; k < {width}; ++k) {{ const real_t* one = row + (size_t)stride * (k < valid ? k : valid - 1);"
+        last = "away[k]" if arranged else "(size_t)stride * (k < valid ? k : valid - 1)"
+        single = f"for (int k = 0; k < {width}; ++k) {{ const real_t* one = row + {last};"
         single += f" {ONE_BY_ONE} for (int i = 0; i < n; ++i) lane[{number} + k] = one[i]; }}"
     else:
-        single = f"for (int k = 0; k < valid; ++k) if ({wanted}) {{ real_t* one = row + (size_t)stride * k;"
+        single = f"for (int k = 0; k < valid; ++k) if ({wanted}) {{ real_t* one = row + {of_world};"
         single += f" {ONE_BY_ONE} for (int i = 0; i < n; ++i)"
         single += f" one[i] = lane[{number} + k] + {'one[i]' if added else 'real_t(0)'}; }}"
     whole_n, first = ("true", "j") if added else (f"n >= {width}", f"j + {width} <= n ? j : n - {width}")
@@ -297,19 +304,25 @@ def staging_code(
     if added:
         order = f"typedef bool simdb __attribute__((ext_vector_type({width}))); const simd nothing = 0;"
         order += f"const simdi order = {{{', '.join(map(str, range(width)))}}};"
-    few = "" if added else _few_code(width, real, inward, packed, whole)
+    few = "" if added else _few_code(width, real, inward, packed, whole, arranged)
+    if arranged:
+        begin = " real_t* row = a.data + start;"
+        begin += f" size_t away[{width}]; for (int k = 0; k < {width}; ++k)"
+        begin += " away[k] = (size_t)stride * world_at(k < valid ? k : valid - 1);"
+    else:
+        begin = f" real_t* row = a.data + start + (size_t)stride * (b * {width});"
+        begin += " const size_t step = stride; size_t step3 = 3 * step, step5 = 5 * step, step7 = 7 * step;"
+        begin += ' asm("" : "+r"(step3), "+r"(step5), "+r"(step7));'
     return (
         f"{simd_types(width, real)} {order} const int valid = {valid_code(width)};"
-        f" real_t* row = a.data + start + (size_t)stride * (b * {width}); real_t* lane = (real_t*)(mem.data + at);"
-        f" const size_t step = stride; size_t step3 = 3 * step, step5 = 5 * step, step7 = 7 * step;"
-        f' asm("" : "+r"(step3), "+r"(step5), "+r"(step7));'
+        f"{begin} real_t* lane = (real_t*)(mem.data + at);"
         f" if ({whole_n} && valid == {width} && {whole}) for (int j = 0; j < n; j += {width}) {{"
         f" const int i = {first}; {square} }}"
         f" {few} else {single}"
     )
 
 
-def _few_code(width: int, real, inward: bool, packed: bool, whole: str) -> str:
+def _few_code(width: int, real, inward: bool, packed: bool, whole: str, arranged: bool) -> str:
     """C++ statements of :func:`staging_code` for fewer numbers than `width`: squares of eight numbers of eight worlds. At width 16, a
     register has a row of two squares, that of world k and that of world k + 8. Numbers beyond the last one are neither read nor stored."""
     lane = 16 // (4 if real is wp.float32 else 8)
@@ -324,7 +337,7 @@ def _few_code(width: int, real, inward: bool, packed: bool, whole: str) -> str:
         f" const int8v numbers = {{{halves}}}; const some8 some = __builtin_convertvector(numbers < count, some8);"
         " const eight none = 0; real_t* one = row + i;"
     ]
-    worlds = [f"one + {k} * step" for k in range(width)]
+    worlds = [f"one + away[{k}]" if arranged else f"one + {k} * step" for k in range(width)]
     lanes = [
         f"lane + (size_t)(unsigned)place.data[i + {k}]" if packed else f"lane + (size_t)(i + {k}) * {width}"
         for k in range(8)

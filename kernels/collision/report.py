@@ -74,6 +74,8 @@ def report_kernels(real) -> types.SimpleNamespace:
         kept_active: wp.array2d[int]
         kept: wp.array3d[real]
         report: wp.array3d[real]
+        # the place of each cluster in these, empty if they are in the order of the batch
+        place: wp.array[int]
 
     @wp.struct
     class Scene:
@@ -98,6 +100,12 @@ def report_kernels(real) -> types.SimpleNamespace:
         margin1: wp.array[real]
         force: wp.array[wrench]
 
+    @wp.func
+    def place_in(K: Memory, a: int) -> int:
+        if K.place.shape[0] > 0:
+            return K.place[a]
+        return a
+
     @wp.kernel(module="unique", enable_backward=False)
     def count(
         P: Places,
@@ -107,10 +115,11 @@ def report_kernels(real) -> types.SimpleNamespace:
     ):
         a = wp.tid()
         width = K.report.shape[2]
-        b = a // width
+        b = place_in(K, a) // width
+        lane = place_in(K, a) % width
         found = int(0)
         for n in range(K.kept_active[b, 0]):
-            if K.report[b, REPORT * n + ACTS, a % width] < real(0.0):
+            if K.report[b, REPORT * n + ACTS, lane] < real(0.0):
                 found += 1
         counts[P.articulation[a]] = found
 
@@ -134,11 +143,12 @@ def report_kernels(real) -> types.SimpleNamespace:
             return
         a = wp.tid()
         width = K.report.shape[2]
-        b = a // width
+        b = place_in(K, a) // width
+        lane = place_in(K, a) % width
         k = int(starts[P.articulation[a]])
         for n in range(K.kept_active[b, 0]):
-            if K.report[b, REPORT * n + ACTS, a % width] < real(0.0):
-                numbers[2 * k] = K.report[b, REPORT * n + GAP, a % width]
+            if K.report[b, REPORT * n + ACTS, lane] < real(0.0):
+                numbers[2 * k] = K.report[b, REPORT * n + GAP, lane]
                 numbers[2 * k + 1] = real(0.0)
                 k += 1
 
@@ -156,8 +166,8 @@ def report_kernels(real) -> types.SimpleNamespace:
     ):
         a = wp.tid()
         width = K.report.shape[2]
-        b = a // width
-        lane = a % width
+        b = place_in(K, a) // width
+        lane = place_in(K, a) % width
         first = P.articulation[a]
         i = int(starts[first])
         k = int(i)
@@ -350,6 +360,8 @@ def force_kernel(real):
         kept: wp.array3d[real],
         # where the candidates of contacts in slots are among what is kept, -1 if contacts are not in slots
         candidates_at: int,
+        # the place of each cluster in what is kept, empty if they are in the order of the batch
+        place: wp.array[int],
         # contacts that were handed over; without columns if the step found them
         given: wp.array3d[real],
         # out:
@@ -357,8 +369,11 @@ def force_kernel(real):
     ):
         a = wp.tid()
         width = kept.shape[2]
-        b = a // width
-        lane = a % width
+        p = int(a)
+        if place.shape[0] > 0:
+            p = place[a]
+        b = p // width
+        lane = p % width
         for n in range(kept_active[b, 0]):
             c = kept_active[b, 1 + n]
             if candidates_at >= 0:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import warp as wp
 from newton_like.kernels.collision.pairs.records import SLOT, SLOT_FEATURE, SLOT_IDS
 from newton_like.kernels.collision.report import report_function
+from newton_like.kernels.pieces import step_moves
 from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
 from newton_like.kernels.solvers.rows.deep import deep_function
@@ -86,6 +87,9 @@ def step_kernel(
         stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_pairs(m))})
     real = m.real
     options = module_options(flags, m.width, level)
+    moves = step_moves(m, slotted)
+    bring, take, any_given = moves.bring, moves.take, moves.any_given
+    prefetch_inputs, prefetch_results = moves.prefetch_inputs, moves.prefetch_results
     smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate
     recheck, finish, detect, detect_hull = stages.recheck, stages.finish, stages.detect, stages.detect_hull
     coupling_build, contact_build = stages.coupling_build, stages.contact_build
@@ -453,6 +457,8 @@ def step_kernel(
         L: m.Layout,
         o: m.Options,
         mask: wp.array[bool],
+        # of articulations, where these are arranged
+        order: wp.array[int],
         mem: m.memory,
         # scratch, what outlives a step (kept), and contacts that are handed over
         active: wp.array2d[int],
@@ -471,7 +477,7 @@ def step_kernel(
         b = wp.tid() + first
         t = wp.tid() % columns
         zero = m.fill(real(0.0))
-        m.bring(b, t, B, 1, inputs, pieces_in, mem)
+        bring(b, t, B, order, 1, inputs, pieces_in, mem)
         m.recall(mem, L.account, L.kept_account, t, kept, b, trees(T))
         m.recall(mem, L.owed, L.kept_owed, t, kept, b, trees(T))
         recall_contacts(b, t, T, L, mem, kept, kept_active)
@@ -483,11 +489,11 @@ def step_kernel(
 
         actuate(b, t, o, T, P, L, mem)
         # between stages, memory for the results of this block and inputs of the next one are read ahead
-        m.prefetch_results(b, B, 0, 0, outputs, pieces_out)
+        prefetch_results(b, B, order, 0, 0, outputs, pieces_out)
         smooth(b, t, o, T, P, L, mem)
-        m.prefetch_results(b, B, 1, 0, outputs, pieces_out)
-        if wrenched(T) or m.any_given(b, B, pieces_in, 0):
-            m.bring(b, t, B, 0, 1, pieces_in, mem)
+        prefetch_results(b, B, order, 1, 0, outputs, pieces_out)
+        if wrenched(T) or any_given(b, B, order, pieces_in, 0):
+            bring(b, t, B, order, 0, 1, pieces_in, mem)
             relieve(b, t, T, P, L, mem)
             wrenches(b, t, o, T, P, L, mem)
         # what is equal in all worlds stays in the memory of a worker
@@ -498,10 +504,10 @@ def step_kernel(
         for i in range(trees(T)):
             m.put(mem, L.bias_change + i, t, m.fill(real(1.0)))
             m.put(mem, L.bias_share + i, t, m.fill(real(0.5)))
-        m.prefetch_results(b, B, 2, 0, outputs, pieces_out)
+        prefetch_results(b, B, order, 2, 0, outputs, pieces_out)
         closure_load(b, t, first_here, T, L, mem)
         closure_rows(b, t, o, T, P, L, mem)
-        m.prefetch_results(b, B, 3, 0, outputs, pieces_out)
+        prefetch_results(b, B, order, 3, 0, outputs, pieces_out)
         done = int(0)
         planned = int(1)
         while done < planned:
@@ -518,13 +524,13 @@ def step_kernel(
             if m.any_lt(zero, m.get(mem, L.over, t)):
                 saturate(b, t, o, T, P, L, mem)
                 closure_rows(b, t, o, T, P, L, mem)
-        m.prefetch_inputs(b + 1, B, 0, 0, inputs, pieces_in)
+        prefetch_inputs(b + 1, B, order, 0, 0, inputs, pieces_in)
         contacts = list_contacts(b, t, o, T, P, L, mem, contacts_in, active)
         match_contacts(b, t, contacts, T, L, mem, kept_active)
         limits = find_limits(t, T, L, mem, active)
-        m.prefetch_inputs(b + 1, B, 1, 0, inputs, pieces_in)
+        prefetch_inputs(b + 1, B, order, 1, 0, inputs, pieces_in)
         constrain(b, t, contacts, limits, o, T, P, L, mem, active)
-        m.prefetch_inputs(b + 1, B, 2, 0, inputs, pieces_in)
+        prefetch_inputs(b + 1, B, order, 2, 0, inputs, pieces_in)
         recheck(b, t, o, T, P, L, mem)
         for _ in range(AGAIN):
             if m.any_lt(zero, m.get(mem, L.over, t)):
@@ -534,7 +540,7 @@ def step_kernel(
             for n in range(contacts):
                 report_contact(b, t, active[n, t], n, T, L, mem, report)
         closure_correct(b, t, o, T, P, L, mem)
-        m.prefetch_inputs(b + 1, B, 3, 0, inputs, pieces_in)
+        prefetch_inputs(b + 1, B, order, 3, 0, inputs, pieces_in)
         keep_contacts(b, t, contacts, o, T, L, mem, active, kept, kept_active)
         as_forces(t, L.coupling_impulse, T.bonds, o, mem)
         tendon_report(t, T, L, mem)
@@ -558,6 +564,6 @@ def step_kernel(
                 m.slow_down(b, t, T, P, L, mem)
             m.hold_speeds(b, t, T, P, L, mem)
         finish(b, t, o, T, P, L, mem)
-        m.take(b, t, B, outputs, pieces_out, mask, mem)
+        take(b, t, B, order, outputs, pieces_out, mask, mem)
 
     return step

@@ -40,10 +40,11 @@ class Recording:
         reads: what else launches read. They know addresses only, so the recording keeps it alive.
         targets: on a CPU, of every batch the addresses in the structs of its inputs and of its outputs: launches are told of other
             arrays there, and nothing is recorded again.
+        first: commands that are launched before.
     """
 
-    def __init__(self, launches: list, arrays, reads, targets: list | None = None):
-        self.launches, self.reads = launches, reads
+    def __init__(self, launches: list, arrays, reads, targets: list | None = None, first=()):
+        self.launches, self.reads, self._first = launches, reads, first
         self.arrays = arrays if targets is None else None
         self.addresses = addresses(arrays)
         # None and empty arrays stay as they are
@@ -58,6 +59,11 @@ class Recording:
 
     def run(self) -> None:
         """Launches."""
+        for command in self._first:
+            if self._in_graph:
+                command.launch_in_graph()
+            else:
+                command.launch()
         if self._in_graph:
             for commands, *_ in self.launches:
                 for command in commands:

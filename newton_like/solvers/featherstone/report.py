@@ -222,7 +222,8 @@ class ContactReport:
         """What a step keeps of a batch, as the struct of kernels."""
         lanes = {"kept": stepper.kept, "report": stepper.report}
         numbers = {name: as_numbers(x, model.dtype, stepper.solver.width) for name, x in lanes.items() if x.size}
-        return filled(report_kernels(model.dtype).Memory, kept_active=stepper.kept_active, **numbers)
+        places = {} if stepper.arrangement is None else {"place": stepper.arrangement.place}
+        return filled(report_kernels(model.dtype).Memory, kept_active=stepper.kept_active, **numbers, **places)
 
     def _scene(self, model):
         """The scene in the middle of the step, as the struct of kernels."""

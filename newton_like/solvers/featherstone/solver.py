@@ -419,7 +419,7 @@ class SolverFeatherstone(SolverBase):
             keep_for_graph(model.device, self, *(() if contacts is None else (contacts, self._used, *homes)))
         self._recent[0] = recording
         if self._beside:
-            recording.run_beside(self._beside[0], steppers[0].work.shares_of_worlds)
+            recording.run_beside(self._beside[0], steppers[0].shares_of_worlds)
             return
         if self._loops.driven:
             # of control.joint_target_q and joint_target_qd
@@ -576,7 +576,8 @@ class SolverFeatherstone(SolverBase):
                 launches = [
                     in_series(one[0], other[0], self.substeps) for one, other in zip(recorded, rest, strict=True)
                 ]
-        recording = Recording(launches, (*arrays, *inputs, *outputs), reads)
+            first = [s.arrangement.record() for s in steppers if s.arrangement is not None]
+        recording = Recording(launches, (*arrays, *inputs, *outputs), reads, first=first)
         recording.dt, recording.steps = float(dt), self.substeps
         recording.written = arrays[len(inputs) :]
         return recording

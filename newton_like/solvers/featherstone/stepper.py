@@ -40,6 +40,7 @@ from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.robot import namespace
 from newton_like.programs.workspace import Workspace, row_sizes
 from newton_like.solvers.featherstone.actuators import ActuatorRows
+from newton_like.solvers.featherstone.arrangement import Arrangement
 from newton_like.solvers.featherstone.closures import Closures
 from newton_like.solvers.featherstone.loop_weights import dof_weights
 from newton_like.solvers.featherstone.report import report_places, wants_report
@@ -153,6 +154,8 @@ class Stepper:
         self.contacts_in = self.hand_over.lanes if self.given else work.block_lanes(0)
         self._stepped = False
         self._make_report()
+        # contacts in slots are other ones in each world
+        self.arrangement = Arrangement(work, self.kept, self.kept_active) if self.slotted else None
         # active contacts and dofs; with pairs, where the dofs of contacts are listed and how many they are; rows of a step of Newton
         candidates = tables.numbers["candidates"]
         length = candidates + batch.template.dofs + (2 * candidates if tables.numbers["pairs"] else 0)
@@ -285,7 +288,8 @@ class Stepper:
         taken = [(port.field, array) for port, array in zip(ports.outputs, outputs, strict=True) if array is not None]
         brought_in = pieces(model, work, [port.field for port in ports.inputs], inputs)
         taken_out = pieces(model, work, *zip(*taken, strict=True))
-        before = [batch_struct(work), work.T, work.P, work.L, options, self.solver.nothing]
+        order = work.ints([]) if self.arrangement is None else self.arrangement.order
+        before = [batch_struct(work), work.T, work.P, work.L, options, self.solver.nothing, order]
         after = [
             self.kept,
             self.kept_active,
@@ -308,6 +312,10 @@ class Stepper:
             self.active,
         ]
 
+    def shares_of_worlds(self) -> list[tuple[int, int]] | None:
+        """See :meth:`newton_like.programs.workspace.Workspace.shares_of_worlds`."""
+        return self.work.shares_of_worlds() if self.arrangement is None else None
+
     def forget(self, mask: wp.array) -> None:
         """Forgets the forces of the chosen worlds."""
         model, width = self.solver.model, self.solver.width
@@ -318,12 +326,14 @@ class Stepper:
             wp.launch(
                 forget_kernel(model.dtype),
                 dim=each.shape[0],
-                inputs=[mask, self.world, each],
+                inputs=[mask, self.world, None if self.arrangement is None else self.arrangement.order, each],
                 device=model.device,
             )
         if model.device.is_capturing:
             # an edit may give the solver other steppers, and a stepper other memory
-            keep_for_graph(model.device, self, self.kept, self.kept_active, self.report, self.world, *numbers)
+            keep_for_graph(
+                model.device, self, self.kept, self.kept_active, self.report, self.world, self.arrangement, *numbers
+            )
 
     def add_forces(self, force: wp.array) -> None:
         """Adds the contact forces of the last step to those of the shapes they act on."""
@@ -347,7 +357,8 @@ class Stepper:
             inputs=[
                 work.numbers["contact_rows"], work.T.first_paired, work.T.candidate_collider, shapes, planes, work.T.pair_table,
                 SHAPE_TABLE * work.numbers["shapes"], pair_shapes, model.shape_transform, self.kept_active,
-                as_numbers(self.kept, model.dtype, width), self.candidates_at, as_numbers(self.contacts_in, model.dtype, width),
+                as_numbers(self.kept, model.dtype, width), self.candidates_at,
+                None if self.arrangement is None else self.arrangement.place, as_numbers(self.contacts_in, model.dtype, width),
             ],
             outputs=[force],
             device=model.device,

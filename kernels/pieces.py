@@ -294,9 +294,7 @@ def step_moves(m: types.SimpleNamespace, arranged: bool) -> types.SimpleNamespac
     else:
         world = f"order.data[b * {width} + k]"
         at = f"auto world_at = [&](int k) -> size_t {{ return {world}; }};"
-        inward = _EVERY.format(
-            first="first", last="last", code=staging_code(width, real, inward=True, arranged=True)
-        )
+        inward = _EVERY.format(first="first", last="last", code=staging_code(width, real, inward=True, arranged=True))
         chosen = f"(!B.masked || mask.data[mask_start + mask_stride * {world}])"
         outward = _EVERY.format(
             first="0",

@@ -250,7 +250,13 @@ def transpose_code(width: int, real) -> tuple[str, list[str]]:
 
 
 def staging_code(
-    width: int, real, inward: bool, wanted: str = "true", packed: bool = False, added: bool = False, arranged: bool = False
+    width: int,
+    real,
+    inward: bool,
+    wanted: str = "true",
+    packed: bool = False,
+    added: bool = False,
+    arranged: bool = False,
 ) -> str:
     """C++ statements that move `n` numbers of every world k of a block from an array into lanes (`inward`), or back.
 

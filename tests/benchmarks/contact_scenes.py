@@ -297,7 +297,7 @@ SCENES = [
     ),
     Scene(
         "falling", "the same, pushed over, first second", lambda: humanoid(0.05), HUMANOID_DT, 0.0, _push,
-        most=256, window=250, deepest=0.025, same=0.02,
+        window=250, deepest=0.025, same=0.02,
     ),  # overlaps at impacts: MuJoCo has 22 mm at this time step
     Scene("go2", "Unitree Go2, standing", go2, DT, 2.0, _bend, between_bodies=False),
     Scene("g1", "Unitree G1, 29 joints, standing", g1, DT, 2.0, _bend, between_bodies=False),

@@ -40,7 +40,7 @@ def add_shape(builder, rng, body: int, kind: int, cfg: ShapeConfig) -> None:
         builder.add_shape_convex_hull(body, mesh=Mesh(points, np.arange(12)), **options)
 
 
-def robots(rng, dtype, turning: float, friction: float, restitution: float = 0.0):
+def robots(rng, dtype, turning: float, friction: float, restitution: float = 0.0, worlds: int = WORLDS):
     """A model of equal robots over a plane and beside a fixed box, and states of them in which many links touch: eight links in a star of
     short arms, with shapes of all kinds."""
     cfg = ShapeConfig(
@@ -61,13 +61,13 @@ def robots(rng, dtype, turning: float, friction: float, restitution: float = 0.0
     add_shape(robot, rng, -1, 2, cfg)
     scene = ModelBuilder()
     scene.add_ground_plane(cfg=cfg)
-    scene.replicate(robot, WORLDS)
+    scene.replicate(robot, worlds)
     model = scene.finalize("cpu", dtype=dtype)
-    q = model.joint_q.numpy().reshape(WORLDS, -1)
-    q[:, 2] = rng.uniform(0.05, 0.4, WORLDS)
-    q[:, 3:7] = Rotation.random(WORLDS, random_state=rng).as_quat()
-    q[:, 7:] = rng.uniform(-3.0, 3.0, (WORLDS, q.shape[1] - 7))
-    return model, q, rng.normal(0.0, 0.5, (WORLDS, model.joint_dof_count // WORLDS))
+    q = model.joint_q.numpy().reshape(worlds, -1)
+    q[:, 2] = rng.uniform(0.05, 0.4, worlds)
+    q[:, 3:7] = Rotation.random(worlds, random_state=rng).as_quat()
+    q[:, 7:] = rng.uniform(-3.0, 3.0, (worlds, q.shape[1] - 7))
+    return model, q, rng.normal(0.0, 0.5, (worlds, model.joint_dof_count // worlds))
 
 
 def contacts_of(solver, model, state):

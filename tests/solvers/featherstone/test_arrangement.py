@@ -150,3 +150,20 @@ def test_results_do_not_depend_on_places(rng):
     step(1)
     assert np.array_equal(order.numpy(), np.arange(worlds))
     step(8)
+
+
+def test_graphs_change_places(rng):
+    """Launches of a captured step have the results of steps."""
+    model, q, qd = robots(rng, wp.float32, 0.0, friction=0.6, worlds=40)
+    solver, once = (SolverFeatherstone(model, evaluator="general") for _ in range(2))
+    state, other = model.state(), model.state()
+    once.reset(other, None, q.ravel(), 3.0 * qd.ravel())
+    with wp.ScopedCapture("cpu") as capture:
+        solver.step(state, state, None, None, DT)
+    solver.reset(state, None, q.ravel(), 3.0 * qd.ravel())
+    for _ in range(30):
+        wp.capture_launch(capture.graph)
+        once.step(other, other, None, None, DT)
+    assert (solver._steppers[0].arrangement.order.numpy() != np.arange(40)).any()
+    for name in ("joint_q", "joint_qd"):
+        assert getattr(state, name).numpy().tobytes() == getattr(other, name).numpy().tobytes()

@@ -166,7 +166,7 @@ class ContactReport:
 
         Args:
             model: the model.
-            steppers: those of the solver for lists.
+            steppers: those of the solver for lists; none: they were not made since an edit.
             recording: of the last step.
             state: the state after the step; None: that which the step wrote.
             contacts: the list.
@@ -181,14 +181,14 @@ class ContactReport:
         force.zero_()
         if not contacts.rigid_contact_max:
             return
-        held = self._find_poses(model, recording, given)
-        steppers = [s for s in steppers if s.work.numbers["candidates"]]
-        homes = [stepper.hand_over.home for stepper in steppers]
-        if any(home is None for home in homes):
+        chosen = [s for s in steppers if s.work.numbers["candidates"]]
+        homes = [stepper.hand_over.home for stepper in chosen]
+        if not steppers or any(home is None for home in homes):
             raise ValueError(
                 "an edit replaced the memory of the solver, and there was no step since; call step with the list again"
             )
-        for stepper, home in zip(steppers, homes, strict=True):
+        held = self._find_poses(model, recording, given)
+        for stepper, home in zip(chosen, homes, strict=True):
             work, width = stepper.work, stepper.solver.width
             wp.launch(
                 handed_force_kernel(model.dtype),
@@ -212,7 +212,7 @@ class ContactReport:
         Returns what its launches read."""
         if given is None:
             given = recording.written[:2]
-        self.time.fill_(-0.5 * recording.dt / recording.steps)
+        self.time.fill_(-0.5 * recording.length / recording.steps)
         joints = [flat(array, model.dtype) for array in given]
         run(model, _MOVED, [*joints, self.time, flat(self.body_q, model.dtype), flat(self.origin, model.dtype)])
         return (*given, *joints)

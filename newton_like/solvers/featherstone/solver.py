@@ -406,7 +406,7 @@ class SolverFeatherstone(SolverBase):
             recording = self._recorded.add(key, self._record(steppers, arrays, dt))
         if recording.dt != dt:
             recording.set_param_by_name("o", self._options(dt))
-            recording.dt = dt
+            recording.dt, recording.length = dt, float(dt)
         if contacts is not None:
             self._hand_over(contacts)
         if self._last_was_handed is not (contacts is not None):
@@ -438,6 +438,10 @@ class SolverFeatherstone(SolverBase):
         self._handed = contacts
         for stepper in self._given:
             stepper.hand_over.place(contacts, self._used)
+
+    def _of_last_step(self):
+        """The steppers of the last step; after an edit that replaced them those that replace them, if there are any yet."""
+        return (self._given or ()) if self._last_was_handed else self._steppers
 
     def unused_contacts(self) -> int:
         """Number of unused contacts of the list that was passed to the last step with ``contacts=``.
@@ -479,7 +483,7 @@ class SolverFeatherstone(SolverBase):
         check_contacts(self.model, contacts)
         if contacts is not self._handed:
             raise ValueError("update_contacts(): the last step got another list of contacts; pass that list")
-        self._report.write_forces(self.model, self._given, self._recent[0], state, contacts)
+        self._report.write_forces(self.model, self._given or (), self._recent[0], state, contacts)
 
     def contact_forces(self) -> wp.array:
         """The force that contacts exerted on each moving shape in the last step.
@@ -499,7 +503,7 @@ class SolverFeatherstone(SolverBase):
                 " their forces to the old memory; capture the graph of the step again, or call step"
             )
         force = wp.zeros(self.model.shape_count, dtype=warp_types(self.model.dtype).vec3, device=self.model.device)
-        for stepper in self._given if self._last_was_handed else self._steppers:
+        for stepper in self._of_last_step():
             stepper.add_forces(force)
         return force
 
@@ -514,7 +518,7 @@ class SolverFeatherstone(SolverBase):
         loops = self.loops
         count = 0 if loops is None else loops.loops.count
         force = wp.zeros((self.model.articulation_count, count), dtype=self.model.dtype, device=self.device)
-        for stepper in self._given if self._last_was_handed else self._steppers:
+        for stepper in self._of_last_step():
             stepper.closures.take_forces(stepper.work, stepper.kept, force)
         return force
 
@@ -527,7 +531,7 @@ class SolverFeatherstone(SolverBase):
             transposed, times these. With :attr:`substeps`, the forces of the last of them. Those of ties are among :meth:`coupling_forces`.
         """
         force = wp.zeros(self.model.tendon_count, dtype=self.model.dtype, device=self.device)
-        for stepper in self._given if self._last_was_handed else self._steppers:
+        for stepper in self._of_last_step():
             stepper.tendons.take_forces(stepper.work, stepper.kept, force)
         return force
 
@@ -544,7 +548,7 @@ class SolverFeatherstone(SolverBase):
             ``[len(couplings)]``: of each of :attr:`couplings` along its first coordinate or length, with the signs and units of its class.
             Those that are not enabled or do not act are zero. With :attr:`substeps`, the forces of the last of them.
         """
-        return self._couplings.take(self._given if self._last_was_handed else self._steppers)
+        return self._couplings.take(self._of_last_step())
 
     def _options(self, dt: float):
         dt = as_time_step(dt) / self.substeps
@@ -578,6 +582,8 @@ class SolverFeatherstone(SolverBase):
                 ]
             first = [s.arrangement.record() for s in steppers if s.arrangement is not None]
         recording = Recording(launches, (*arrays, *inputs, *outputs), reads, first=first)
-        recording.dt, recording.steps = float(dt), self.substeps
+        # that which launches were told of, None after an edit of a setting; and that of the last step
+        recording.dt = recording.length = float(dt)
+        recording.steps = self.substeps
         recording.written = arrays[len(inputs) :]
         return recording

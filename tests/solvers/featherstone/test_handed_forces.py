@@ -5,6 +5,7 @@ import pytest
 
 from newton_like import ModelBuilder, ModelFlags
 from newton_like.sensors import SensorContact
+from newton_like.types import ShapeFlags
 from tests.solvers.featherstone.test_contact_lists import DT, Listed, Watched, check_momentum, heap
 from tests.solvers.featherstone.test_handed_pairs import rearranged
 from tests.support.simulate import GRAVITY, worlds_of
@@ -102,6 +103,27 @@ def test_only_the_list_of_the_last_step_gets_forces(rng):
     solver.update_contacts(simulation.contacts)
     solver.step(simulation.state, simulation.state, None, None, DT)
     solver.update_contacts(model.contacts())
+
+
+@pytest.mark.slow
+def test_forces_after_an_edit_of_shapes(rng):
+    """The edit gives the solver new memory, for lists too; until the next step there are no forces."""
+    simulation = handed(rng, worlds=1)
+    simulation.step()
+    solver, model = simulation.solver, simulation.model
+    flags = model.shape_flags.numpy()
+    flags[int(np.argmax(model.shape_body.numpy() >= 0))] &= ~int(ShapeFlags.COLLIDE_SHAPES)
+    model.shape_flags.assign(flags)
+    solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)
+    with pytest.raises(ValueError, match="call step with the list again"):
+        solver.update_contacts(simulation.contacts)
+    for force in (solver.contact_forces(), solver.loop_forces(), solver.tendon_forces(), solver.coupling_forces()):
+        assert not force.numpy().any()
+    for _ in range(100):
+        simulation.step()
+    solver.update_contacts(simulation.contacts)
+    assert simulation.contacts.force.numpy().any()
+    assert solver.contact_forces().numpy().any()
 
 
 @pytest.mark.slow

@@ -76,6 +76,22 @@ def test_what_cannot_be_written_is_refused_by_name(model, name, value, error):
 
 
 @pytest.mark.slow
+def test_contacts_of_the_last_step_are_known_after_a_setting_was_written(model):
+    """The list is the same as before."""
+    model.request_contact_attributes("force")
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+    solver.step(state, state, None, None, 0.004)
+    lists = []
+    for iterations in (8, 16):
+        solver.iterations = iterations
+        lists.append(model.contacts())
+        solver.update_contacts(lists[-1], state)
+    assert lists[0].rigid_contact_count.numpy()[0] > 0
+    for name in ("rigid_contact_count", "rigid_contact_point0", "rigid_contact_normal", "force"):
+        before, new = (getattr(listed, name).numpy() for listed in lists)
+        np.testing.assert_array_equal(new, before)
+
+
 def test_a_step_that_was_handed_no_contacts_has_none_unused(model):
     solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
     contacts = model.collide(state)

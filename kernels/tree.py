@@ -247,6 +247,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         tendon_uniform: wp.array[m.real]
         tendon_varying: m.memory
         first_tendon_law: int
+        # in a step, 1 if contacts are in slots, see `kernels.collision.pairs.gathered`
+        slotted: int
         # in a step, actuators, see `kernels.solvers.actuators`: their integers; their numbers, one copy, or one lane a world where they
         # differ; one if one of them acts on contacts; and one if bodies are relieved of weight, by shares that follow these numbers
         actuators: int

@@ -205,7 +205,11 @@ def _finish_code(width: int, real, slotted: bool) -> str:
         if (left >= {BESIDE}) bring(most_slots);
         auto finish = [&](int l) -> bool {{
         auto A = [&](int i) -> real_t& {{ return F[(size_t)i * {width} + l]; }};
-        const int slots = (int)A(L.packed_worlds) - 1;
+        const int slots = (int)A(L.packed_worlds) - 1, stride = T.contact_rows;
+        // rows about axes count if this world needs them: results do not depend on friction in other worlds
+        int rows = 3;
+        if (stride == 6) for (int at = L.packed; at < L.packed + {CONTACT} * slots; at += {CONTACT})
+            if (A(at + {MU_SPIN}) > 0 || A(at + {MU_ROLL}) > 0) rows = 6;
         int record[{MOST_ROWS}], dof_row[{MOST_ROWS}], dof_place[{MOST_ROWS}], dofs = 0, R = rows * slots;
         bool dof_hard[{MOST_ROWS}];
         if (R > {MOST_ROWS}) return false;
@@ -242,12 +246,12 @@ def _finish_code(width: int, real, slotted: bool) -> str:
             for (int k = 0; k < D * n; ++k) Y[k] = row_t(0);
             const auto of_contacts = see(l, ROWS, apart), of_dofs = see(l, DOF_ROWS, apart), impulses = see(l, IMPULSES_OF, apart);
             const auto dof_impulses = see(l, DOF_IMPULSES_OF, apart), z = see(l, Z_OF, apart), free_z = see(l, FREE_OF, apart);
-            for (int i = 0; i < rows * slots; ++i) P[i] = impulses(i);
+            for (int s = 0; s < slots; ++s) for (int i = 0; i < rows; ++i) P[rows * s + i] = impulses(stride * s + i);
             for (int s = 0; s < slots; ++s) {{
                 unsigned chosen[{WORDS}];
                 {entries}
                 for (int q = 0; q < (D + 31) / 32; ++q) for (unsigned more = chosen[q]; more; more &= more - 1) {{
-                    const int k = 32 * q + __builtin_ctz(more), from = D * rows * s + k;
+                    const int k = 32 * q + __builtin_ctz(more), from = D * stride * s + k;
                     real_t* const to = y + k * wide + rows * s;
                     to[0] = of_contacts(from); to[1] = of_contacts(from + D); to[2] = of_contacts(from + 2 * D);
                     if (rows == 6) for (int i = 3; i < 6; ++i) to[i] = of_contacts(from + i * D);
@@ -270,7 +274,8 @@ def _finish_code(width: int, real, slotted: bool) -> str:
             }}
             return true;
         }};
-        if (!(beside ? read(near_t()) : read(far_t()))) return false;
+        // the numbers of worlds with more slots are not side by side
+        if (!(beside && stride * slots <= {MOST_ROWS} ? read(near_t()) : read(far_t()))) return false;
         // rows of G = Y YT, where they are needed
         bool known[{MOST_ROWS}] = {{}};
         auto products = [&](const int* list, int count) {{
@@ -359,7 +364,7 @@ def _finish_code(width: int, real, slotted: bool) -> str:
             done = change <= bound() || merit <= real_t({FAR}) * bound();
         }}
         if (!(merit < real_t(1e30))) return false;
-        for (int i = 0; i < rows * slots; ++i) A(L.packed_impulse + i) = P[i];
+        for (int s = 0; s < slots; ++s) for (int i = 0; i < rows; ++i) A(L.packed_impulse + stride * s + i) = P[rows * s + i];
         for (int k = 0; k < dofs; ++k) {{
             const int i = dof_row[k], p = L.dof_impulse + {DOF_IMPULSES} * (list[dof_place[k]] / 2);
             A(p + {OF_FRICTION}) = P[i];

@@ -100,18 +100,20 @@ def _choose_code(contacts: str, stride: str, contact: str) -> str:
         {contacts}
             const real_t push = A(p), one = A(p + 1), two = A(p + 2), bound = A(at + {MU_SLIDE}) * push * real_t({INSIDE});
             if (!(push > 0) || !(A(at + {MASS}) > 0)) continue;
-            if (m + rows > {MOST_ROWS}) return false;
             const bool sticks = one * one + two * two < bound * bound;
-            {of_contact(0, "NORMAL")}
-            {of_contact(1, "sticks ? STICK : SLIDE")}
-            {of_contact(2, "sticks ? STICK : SLIDE")}
+            bool spins = false, rolls = false;
             if (rows == 6) {{
                 const real_t spin = A(p + 3), most = A(at + {MU_SPIN}) * push, first = A(p + 4), second = A(p + 5);
                 const real_t turn = A(at + {MU_ROLL}) * push * real_t({INSIDE});
-                if ((spin < 0 ? -spin : spin) < most) {of_contact(3, "STICK")}
-                if (first * first + second * second < turn * turn) {{
-                    {of_contact(4, "STICK")} {of_contact(5, "STICK")} }}
+                spins = (spin < 0 ? -spin : spin) < most; rolls = first * first + second * second < turn * turn;
             }}
+            // rows that no friction of this world needs do not count
+            if (m + 3 + spins + 2 * rolls > {MOST_ROWS}) return false;
+            {of_contact(0, "NORMAL")}
+            {of_contact(1, "sticks ? STICK : SLIDE")}
+            {of_contact(2, "sticks ? STICK : SLIDE")}
+            if (spins) {of_contact(3, "STICK")}
+            if (rolls) {{ {of_contact(4, "STICK")} {of_contact(5, "STICK")} }}
         }}
         for (int q = 0; q < limits; ++q) {{
             const int of = list[q], i = of / 2, p = L.dof_impulse + {DOF_IMPULSES} * i, at = L.dof_row + {DOF_ROW} * i;

@@ -76,6 +76,17 @@ def carrier_program(m: types.SimpleNamespace) -> dict:
         return work
 
     @m.shared
+    def carried_slot_work(b, t, a: int, y: int, p: m.lane, T, P, L, mem, active: wp.array2d[int]) -> m.lane:
+        """The same for a row of the contacts in slot a. It has entries for the pairs of dofs whose bits are set."""
+        work = m.fill(real(0.0))
+        for i in range(T.dofs):
+            bits = active[T.candidates + T.dofs + 2 * a + i // 64, t]
+            if (T.dof_limits[i] & PRESCRIBED) != 0 and ((bits >> ((i % 64) // 2)) & 1) != 0:
+                speed = m.mul(m.get(mem, y + i, t), m.get(mem, L.z + i, t))
+                work = m.where_prescribed(P, b, i, m.fma(p, speed, work), work)
+        return work
+
+    @m.shared
     def work_on_carriers(b, t, contacts: int, limits: int, T, P, L, mem, active: wp.array2d[int]) -> m.lane:
         """The work of all impulses on kinematic bodies. z does not have it: rounding removes impulses beside their velocities."""
         work = m.fill(real(0.0))
@@ -100,7 +111,10 @@ def carrier_program(m: types.SimpleNamespace) -> dict:
             for j in range(T.contact_rows):
                 p = m.get(mem, L.impulse + T.contact_rows * c + j, t)
                 y = L.contact_y + T.reach * (T.contact_rows * a + j)
-                if c < T.first_paired:
+                if T.slotted != 0:
+                    y = L.packed_y + T.dofs * (T.contact_rows * a + j)
+                    work = m.add(work, carried_slot_work(b, t, a, y, p, T, P, L, mem, active))
+                elif c < T.first_paired:
                     work = m.add(work, carried_work(b, t, T.leaf[T.candidate_body[c]], y, p, T, P, L, mem))
                 else:
                     work = m.add(work, carried_pair_work(b, t, T.candidate_collider[c], y, p, T, P, L, mem))

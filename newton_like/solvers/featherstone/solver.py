@@ -25,7 +25,6 @@ from newton_like.programs.changes import Changes
 from newton_like.programs.device import lane_width
 from newton_like.programs.recording import Recording, Recordings
 from newton_like.programs.robot import namespace
-from newton_like.programs.template import find_batches
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.edit_kernels import load_edit_kernels
 from newton_like.solvers.featherstone.actuators import ActuatorWatch
@@ -36,7 +35,7 @@ from newton_like.solvers.featherstone.couplings import Coupling, CouplingForces
 from newton_like.solvers.featherstone.newton_options import refuse_unknown
 from newton_like.solvers.featherstone.report import ContactReport
 from newton_like.solvers.featherstone.requested import DERIVED, Requested
-from newton_like.solvers.featherstone.stepper import Stepper
+from newton_like.solvers.featherstone.stepper import Stepper, make_steppers
 from newton_like.solvers.featherstone.tendons import TendonWatch
 from newton_like.solvers.settings import Fixed, Setting, positive, rate
 from newton_like.threads import compiling, in_series
@@ -278,8 +277,7 @@ class SolverFeatherstone(SolverBase):
         watches = (self._loops, self._tendons, self._actuators)
         parts = shape_kinds(self.model), *(watch.kinds(count) for watch in watches)
         kinds = [b"".join(found) for found in zip(*parts, strict=True)]
-        kinds = cluster_kinds(kinds, clusters)
-        return [Stepper(self, batch, given) for batch in find_batches(self.model, kinds, clusters)]
+        return make_steppers(self, cluster_kinds(kinds, clusters), clusters, given)
 
     def _refresh(self) -> None:
         if self._broken or self._bonds_changed() or self._watch.changed(self.model):

@@ -10,14 +10,14 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import as_numbers, constant_array, copied_array, keep_for_graph
-from newton_like.collision.ground import find_colliders
+from newton_like.collision.ground import ContactTables, find_colliders
 from newton_like.collision.laws import add_laws, add_limit_laws, add_listed_laws, add_tendon_laws, listed_laws
 from newton_like.collision.pairs import add_pairs
 from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.compiler.cpp import FLAGS
 from newton_like.kernels.collision.pairs.records import GATHERED, PAIR_COUNTS, SHAPE_MORE, SLOT
 from newton_like.kernels.collision.report import REPORT, force_kernel
-from newton_like.kernels.collision.surfaces.records import SURFACE_WORK
+from newton_like.kernels.collision.surfaces.records import FIELD, SURFACE_WORK
 from newton_like.kernels.dynamics.loops import LOOP
 from newton_like.kernels.dynamics.tendons import ITEM, ITEM_NUMBERS, TENDON
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
@@ -34,10 +34,11 @@ from newton_like.kernels.solvers.rows.slots import SLOT_WORK, chain_bits
 from newton_like.kernels.solvers.stages import general_stages
 from newton_like.kernels.solvers.step import Features, step_kernel
 from newton_like.kernels.solvers.tendons import TENDON_IMPULSES, TENDON_ROW
-from newton_like.kernels.tree import FRICTION, POSITION, PRESCRIBED, SHAPE_TABLE, VELOCITY
+from newton_like.kernels.tree import FRICTION, LAW_BY_RULE, LAW_SOFT, POSITION, SHAPE_TABLE, VELOCITY
 from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.robot import namespace
+from newton_like.programs.template import find_batches
 from newton_like.programs.workspace import Workspace, row_sizes
 from newton_like.solvers.featherstone.actuators import ActuatorRows
 from newton_like.solvers.featherstone.arrangement import Arrangement
@@ -57,6 +58,64 @@ def general_step(width: int, real, features: Features):
     return step_kernel(m, general_stages(m, features.closed, features.tensed), features)
 
 
+MOST_APART = 64
+"""Batches that are made, at most, so that results do not depend on other worlds. A batch has evenly spaced worlds: worlds that differ at
+random would be half as many batches as worlds, each with memory and launches of its own."""
+
+
+def make_steppers(solver, kinds: list[bytes], clusters: list[range], given: bool = False) -> list[Stepper]:
+    """The steppers of a solver. Results of a world do not depend on the other worlds: clusters of a batch for which what they may touch
+    chooses different ways to solve them are in batches of their own, unless that takes more than MOST_APART batches.
+
+    Args:
+        solver: the :class:`newton_like.solvers.SolverFeatherstone`.
+        kinds: what clusters of a batch have in common.
+        clusters: the articulations of each cluster.
+        given: whether contacts are handed over, and not looked for.
+    """
+    model = solver.model
+    found = [(batch, find_tables(model, batch, given)) for batch in find_batches(model, kinds, clusters)]
+    ways: dict[int, bytes] = {}
+    for batch, tables in found:
+        each = _ways(batch, tables, given)
+        if (each != each[:1]).any():
+            ways.update((a, way.tobytes()) for a, way in zip(batch.articulations.tolist(), each, strict=True))
+    if ways:
+        apart = [kind + ways.get(members[0], b"") for kind, members in zip(kinds, clusters, strict=True)]
+        more = find_batches(model, apart, clusters)
+        if len(more) <= len(found) + MOST_APART:
+            found = [(batch, find_tables(model, batch, given)) for batch in more]
+    return [Stepper(solver, batch, given, tables) for batch, tables in found]
+
+
+def _is_alone(template) -> bool:
+    """Whether a cluster is a robot alone that is solved by packed contacts."""
+    return template.trees == 1 and template.dofs <= MOST_DOFS
+
+
+def _ways(batch, tables, given: bool) -> np.ndarray:
+    """What chooses the way to solve a robot alone, ``[count, 3]`` bool: whether shapes of it may touch other ones than planes, whether
+    they may touch surfaces, and whether contacts state laws."""
+    ways = np.zeros((batch.count, 3), dtype=bool)
+    if not tables.numbers["pairs"] or not _is_alone(batch.template):
+        return ways
+    two = tables.arrays["shape_kind"][tables.arrays["pair_two"]]
+    ways[:, 0], ways[:, 1] = tables.pair_allowed.any(axis=1), tables.pair_allowed[:, two >= FIELD].any(axis=1)
+    if tables.numbers.get("laws") and not given:
+        contacts = tables.laws.table[:, : tables.shapes.shape[1] + len(two)]
+        ways[:, 2] = (contacts[..., [LAW_BY_RULE, LAW_SOFT]] != 0.0).any(axis=(1, 2))
+    return ways
+
+
+def find_tables(model, batch, given: bool = False) -> ContactTables:
+    """The tables of the contacts of a batch, and of its limits."""
+    if given:
+        tables = add_listed_laws(given_tables(model, batch), listed_laws(model), batch.count)
+    else:
+        tables = add_laws(model, add_pairs(model, batch, find_colliders(model, batch)))
+    return add_limit_laws(model, batch, tables, partial(dof_weights, model))
+
+
 SLOT_ROWS = dict(packed="contact", packed_impulse="impulse", packed_swept="swept_impulse", packed_start="start_impulse")
 """Contacts in slots are the active contacts: rows of memory of packed contacts, and those of active contacts that they are then."""
 
@@ -73,19 +132,19 @@ def step_memory(work: Workspace, tables, given: bool = False) -> tuple[Workspace
     limited = (work.parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any()
     numbers = {**tables.numbers, "limit_rows": DOF_IMPULSES * template.dofs if limited else 0}
     # contacts of a robot alone, which differ from world to world; those of boxes in piles are the same in all worlds
-    alone = template.trees == 1 and template.dofs <= MOST_DOFS
-    numbers["polished"] = int(numbers["pairs"] > 0 and alone)
+    numbers["polished"] = int(numbers["pairs"] > 0 and _is_alone(template))
     several = work.m.width > 1
     numbers["first_tendon"] = numbers["couplings"] + numbers["loop_rows"]
     numbers["bonds"] = numbers["first_tendon"] + TENDON_IMPULSES * numbers["tendons"]
     # those of robots for which the step has no further use of candidates go to slots
     others = ("laws", "surface_pairs", "bonds", "adhesive")
-    plain = not any(numbers.get(name) for name in others) and not (work.parameters.dof_limits & PRESCRIBED).any()
+    plain = not any(numbers.get(name) for name in others)
     slotted = bool(numbers["polished"] and several and plain and not given)
+    numbers["slotted"] = int(slotted)
     of_pairs = PAIR_COUNTS if numbers["pairs"] else dict.fromkeys(PAIR_COUNTS, 0)
     items = len(tables.arrays.get("tendon_item", ())) // ITEM
     records = dict(
-        packed=numbers["polished"] * several * (not slotted), slotted=int(slotted), slot_numbers=SLOT, slot_work_numbers=SLOT_WORK,
+        packed=numbers["polished"] * several * (not slotted), slot_numbers=SLOT, slot_work_numbers=SLOT_WORK,
         more_numbers=SHAPE_MORE, gathered_numbers=GATHERED, newton_numbers=0 if several else numbers["polished"] * ONE_WORLD,
         contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, ledger_numbers=LEDGER, **of_pairs,
         surface_numbers=SURFACE_WORK, loop_numbers=LOOP, law_numbers=ROW_LAW, bounded_numbers=BOUNDED_ROW, tendon_numbers=TENDON_ROW,
@@ -95,7 +154,7 @@ def step_memory(work: Workspace, tables, given: bool = False) -> tuple[Workspace
     fields = {**tables.fields, **numbers}
     fields.pop("given", None)
     work = work.with_memory(sizes, fields)
-    kept = stack({f"kept_{row.name}": row.kept(SimpleNamespace(**work.numbers, slotted=slotted)) for row in KEPT})
+    kept = stack({f"kept_{row.name}": row.kept(SimpleNamespace(**work.numbers)) for row in KEPT})
     size = kept.pop("size")
     for name, at in kept.items():
         setattr(work.L, name, at)
@@ -112,17 +171,18 @@ class Stepper:
         solver: the :class:`newton_like.solvers.SolverFeatherstone`.
         batch: a batch of its model.
         given: whether contacts are handed over, and not looked for.
+        tables: those of :func:`find_tables`.
     """
 
-    def __init__(self, solver, batch, given: bool = False):
+    def __init__(self, solver, batch, given: bool, tables: ContactTables):
         self.solver, self.batch, self.given = solver, batch, given
         self.world = None
-        self._lay_out()
+        self._lay_out(tables)
 
     @collection_paused()
-    def _lay_out(self) -> None:
+    def _lay_out(self, tables: ContactTables) -> None:
         solver, batch, model = self.solver, self.batch, self.solver.model
-        self.tables = tables = self._find_tables()
+        self.tables = tables
         self.closures = Closures(batch, solver.loops, solver.tendons, solver.model)
         self.closures.drop_followers(solver.loops, tables)
         tables.numbers.update(self.closures.numbers)
@@ -150,7 +210,7 @@ class Stepper:
         self.kept = work.block_lanes(kept)
         # per block: how many contacts are remembered, which, and whether limits are
         self.kept_active = work.block_lanes(tables.numbers["candidates"] + 2, wp.int32)
-        self.hand_over = HandOver(model, tables, work, self.listed_laws) if self.given else None
+        self.hand_over = HandOver(model, tables, work, listed_laws(model)) if self.given else None
         self.contacts_in = self.hand_over.lanes if self.given else work.block_lanes(0)
         self._stepped = False
         self._make_report()
@@ -199,16 +259,6 @@ class Stepper:
             self._places = report_places(self.solver.model, self.batch, self.tables, self.candidates_at)
         return self._places
 
-    def _find_tables(self):
-        model = self.solver.model
-        if self.given:
-            tables = given_tables(model, self.batch)
-            self.listed_laws = listed_laws(model)
-            tables = add_listed_laws(tables, self.listed_laws, self.batch.count)
-            return add_limit_laws(model, self.batch, tables, partial(dof_weights, model))
-        tables = add_laws(model, add_pairs(model, self.batch, find_colliders(model, self.batch)))
-        return add_limit_laws(model, self.batch, tables, partial(dof_weights, model))
-
     def _choose_kernel(self) -> None:
         self.kernel = self._find_kernel()
         # the numbers that it holds; after an error the old ones, so that the error comes back
@@ -251,7 +301,7 @@ class Stepper:
             if self.hand_over is not None:
                 self.hand_over.read()
         except TablesChanged:
-            self._lay_out()
+            self._lay_out(find_tables(self.solver.model, self.batch, self.given))
             return True
         known = self._known
         if (

@@ -9,6 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from newton_like import Mesh, ModelBuilder, ShapeConfig
 from newton_like.solvers import SolverFeatherstone
+from newton_like.types import BodyFlags
 from tests.support.random_trees import random_unit
 
 WORLDS = 21
@@ -40,13 +41,17 @@ def add_shape(builder, rng, body: int, kind: int, cfg: ShapeConfig) -> None:
         builder.add_shape_convex_hull(body, mesh=Mesh(points, np.arange(12)), **options)
 
 
-def robots(rng, dtype, turning: float, friction: float, restitution: float = 0.0, worlds: int = WORLDS):
+def robots(
+    rng, dtype, turning: float, friction: float, restitution: float = 0.0, settings: bool = False, worlds: int = WORLDS
+):
     """A model of equal robots over a plane and beside a fixed box, and states of them in which many links touch: eight links in a star of
-    short arms, with shapes of all kinds."""
+    short arms, with shapes of all kinds; with `settings`, shapes may state settings of MuJoCo."""
     cfg = ShapeConfig(
         mu=friction, restitution=restitution, mu_torsional=turning, mu_rolling=turning, margin=0.002, gap=0.01
     )
-    robot = ModelBuilder()
+    robot, scene = ModelBuilder(), ModelBuilder()
+    for builder in (robot, scene) if settings else ():
+        SolverFeatherstone.register_custom_attributes(builder)
     base = robot.add_link(xform=(0.0, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0))
     add_shape(robot, rng, base, 2, cfg)
     joints, links = [robot.add_joint_free(base)], [base]
@@ -59,7 +64,6 @@ def robots(rng, dtype, turning: float, friction: float, restitution: float = 0.0
         links.append(link)
     robot.add_articulation(joints)
     add_shape(robot, rng, -1, 2, cfg)
-    scene = ModelBuilder()
     scene.add_ground_plane(cfg=cfg)
     scene.replicate(robot, worlds)
     model = scene.finalize("cpu", dtype=dtype)
@@ -175,3 +179,89 @@ def test_contacts_start_from_their_forces_of_the_step_before(rng):
     cold = np.linalg.norm(velocities() - converged, axis=1)
     # remembered forces that would add energy are dropped in some worlds
     assert np.median(again / cold) < 0.05
+
+
+def with_turning(model, first) -> None:
+    """The robot of the first world has torsional friction."""
+    friction = model.shape_material_mu_torsional.numpy()
+    friction[first] = 0.02
+    model.shape_material_mu_torsional.assign(friction)
+
+
+def with_kinematic_base(model, first) -> None:
+    """The base of the first world is kinematic."""
+    flags = model.body_flags.numpy()
+    flags[0] = int(BodyFlags.KINEMATIC)
+    model.body_flags.assign(flags)
+
+
+def with_rules(model, first) -> None:
+    """The shapes of the first world are as soft as in MuJoCo."""
+    rules = model.mujoco.contact_rules.numpy()
+    rules[first] = 2
+    model.mujoco.contact_rules.assign(rules)
+
+
+def with_pairs(model, first) -> None:
+    """The robots of all worlds but the first touch planes only."""
+    filter_all(model, 1)
+
+
+def filter_all(model, start: int) -> None:
+    """From world `start` on, robots touch planes only."""
+    world = model.shape_world.numpy()
+    for w in range(start, WORLDS):
+        own = np.flatnonzero(world == w).tolist()
+        model.shape_collision_filter_pairs.update((a, b) for a in own for b in own if a < b)
+
+
+@pytest.mark.parametrize(
+    ("change", "width"),
+    [
+        (with_turning, None),
+        (with_kinematic_base, None),
+        *(
+            pytest.param(change, width, marks=pytest.mark.slow)
+            for change, width in ((with_turning, 1), (with_rules, None), (with_pairs, None), (with_pairs, 1))
+        ),
+    ],
+)
+def test_bits_do_not_depend_on_how_another_world_is_solved(rng, change, width):
+    """Other worlds than the first have the same bits, whatever is changed in that one."""
+    seed, found = int(rng.integers(2**31)), []
+    for each in (None, change):
+        model, q, qd = robots(np.random.default_rng(seed), wp.float32, 0.0, friction=0.6, settings=change is with_rules)
+        if change is with_pairs and each is None:
+            filter_all(model, 0)
+        elif each is not None:
+            each(model, np.flatnonzero(model.shape_world.numpy() == 0).tolist())
+        solver = SolverFeatherstone(model, evaluator="general", **({} if width is None else {"width": width}))
+        state = model.state()
+        solver.reset(state, None, q.ravel(), qd.ravel())
+        for _ in range(4):
+            solver.step(state, state, None, None, DT)
+        found.append(state.joint_qd.numpy().reshape(WORLDS, -1))
+    assert not np.array_equal(found[0][0], found[1][0])
+    assert np.array_equal(found[0][1:], found[1][1:])
+
+
+@pytest.mark.slow
+def test_elastic_links_on_kinematic_bases_bounce_as_in_lists(rng):
+    """Impacts do the work on the moving base that they do with lists of contacts. Without friction, and with many sweeps."""
+    found = []
+    model, q, qd = robots(rng, wp.float32, 0.0, friction=0.0, restitution=0.5)
+    flags = model.body_flags.numpy().reshape(WORLDS, -1)
+    flags[:, 0] = int(BodyFlags.KINEMATIC)
+    model.body_flags.assign(flags.ravel())
+    qd *= 4.0
+    for options in ({}, {"width": 1}):
+        solver = SolverFeatherstone(model, evaluator="general", iterations=400, tolerance=0.0, **options)
+        assert solver._steppers[0].slotted == (not options)
+        state = model.state()
+        solver.reset(state, None, q.ravel(), qd.ravel())
+        solver.step(state, state, None, None, 1.0e-3)
+        found.append(state.joint_qd.numpy().reshape(WORLDS, -1).astype(np.float64))
+        assert np.array_equal(found[-1][:, :6], qd[:, :6].astype(np.float32))
+    error = np.abs(found[0] - found[1]).max(axis=1) / np.abs(found[1] - qd).max(axis=1)
+    # without the work on the base, half of the worlds have half of the rebound
+    assert np.quantile(error, 0.6) < 0.05

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import newton_like as nl
-from newton_like.collision import surfaces
+from newton_like.collision import closest_points, surfaces
 
 
 def fixed_surfaces(visual_cells: int) -> nl.Model:
@@ -221,3 +221,57 @@ def test_bodies_with_their_middle_behind_a_groove_touch_it(rng, kind):
     world, _, up, _ = contacts_of_bodies(rng, walls, kind, (0.02, 0.6), spread=1e-5)
     assert set(world) == set(range(16))
     assert np.all(up > 0.0)
+
+
+def thin_meshes() -> dict[str, nl.Mesh]:
+    """Closed convex meshes of a plate, of a rod with twelve sides along z, and of a blade."""
+    plate = nl.Mesh.create_box(0.5, 0.3, 0.01)
+    turn = 2.0 * np.pi * np.arange(12) / 12
+    ring = np.stack([0.03 * np.cos(turn), 0.03 * np.sin(turn)], axis=1)
+    rod = np.concatenate([np.column_stack([ring, np.full(12, z)]) for z in (-0.5, 0.5)])
+    k, following = np.arange(12), (np.arange(12) + 1) % 12
+    sides = [np.stack([k, following, k + 12], axis=1), np.stack([following, following + 12, k + 12], axis=1)]
+    caps = np.stack([np.zeros(10, dtype=int), k[1:11], k[2:12]], axis=1)
+    blade = [[x, y, z] for x in (-0.5, 0.5) for y, z in ((-0.3, 0.0), (0.3, 0.0), (0.0, 0.03))]
+    faces = [[0, 2, 1], [3, 4, 5], [0, 1, 4], [0, 4, 3], [1, 2, 5], [1, 5, 4], [2, 0, 3], [2, 3, 5]]
+    return dict(
+        plate=nl.Mesh(plate.vertices, plate.indices),
+        rod=nl.Mesh(rod, np.concatenate([*sides, caps[:, ::-1], caps + 12])),
+        blade=nl.Mesh(blade, faces),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["plate", "rod", "blade"])
+def test_shapes_beside_a_thin_closed_mesh_do_not_overlap_it(rng, name):
+    """Capsules, cones and boxes of which a part is behind the planes of triangles. The reference is the distance from the convex hull."""
+    count = 600
+    mesh = thin_meshes()[name]
+    low, high = mesh.vertices.min(axis=0) - 0.2, mesh.vertices.max(axis=0) + 0.2
+    builder = nl.ModelBuilder()
+    for i in range(count):
+        world = nl.ModelBuilder()
+        body = world.add_body(xform=(*rng.uniform(low, high), *Rotation.random(random_state=rng).as_quat()))
+        a, b, c = rng.uniform(0.05, 0.2, 3)
+        if i % 3 == 0:
+            world.add_shape_capsule(body, radius=a, half_height=b)
+        elif i % 3 == 1:
+            world.add_shape_cone(body, radius=a, half_height=b)
+        else:
+            world.add_shape_box(body, hx=a, hy=b, hz=c)
+        builder.add_world(world)
+    builder.add_shape_mesh(-1, mesh=mesh)
+    model = builder.finalize("cpu")
+    hull = builder.add_shape_convex_hull(-1, mesh=mesh)
+    peer = builder.finalize("cpu")
+    pairs = np.stack([np.arange(count), np.full(count, hull)], axis=1)
+    apart = closest_points(peer, peer.state(), pairs).distance.numpy() > 1e-3
+    contacts = model.collide(model.state())
+    found = int(contacts.rigid_contact_count.numpy()[0])
+    shapes = contacts.rigid_contact_shape0.numpy()[:found]
+    points = [getattr(contacts, f"rigid_contact_point{i}").numpy()[:found].astype(float) for i in (0, 1)]
+    own = model.body_q.numpy().astype(float)[model.shape_body.numpy()[shapes]]
+    points[0] = own[:, :3] + Rotation.from_quat(own[:, 3:]).apply(points[0])
+    distance = np.einsum("ij,ij->i", points[1] - points[0], contacts.rigid_contact_normal.numpy()[:found])
+    assert np.count_nonzero(apart) > 100
+    assert not np.any(apart[shapes] & (distance < 0.0))

@@ -29,6 +29,8 @@ def ball_program(m: types.SimpleNamespace) -> dict:
     OF_EDGE = 3.0e-7 if single else 1.0e-14
     # normals whose cosine is larger are that of the triangle
     LEVEL = 1.0 - (2.0e-7 if single else 1.0e-14)
+    # a way leads through a triangle if it begins behind it or almost so, and ends in front of it by more than these shares of its length
+    ALMOST, LEFT = 1.0e-4, 1.0e-2
     TINY = 1.0e-30
     EDGE_SQUARE = OF_EDGE * OF_EDGE
 
@@ -123,9 +125,11 @@ def ball_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def keep_unsure(
-        t: int, where: m.lane, q: m.Vec3, n: m.Vec3, place: m.Vec3, distance: m.lane, feature: m.lane, L, mem
-    ):
-        """Notes a contact at the corner q, in worlds where `where` is one, unless it is noted already."""
+        t: int, where: m.lane, q: m.Vec3, n: m.Vec3, place: m.Vec3, distance: m.lane, feature: m.lane, depth: m.lane,
+        corner: m.lane, L, mem,
+    ):  # fmt: skip
+        """Notes a contact at the point q, in worlds where `where` is one, unless it is noted already. `corner`: one if q is a corner.
+        `depth`: the length of the way from q against n that has to be inside of the surface."""
         w = L.surface_work
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -152,11 +156,36 @@ def ball_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, at + 9, t, m.where_lt(half, here, distance, m.get(mem, at + 9, t)))
             m.put(mem, at + 10, t, m.where_lt(half, here, feature, m.get(mem, at + 10, t)))
             m.put(mem, at + 11, t, m.where_lt(half, here, one, m.get(mem, at + 11, t)))
+            m.put(mem, at + 12, t, m.where_lt(half, here, depth, m.get(mem, at + 12, t)))
+            m.put(mem, at + 13, t, m.where_lt(half, here, corner, m.get(mem, at + 13, t)))
         m.put(mem, w + MAYBE + 1, t, m.add(count, where))
 
     @m.func
+    def crossed_from_behind(t, q: m.Vec3, d: m.Vec3, L, mem) -> m.lane:
+        """One where the way from q to q + d leads through the triangle from its back to its front."""
+        w = L.surface_work
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        f = m.get3(mem, w + FACE, t)
+        a = m.sub3(m.get3(mem, w, t), q)
+        c = m.sub3(m.get3(mem, w + 3, t), q)
+        g = m.sub3(m.get3(mem, w + 6, t), q)
+        length = m.sqrt(m.dot(d, d))
+        start = m.neg(m.dot(f, a))
+        end = m.add(start, m.dot(f, d))
+        through = m.where_lt(start, m.mul(m.fill(real(ALMOST)), length), one, zero)
+        through = m.where_lt(m.mul(m.fill(real(LEFT)), length), end, through, zero)
+        # seen along d, the triangle surrounds q
+        whole = m.dot(d, m.cross(m.sub3(c, a), m.sub3(g, a)))
+        sign = m.sign_of(whole)
+        side = m.smaller(m.mul(sign, m.dot(d, m.cross(a, c))), m.mul(sign, m.dot(d, m.cross(c, g))))
+        side = m.smaller(side, m.mul(sign, m.dot(d, m.cross(g, a))))
+        return m.where_lt(m.mul(m.fill(real(-ALMOST)), m.magnitude(whole)), side, through, zero)
+
+    @m.func
     def object_to_unsure(t, L, mem):
-        """Drops the noted contacts whose normals lead along an edge of the triangle at their corners."""
+        """Drops the noted contacts whose normals lead along an edge of the triangle at their corners, and those whose ways inside of the
+        surface lead out through the triangle."""
         w = L.surface_work
         here = m.where_lt(m.fill(real(-1.0)), m.get(mem, w + NEXT, t), m.fill(real(1.0)), m.fill(real(0.0)))
         zero = m.fill(real(0.0))
@@ -172,7 +201,11 @@ def ball_program(m: types.SimpleNamespace) -> dict:
                 d = m.sub3(p, q)
                 objects = m.mul(here, m.larger(climbs(n, one), climbs(n, other)))
                 nearby = m.mul(m.fill(real(16.0)), nearby_square(t, m.dot(one, one), L, mem))
-                objects = m.where_lt(m.dot(d, d), nearby, objects, zero)
+                objects = m.where_lt(m.dot(d, d), nearby, m.mul(objects, m.get(mem, at + 13, t)), zero)
+                m.put(mem, at + 11, t, m.where_lt(zero, objects, zero, m.get(mem, at + 11, t)))
+            depth = m.mul(here, m.get(mem, at + 12, t))
+            if m.any_lt(zero, depth):
+                objects = m.where_lt(zero, depth, crossed_from_behind(t, q, m.scale3(n, m.neg(depth)), L, mem), zero)
                 m.put(mem, at + 11, t, m.where_lt(zero, objects, zero, m.get(mem, at + 11, t)))
 
     @m.shared
@@ -241,15 +274,16 @@ def ball_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def note_ball(
-        t, where: m.lane, q: m.Vec3, x: m.Vec3, n: m.Vec3, apart: m.lane, radius: m.lane, part: m.lane, L, mem
-    ):
-        """Notes the contact of a ball about x with the corner q."""
+        t, where: m.lane, q: m.Vec3, x: m.Vec3, n: m.Vec3, apart: m.lane, radius: m.lane, part: m.lane, depth: m.lane, corner: m.lane,
+        L, mem,
+    ):  # fmt: skip
+        """Notes the contact of a ball about x with the point q, see ``keep_unsure``."""
         distance = m.sub(apart, radius)
         place = m.fnma3(n, m.fma(m.fill(real(0.5)), distance, radius), x)
         within = m.where_lt(distance, m.get(mem, L.surface_work + WITHIN, t), where, m.fill(real(0.0)))
         if m.any_lt(m.fill(real(0.0)), within):
             feature = m.triangle_feature(m.get(mem, L.surface_work + NEXT, t), part)
-            keep_unsure(t, within, q, n, place, distance, feature, L, mem)
+            keep_unsure(t, within, q, n, place, distance, feature, depth, corner, L, mem)
 
     @m.shared
     def ball_on_triangle(t: int, where: m.lane, x: m.Vec3, radius: m.lane, part: int, at: int, mesh: int, L, mem, T):
@@ -286,7 +320,8 @@ def ball_program(m: types.SimpleNamespace) -> dict:
             free = leads_away(t, m.add3(y, x), u, L, mem)
             maybe = m.mul(m.sub(near, m.mul(near, inside)), m.get(mem, w + MAYBE, t))
             if m.any_lt(zero, maybe):
-                note_ball(t, maybe, m.add3(y, x), x, u, apart, radius, m.fill(real(part)), L, mem)
+                one = m.fill(real(1.0))
+                note_ball(t, maybe, m.add3(y, x), x, u, apart, radius, m.fill(real(part)), zero, one, L, mem)
             near = m.where_lt(half, inside, near, m.mul(near, free))
         if m.any_lt(zero, near):
             u = m.where3_lt(m.fill(real(LEVEL)), m.dot(u, n), n, u)
@@ -326,7 +361,8 @@ def ball_program(m: types.SimpleNamespace) -> dict:
         t: int, where: m.lane, axis: m.Vec3, radius: m.lane, half_length: m.lane, at: int, mesh: int, L, mem, T
     ):  # fmt: skip
         """Keeps the contacts of the inside of a capsule's axis, about the shape's centre, with the edges of the triangle. An axis that is
-        below an edge by less than the radius about the shape is pushed out of the surface."""
+        below an edge by less than the radius about the shape is pushed out of the surface, if it is inside of it: the way from the edge
+        to the axis does not lead out of a mesh again."""
         w = L.surface_work
         zero = m.fill(real(0.0))
         n = m.get3(mem, w + FACE, t)
@@ -356,9 +392,15 @@ def ball_program(m: types.SimpleNamespace) -> dict:
                 load_neighbours(t, at, mesh, L, mem, T)
                 free = leads_away(t, x.w, u, L, mem)
                 maybe = m.mul(hit, m.get(mem, w + MAYBE, t))
-                if m.any_lt(zero, maybe):
-                    note_ball(t, maybe, x.w, x.v, u, apart, radius, m.fill(real(k + 3)), L, mem)
                 hit = m.mul(hit, free)
-                keep_ball(t, hit, x.v, u, apart, radius, m.fill(real(k + 3)), L, mem)
+                depth = zero
+                if mesh != 0:
+                    depth = m.larger(m.neg(apart), zero)
+                sunk = m.where_lt(tiny, depth, hit, zero)
+                if m.any_lt(zero, m.add(maybe, sunk)):
+                    note_ball(
+                        t, m.add(maybe, sunk), x.w, x.v, u, apart, radius, m.fill(real(k + 3)), depth, maybe, L, mem
+                    )
+                keep_ball(t, m.sub(hit, sunk), x.v, u, apart, radius, m.fill(real(k + 3)), L, mem)
 
     return locals()

@@ -30,9 +30,11 @@ from newton_like.kernels.collision.surfaces.records import (
     BEHIND_NUMBERS,
     FACE,
     FACTORS,
+    FOUND,
     INNER,
     MAYBE,
     NEXT,
+    PLACES,
     ROUND,
     TRIANGLE,
     WITHIN,
@@ -47,6 +49,9 @@ DEEP = 2.0e-3
 # Triangles of a mesh have a closest edge or corner in common if their distances from the middle of a shape differ by less than this share
 # of the radius about it. Their normals differ if the cosine of their angle is smaller.
 AT_ONE_EDGE, OTHER_SIDE = 1.0e-4, 0.999
+# A shape whose lowest point is deeper than this share of the pair's size below a triangle of a mesh, which is in its way, may be beside the
+# surface. It is in the triangle if the shortest way out of that is longer than SHALLOW times that depth.
+BESIDE_TRIANGLE, SHALLOW = 2.0e-2, 0.25
 # A touch along a direction counts if the cosine of the angle between its normal and the direction is larger.
 GRAZING = 0.2
 
@@ -177,6 +182,36 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, w + BEHIND + 2, t, m.larger(other, m.get(mem, w + BEHIND + 2, t)))
         return m.where_lt(zero, against, zero, sunk)
 
+    @m.func
+    def note_beside(t, crossed: m.lane, beside: m.lane, depth: m.lane, L, mem):
+        """Stores whether the shape overlaps a triangle of a mesh, and the triangle, of those where `beside` is one, that its lowest point
+        is least deep below."""
+        w = L.surface_work
+        to = w + BEHIND
+        least = m.get(mem, to + 8, t)
+        closer = m.where_lt(least, depth, beside, m.fill(real(0.0)))
+        m.put(mem, to + 3, t, m.larger(crossed, m.get(mem, to + 3, t)))
+        m.put(mem, to + 8, t, m.where_lt(m.fill(real(0.5)), closer, depth, least))
+        m.put(mem, to + 9, t, m.where_lt(m.fill(real(0.5)), closer, m.get(mem, w + NEXT, t), m.get(mem, to + 9, t)))
+
+    @m.func
+    def keep_from_above(b, t, kind: int, hull: int, count: int, at: int, T, P, L, mem):
+        """Keeps the contact with the triangle of ``note_beside``, along its normal, where the shape overlaps the mesh and no other contact
+        pushes it out."""
+        w = L.surface_work
+        zero = m.fill(real(0.0))
+        depth = m.get(mem, w + BEHIND + 8, t)
+        lost = m.where_lt(m.fill(real(-HALF_FAR)), depth, m.get(mem, w + BEHIND + 3, t), zero)
+        lost = m.where_lt(m.get(mem, w + FOUND + POINT * (PLACES - 1) + DISTANCE, t), zero, zero, lost)
+        if m.any_lt(zero, lost):
+            m.put(mem, w + NEXT, t, m.get(mem, w + BEHIND + 9, t))
+            m.load_triangle(t, at, 1, L, mem, T)
+            per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
+            n = m.neg3(m.get3(mem, w + FACE, t))
+            first = m.support(b, t, 0, kind, hull, count, n, T, P, L, mem)
+            apart = m.mul(depth, per_unit)
+            keep_manifold(b, t, lost, n, apart, first, lost, m.rcp(per_unit), kind, hull, count, T, P, L, mem)
+
     @m.shared
     def keep_from_behind(b, t, kind: int, hull: int, count: int, at: int, T, P, L, mem):
         """Keeps the contact of a shape whose middle is behind a triangle of a mesh, if no triangle that it is in front of is closer, and if
@@ -262,7 +297,7 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         if m.any_lt(zero, maybe):
             place = m.fma3(away, m.mul(m.fill(real(0.5)), gap), q)
             feature = m.triangle_feature(m.get(mem, w + NEXT, t), m.fill(real(1.0)))
-            m.keep_unsure(t, maybe, q, away, place, gap, feature, L, mem)
+            m.keep_unsure(t, maybe, q, away, place, gap, feature, zero, m.fill(real(1.0)), L, mem)
         return m.mul(found, free)
 
     @m.func
@@ -299,14 +334,25 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
             note_behind(b, t, m.sub(near, front), height, kind, hull, count, unit, T, P, L, mem)
         if m.any_lt(zero, m.add(front, behind)):
             direct = m.mul(front, m.larger(over_face(t, x, L, mem), lies_flat(t, kind, face, L, mem)))
+            deep = zero
+            if mesh != 0:
+                deep = m.where_lt(depth, m.mul(unit, m.fill(real(-BESIDE_TRIANGLE))), direct, zero)
+            direct = m.sub(direct, deep)
             search = m.sub(front, direct)
-            valid = direct
             n = m.neg3(face)
             distance = m.mul(depth, per_unit)
+            valid = direct
             if m.any_lt(zero, m.add(search, behind)):
                 middle = middle_of_triangle(t, per_unit, L, mem)
                 far = m.fill(real(FAR))
                 touch = m.core_touch(b, t, middle, far, kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
+                if mesh != 0:
+                    # a shape that is not deep in the triangle itself may reach below it on its way around its boundary
+                    through = m.where_lt(touch.distance, m.mul(m.fill(real(SHALLOW)), distance), deep, zero)
+                    note_beside(t, m.where_lt(touch.distance, zero, search, zero), m.sub(deep, through), depth, L, mem)
+                    direct = m.add(direct, through)
+                    search = m.sub(search, through)
+                    valid = direct
                 m.load_neighbours(t, at, mesh, L, mem, T)
                 found = allowed_touch(t, touch, search, unit, L, mem)
                 valid = m.add(valid, found)
@@ -344,6 +390,7 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         if mesh != 0:
             m.clear(t, w + BEHIND, BEHIND_NUMBERS, mem)
             m.put(mem, w + BEHIND, t, m.fill(real(FAR)))
+            m.put(mem, w + BEHIND + 8, t, m.fill(real(-FAR)))
             m.open_mesh(t, at, L, mem, T)
         else:
             convex_below(b, t, kind, hull, count, at, m.rcp(m.get(mem, L.pair_work + PER_UNIT, t)), T, P, L, mem)
@@ -357,6 +404,7 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
             m.next_triangle(t, at, mesh, L, mem, T)
         m.decide_unsure(t, zero, at, mesh, L, mem, T)
         if mesh != 0:
+            keep_from_above(b, t, kind, hull, count, at, T, P, L, mem)
             keep_from_behind(b, t, kind, hull, count, at, T, P, L, mem)
 
     return locals()

@@ -53,17 +53,19 @@ WINDOW = CELLS + 1
 NEXT = WINDOW + 3
 # One for ends of an axis that are below a height field; and the least deep point behind a mesh: its depth, place, normal and number. For a
 # convex shape: the distance of its middle from the closest triangle that it is behind, its height above the plane of this triangle, one
-# where it is straight below, an unused number, and the normal and the number of the triangle.
+# where it is straight below, one where the shape overlaps a triangle that its middle is in front of, the normal and the number of the
+# triangle; and the height of its lowest point above a triangle that it may pass beside, and the number of this triangle.
 SUNK = NEXT + 1
 BEHIND = SUNK + 2
-BEHIND_NUMBERS = 8
+BEHIND_NUMBERS = 10
 # the smallest distance of an end from what is in front of it
 FRONT = BEHIND + BEHIND_NUMBERS
-# One where a contact at a corner has yet to be compared with all triangles there, then the number of such contacts, and these: the corner,
-# the normal, the place, the distance, the feature, and one while no triangle speaks against it. They are decided once there are more than
-# UNSURES less PER_LOOK: one look at a triangle adds up to PER_LOOK.
+# One where a contact at a corner has yet to be compared with all triangles there, then the number of noted contacts, and these: the point
+# on the surface, the normal, the place, the distance, the feature, one while no triangle speaks against it, the length of the way
+# from the point against the normal that has to be inside of the surface, and one if the point is a corner. They are decided once there are
+# more than UNSURES less PER_LOOK: one look at a triangle adds up to PER_LOOK.
 MAYBE = FRONT + 1
 UNSURE = MAYBE + 2
-UNSURE_NUMBERS = 12
+UNSURE_NUMBERS = 14
 UNSURES, PER_LOOK = 8, 5
 SURFACE_WORK = UNSURE + UNSURES * UNSURE_NUMBERS

@@ -231,20 +231,20 @@ def overlap(theirs: Theirs, q: np.ndarray, depths: list) -> float:
     return float(np.mean(count))
 
 
-def starts(scene: Scene, theirs: Theirs, model) -> tuple[np.ndarray, np.ndarray]:
+def starts(scene: Scene, theirs: Theirs, model, worlds: int) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates and velocities ``[world, n]`` with which nothing overlaps.
 
     Raises:
         RuntimeError: there are no such states among many.
     """
     rng, found = np.random.default_rng(RNG), []
-    for _ in range(DRAWS * scene.worlds):
+    for _ in range(DRAWS * worlds):
         q, qd = scene.start(rng, model)
         depths = []
         overlap(theirs, [q], depths)
         if depths[0] < START_OVERLAP:
             found.append((q, qd))
-        if len(found) == scene.worlds:
+        if len(found) == worlds:
             return tuple(np.array(x) for x in zip(*found, strict=True))
     raise RuntimeError(f"scene {scene.name}: shapes overlap in nearly all starts; change its `spread`")
 
@@ -319,7 +319,7 @@ def settle(scene: Scene, cone: str) -> tuple[Found, Theirs]:
     )
     target = ours.model.joint_target_q.numpy().reshape(scene.worlds, -1)[0].astype(np.float64)
     theirs = Theirs(scene, bridge, target, 1, cone)
-    start = starts(scene, theirs, ours.model)
+    start = starts(scene, theirs, ours.model, scene.worlds)
     begin = poses(ours, start[0])
     ours.set_state(*start)
     ours.step(round(scene.settle / scene.dt))
@@ -357,6 +357,24 @@ def settle(scene: Scene, cone: str) -> tuple[Found, Theirs]:
     return found, theirs
 
 
+def spread_out(scene: Scene, found: Found, theirs: Theirs, model) -> Found:
+    """Settled states of all worlds of a model. The time of a step depends on how worlds differ, so no two of them are equal.
+
+    Raises:
+        RuntimeError: a state is not finite.
+    """
+    if model.world_count <= len(found.q):
+        return found
+    ours = Ours(scene, THREADS)
+    ours.build(model.world_count, model)
+    ours.set_state(*starts(scene, theirs, model, model.world_count))
+    ours.step(round(scene.settle / scene.dt))
+    q, qd = ours.read()
+    if not (np.isfinite(q).all() and np.isfinite(qd).all()):
+        raise RuntimeError(f"scene {scene.name}: newton_like is not finite in one of {model.world_count} worlds")
+    return Found(q, qd)
+
+
 def measure(scene: Scene, found: Found, theirs: Theirs, options) -> list[str]:
     """Cells with the times and ratios of a scene."""
     worlds = min(options.worlds, scene.most or options.worlds)
@@ -367,10 +385,10 @@ def measure(scene: Scene, found: Found, theirs: Theirs, options) -> list[str]:
             models[n] = scene.model(n)
         return models[n]
 
-    engines = {}
+    engines, states = {}, spread_out(scene, found, theirs, shared(worlds))
     for threads in counts:
         engines["ours", threads] = Ours(scene, threads)
-        engines["ours", threads].found, engines["ours", threads].shared = found, shared
+        engines["ours", threads].found, engines["ours", threads].shared = states, shared
         engines["theirs", threads] = Theirs(scene, theirs.bridge, theirs.target, threads, options.cone)
         engines["theirs", threads].rest = theirs.rest
     rates = dict(zip(engines, take_turns(list(engines.values()), worlds, options.rounds, options.seconds), strict=True))

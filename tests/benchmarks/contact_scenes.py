@@ -33,7 +33,7 @@ class Scene:
         dt: time step [s].
         settle: simulated time before the measurement [s].
         spread: function of random numbers, coordinates and velocities ``[coord]`` and ``[dof]`` of one world, that changes both in place.
-        worlds: number of worlds that settle; larger batches repeat them.
+        worlds: number of worlds that are checked, and that MuJoCo steps.
         most: the largest number of worlds that are measured, None for any; 1: a single world with one lane and one thread.
         window: steps of a burst, which starts from the settled states each time; None: bursts continue.
         peer_settle: time that MuJoCo steps from the settled states of this engine, before states are compared [s].

@@ -40,7 +40,7 @@ class Marks:
 
 
 def marks_of(model, poses: np.ndarray, contacts, worlds: list[int] | None, offsets: np.ndarray) -> Marks:
-    """The contacts of a list.
+    """The contacts of a list, without those of shapes that do not exist.
 
     Args:
         model: the model.
@@ -53,14 +53,15 @@ def marks_of(model, poses: np.ndarray, contacts, worlds: list[int] | None, offse
         TypeError, ValueError: ``contacts`` are not a list of contacts, or belong to another model.
     """
     check_contacts(model, contacts)
-    count = min(int(contacts.rigid_contact_count.numpy()[0]), contacts.rigid_contact_max)
+    count = max(min(int(contacts.rigid_contact_count.numpy()[0]), contacts.rigid_contact_max), 0)
     shapes = [array.numpy()[:count] for array in (contacts.rigid_contact_shape0, contacts.rigid_contact_shape1)]
-    world = np.maximum(*(model.shape_world.numpy()[s] for s in shapes))
+    # steps do not use contacts of shapes that do not exist
+    chosen = np.logical_and(*((s >= 0) & (s < model.shape_count) for s in shapes))
+    world = np.full(count, -1)
+    world[chosen] = np.maximum(*(model.shape_world.numpy()[s[chosen]] for s in shapes))
     if worlds is not None:
-        chosen = np.isin(world, [-1, *worlds])
-        shapes, world = [s[chosen] for s in shapes], world[chosen]
-    else:
-        chosen = np.ones(count, dtype=bool)
+        chosen &= np.isin(world, [-1, *worlds])
+    shapes, world = [s[chosen] for s in shapes], world[chosen]
     points = np.zeros((len(world), 3))
     for s, array in zip(shapes, (contacts.rigid_contact_point0, contacts.rigid_contact_point1), strict=True):
         x = array.numpy()[:count][chosen].astype(np.float64)

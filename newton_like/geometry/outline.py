@@ -29,12 +29,9 @@ def triangles(geo_type, scale, source=None) -> tuple[np.ndarray, np.ndarray]:
         hx, hy = 0.5 * x or ENDLESS, 0.5 * y or ENDLESS
         return np.array([[-hx, -hy, 0], [hx, -hy, 0], [hx, hy, 0], [-hx, hy, 0.0]]), np.array([[0, 1, 2], [0, 2, 3]])
     if geo_type in (GeoType.MESH, GeoType.CONVEX_MESH):
-        factors = np.array([x, y, z])
-        faces = np.asarray(source.indices).reshape(-1, 3)
-        # an odd number of reflections inverts the orientation of triangles
-        return np.asarray(source.vertices) * factors, faces if np.prod(factors) > 0 else faces[:, ::-1]
+        return _scaled(np.asarray(source.vertices), np.asarray(source.indices).reshape(-1, 3), np.array([x, y, z]))
     if geo_type == GeoType.HFIELD:
-        return _heightfield(source, np.array([x, y, z]))
+        return _scaled(*_heightfield(source), np.array([x, y, z]))
     import trimesh
 
     if geo_type in (GeoType.SPHERE, GeoType.ELLIPSOID):
@@ -56,10 +53,15 @@ def triangles(geo_type, scale, source=None) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(solid.vertices), np.asarray(solid.faces)
 
 
-def _heightfield(field, factors) -> tuple[np.ndarray, np.ndarray]:
+def _scaled(vertices, faces, factors) -> tuple[np.ndarray, np.ndarray]:
+    """A surface with factors on its coordinates. An odd number of reflections inverts the orientation of triangles."""
+    return vertices * factors, faces if np.prod(factors) > 0 else faces[:, ::-1]
+
+
+def _heightfield(field) -> tuple[np.ndarray, np.ndarray]:
     x, y = np.meshgrid(np.linspace(-field.hx, field.hx, field.ncol), np.linspace(-field.hy, field.hy, field.nrow))
     heights = field.min_z + field.data * (field.max_z - field.min_z)
-    vertices = np.stack([x, y, heights], axis=-1).reshape(-1, 3) * factors
+    vertices = np.stack([x, y, heights], axis=-1).reshape(-1, 3)
     number = np.arange(field.nrow * field.ncol).reshape(field.nrow, field.ncol)
     a, b, c, d = number[:-1, :-1], number[:-1, 1:], number[1:, 1:], number[1:, :-1]
     faces = np.concatenate([np.stack([a, b, c], axis=-1).reshape(-1, 3), np.stack([a, c, d], axis=-1).reshape(-1, 3)])

@@ -242,7 +242,7 @@ class SensorContact:
         # on a CPU the number of contacts is at hand
         count = contacts.rigid_contact_shape0.shape[0]
         if model.device.is_cpu and not model.device.is_capturing:
-            count = min(count, int(contacts.rigid_contact_count.numpy()[0]))
+            count = max(min(count, int(contacts.rigid_contact_count.numpy()[0])), 0)
         row, entry = self._sorted(kernels, contacts, count)
         for matrix in self._matrix:
             matrix.zero_()

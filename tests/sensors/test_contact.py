@@ -199,6 +199,16 @@ def test_states_without_poses_clear_positions(rng):
         np.testing.assert_array_equal(sensor.sensing_transforms.numpy(), transforms)
 
 
+def test_lists_of_a_negative_number_of_contacts_are_empty(rng):
+    """As in steps that get such a list."""
+    model = worlds_of([tower(2)]).finalize("cpu")
+    sensor = SensorContact(model, sensing_bodies="*")
+    contacts = listed(model, rng, 30)
+    contacts.rigid_contact_count.assign([-2])
+    sensor.update(model.state(), contacts)
+    assert not sensor.total_force.numpy().any()
+
+
 def test_a_model_without_worlds_is_one_world():
     builder = tower(1)
     model = builder.finalize("cpu")

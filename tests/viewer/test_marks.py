@@ -49,6 +49,18 @@ def test_marks_are_at_contact_points_of_shown_worlds():
     assert marks.largest == 5.0
 
 
+@pytest.mark.parametrize("shape", [-1, 3])
+def test_contacts_of_shapes_that_do_not_exist_are_left_out(shape):
+    model = scene().finalize("cpu")
+    contacts, drawn = listed(model), Scene(model, None)
+    shapes = contacts.rigid_contact_shape0.numpy()
+    shapes[0] = shape
+    contacts.rigid_contact_shape0.assign(shapes)
+    assert len(drawn.marks(model.body_q.numpy()[drawn.bodies], contacts).points) == 1
+    contacts.rigid_contact_count.assign([-1])
+    assert len(drawn.marks(model.body_q.numpy()[drawn.bodies], contacts).points) == 0
+
+
 def test_arrows_begin_at_their_points_and_are_as_long_as_their_forces(rng):
     forces = rng.normal(size=(5, 3))
     marks = Marks(rng.normal(size=(5, 3)), forces)

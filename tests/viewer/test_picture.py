@@ -37,6 +37,18 @@ def test_outlines_enclose_the_shapes(kind, scale):
     np.testing.assert_allclose(solid.center_mass, com, atol=0.01)
 
 
+@pytest.mark.parametrize(
+    "factors", [(1.0, 1.0, 1.0), (-1.0, 2.0, 1.0), (1.0, -2.0, 3.0), (-1.0, -1.0, 1.0), (1.0, 2.0, -1.0)]
+)
+def test_mirrored_height_fields_keep_their_front_side(rng, factors):
+    """It is where heights grow, on which bodies lie."""
+    field = Heightfield(rng.random((4, 5)), 4, 5, hx=1.0, hy=2.0)
+    vertices, faces = triangles(GeoType.HFIELD, factors, field)
+    corners = vertices[faces]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    assert (normals[:, 2] * factors[2] > 0.0).all()
+
+
 @pytest.mark.parametrize("kind, scale", SHAPES)
 def test_corner_normals_are_those_of_the_surface(kind, scale):
     """They point outward, and are at most half of a step of the round parts off the normal of the true surface."""

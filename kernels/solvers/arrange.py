@@ -12,7 +12,7 @@ from functools import cache
 import warp as wp
 from newton_like.kernels.simd import C_NAME
 
-GAIN = 8
+GAIN = 3
 """Worlds change places if that lessens the sum of the most contacts of all blocks by more than the sum after it, divided by this."""
 
 # Of `runs`: where impulses, features and pairs of contacts are among the kept numbers, and how many impulses a contact has; where the

@@ -22,7 +22,7 @@ from newton_like.kernels.solvers.requested import requested_kernels
 from newton_like.kinematics import move_bodies
 from newton_like.model.arguments import check_model
 from newton_like.model.contacts import FORCE
-from newton_like.options import did_you_mean, named_arguments, unknown_option
+from newton_like.options import did_you_mean, named_arguments, unknown_attribute, unknown_option
 from newton_like.solvers.featherstone import SolverFeatherstone
 from newton_like.solvers.featherstone.beside import step_beside
 from newton_like.solvers.featherstone.newton_options import refuse_unknown
@@ -91,7 +91,10 @@ class SimulationContext:
     Raises:
         TypeError: ``model`` is not a model; an option that neither the context nor the solver has; ``solver`` makes no solver.
         ValueError: ``dt`` or ``decimation`` is not positive; a solver that was made, and options; a solver of another model.
+        AttributeError: an attribute is set that the context does not have. Subclasses are free.
     """
+
+    _is_made = False
 
     def __init__(self, model, dt: float = 1.0 / 240.0, decimation: int = 1, solver=None, **solver_options):
         self.model = check_model(model)
@@ -133,6 +136,14 @@ class SimulationContext:
         self._joints = [state.joint_q, state.joint_qd, state.body_q, state.body_qd]
         self._chosen = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=device)
         _contexts[id(model)] = self
+        self._is_made = type(self) is SimulationContext
+
+    def __setattr__(self, name: str, value) -> None:
+        if self._is_made and not (name.startswith("_") or name in self.__dict__ or hasattr(type(self), name)):
+            raise unknown_attribute(
+                self, name, "unknown attributes have no effect; store other data elsewhere, or in a subclass"
+            )
+        object.__setattr__(self, name, value)
 
     @classmethod
     def of(cls, model) -> SimulationContext:
@@ -212,9 +223,11 @@ class SimulationContext:
         if several:
             wp.copy(self._last_substep, state.joint_qdd)
             wp.copy(state.joint_qdd, change)
-        self.time += self.dt
-        self.steps += 1
-        self.stamp += 1
+        # without the look at names
+        own = self.__dict__
+        own["time"] += self.dt
+        own["steps"] += 1
+        own["stamp"] += 1
 
     def _change_of(self, state) -> wp.array:
         """Memory for the change of the velocity by a step of several substeps."""

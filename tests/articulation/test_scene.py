@@ -374,6 +374,18 @@ def test_data_are_computed_again_after_steps_of_other_code(rng):
     assert (cube.data.root_com_state_w.numpy()[:, 2] < before[:, 2]).all()
 
 
+def test_attributes_that_a_context_does_not_have_are_refused(scene):
+    with pytest.raises(AttributeError, match=r"no attribute 'decimaton'; did you mean 'decimation'"):
+        scene.sim.decimaton = 2
+
+    class Own(type(scene.sim)):
+        """A class of a user."""
+
+    own = Own(scene.sim.model)
+    own.episode = 3
+    assert own.episode == 3
+
+
 def test_times_and_counts_of_steps_are_checked_when_they_are_set(scene):
     sim, cube = scene.sim, scene["cube"]
     for name, value, error in (

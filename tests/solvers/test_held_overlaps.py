@@ -62,3 +62,33 @@ def test_maximal_coordinates_gain_little_energy(rng, robot):
     solver = SolverXPBD(model, max_depenetration_speed=1.0)
     # the joints are solved with a few iterations
     assert gained(model, state, solver, 100) < 5.0 * MOST
+
+
+@pytest.mark.slow
+def test_shapes_that_a_joint_holds_in_a_fixed_one_come_to_rest(rng):
+    builder = nl.ModelBuilder()
+    for _ in range(WORLDS):
+        # a cart around a fixed rail, and a pole on it, all at rest without weight
+        world, side, rail = nl.ModelBuilder(), rng.uniform(0.08, 0.12), rng.uniform(0.01, 0.02)
+        world.add_shape_box(-1, hx=rail, hy=4.0, hz=rail)
+        cart, pole = world.add_link(), world.add_link()
+        world.add_shape_box(cart, hx=side, hy=2.0 * side, hz=side)
+        world.add_shape_box(pole, hx=0.02, hy=0.02, hz=0.3, cfg=nl.ShapeConfig(density=300.0))
+        slide = world.add_joint_prismatic(-1, cart, axis=(0, 1, 0))
+        hinge = world.add_joint_revolute(
+            cart,
+            pole,
+            axis=(1, 0, 0),
+            parent_xform=(side + 0.03, 0, 0, 0, 0, 0, 1),
+            child_xform=(0, 0, -0.3, 0, 0, 0, 1),
+        )
+        world.add_articulation([slide, hinge])
+        builder.add_world(world)
+    model = builder.finalize("cpu")
+    model.set_gravity((0, 0, 0))
+    solver, state = SolverXPBD(model), model.state()
+    nl.eval_fk(model, state.joint_q, state.joint_qd, state)
+    for _ in range(240):
+        solver.step(state, state, dt=1 / 240)
+    # with stiff contacts, poles turn at 0.1 to 1 rad/s for ever
+    assert abs(state.joint_qd.numpy()).max() < 0.03

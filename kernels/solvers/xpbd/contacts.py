@@ -18,9 +18,12 @@ from newton_like.kernels.registration import inlined
 from newton_like.kernels.solvers.xpbd.order import FALLS, FASTER, NEVER, STOPS
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
-    APART, APPROACH, ARM_A, ARM_B, AT_MOST, BEGUN, BELOW, BIAS, GAP, GIVE, IMPACT, IMPULSES, MARGINS, MASS, MU_AT, NORMAL_AT,
+    APART, APPROACH, ARM_A, ARM_B, AT_MOST, BEGUN, BELOW, BIAS, DEEP_GIVE, GAP, GIVE, IMPACT, IMPULSES, MARGINS, MASS, MU_AT, NORMAL_AT,
     POINT_A, POINT_B, RADIUS_A, RADIUS_B, REBOUND, SLIP, SUMS,
 )  # fmt: skip
+
+DEEP_TIME = 0.01
+"""Shapes overlap deeply if the largest speed of a push takes longer than this to part them [s]."""
 
 
 def contact_program(m: types.SimpleNamespace) -> dict:
@@ -201,6 +204,9 @@ def contact_program(m: types.SimpleNamespace) -> dict:
             gap = of_contact(K, GAP, k)
             push = m.larger(m.mul(of_contact(K, BIAS, k), gap), m.fill(-push_speed))
             give = of_contact(K, GIVE, k)
+            deep = m.fill(-push_speed * real(DEEP_TIME))
+            if m.any_lt(gap, deep):
+                give = m.where_lt(gap, deep, of_contact(K, DEEP_GIVE, k), give)
             soft = m.mul(give, m.mul(m.add(speed, push), mass))
             soft = m.neg(m.fma(m.sub(one, give), old, soft))
             rigid = m.mul(m.neg(m.fma(gap, m.fill(real(1.0) / h), speed)), mass)

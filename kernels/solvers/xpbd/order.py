@@ -12,15 +12,16 @@ from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.xpbd.bodies import INVERSE_MASS, place_in_chunk
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
-    BEGUN, BELOW, BIAS, GIVE, IMPULSES, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
+    BEGUN, BELOW, BIAS, DEEP_GIVE, GIVE, IMPULSES, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
 )  # fmt: skip
 
 COLOURS = 64
 """Number of colours; the last one is for contacts that are updated one by one."""
 
 STIFFEST = 0.5
-"""Largest stiffness h w (2 z + h w) of a contact between bodies of one articulation: its impulse then goes down by two thirds in a sub-step
-that does not need it. Joints may hold such bodies in each other, and the impulses of a stiff contact would grow without bound."""
+"""Largest stiffness h w (2 z + h w) of a contact between bodies of one articulation, and, while they overlap deeply, between the world and
+a body that a joint connects to it: its impulse then goes down by two thirds in a sub-step that does not need it. Joints may hold such
+bodies in each other, and the impulses of a stiff contact would grow without bound."""
 
 NEVER = 1.0e30
 """A speed that no impact has [m/s]."""
@@ -70,12 +71,13 @@ def order_struct(real):
         round_radius: wp.array[real]
         round_axis: wp.array[vec3]
         round_turn: wp.array[quat]
-        # of bodies: chunk and slot, whether forces move them, and their articulation or -1; of worlds: the slot of their fixed bodies; of
-        # bodies: their world
+        # of bodies: chunk and slot, whether forces move them, their articulation or -1, and whether a joint holds them to the world; of
+        # worlds: the slot of their fixed bodies; of bodies: their world
         body_chunk: wp.array[int]
         body_slot: wp.array[int]
         body_moves: wp.array[int]
         body_tree: wp.array[int]
+        body_held: wp.array[int]
         body_world: wp.array[int]
         fixed_slot: wp.array[int]
         body_com: wp.array[vec3]
@@ -378,11 +380,16 @@ def order_kernels(real):
             z = half * (N.damping_ratio[s0] + N.damping_ratio[s1])
             reach = real(2.0) * z + h * w
             stiff = h * w * reach
+            stiffest = real(STIFFEST)
             if a >= 0 and b >= 0:
                 if N.body_tree[a] >= 0 and N.body_tree[a] == N.body_tree[b]:
-                    stiff = wp.min(stiff, real(STIFFEST))
+                    stiff = wp.min(stiff, stiffest)
             numbers[j + BIAS * room] = w / reach
             numbers[j + GIVE * room] = stiff / (real(1.0) + stiff)
+            if wp.min(a, b) < 0 and wp.max(a, b) >= 0:
+                if N.body_held[wp.max(a, b)] != 0:
+                    stiff = wp.min(stiff, stiffest)
+            numbers[j + DEEP_GIVE * room] = stiff / (real(1.0) + stiff)
             numbers[j + IMPULSES * room] = wp.max(real(0.0), wp.dot(force, n)) * h
             numbers[j + (IMPULSES + 1) * room] = wp.dot(force, t1) * h
             numbers[j + (IMPULSES + 2) * room] = wp.dot(force, t2) * h

@@ -24,7 +24,9 @@ SLIP, AT_MOST = 42, 44
 APART = 45
 # ... and the normal impulse that this sub-step, or the one before, began with
 BEGUN = 48
-CONTACT_NUMBERS = 49
+# ... and `GIVE` while shapes overlap deeply
+DEEP_GIVE = 49
+CONTACT_NUMBERS = 50
 
 
 def touching_program(m: types.SimpleNamespace) -> dict:

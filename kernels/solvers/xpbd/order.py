@@ -77,7 +77,7 @@ def order_struct(real):
         body_slot: wp.array[int]
         body_moves: wp.array[int]
         body_tree: wp.array[int]
-        body_held: wp.array[int]
+        body_anchored: wp.array[int]
         body_world: wp.array[int]
         fixed_slot: wp.array[int]
         body_com: wp.array[vec3]
@@ -387,7 +387,7 @@ def order_kernels(real):
             numbers[j + BIAS * room] = w / reach
             numbers[j + GIVE * room] = stiff / (real(1.0) + stiff)
             if wp.min(a, b) < 0 and wp.max(a, b) >= 0:
-                if N.body_held[wp.max(a, b)] != 0:
+                if N.body_anchored[wp.max(a, b)] != 0:
                     stiff = wp.min(stiff, stiffest)
             numbers[j + DEEP_GIVE * room] = stiff / (real(1.0) + stiff)
             numbers[j + IMPULSES * room] = wp.max(real(0.0), wp.dot(force, n)) * h

@@ -60,13 +60,13 @@ def trees_of_bodies(model) -> np.ndarray:
     return found
 
 
-def held_bodies(model) -> np.ndarray:
+def anchored_bodies(model) -> np.ndarray:
     """1 for bodies that an enabled joint, other than free and distance joints, connects to the world, else 0; ``[body_count]``."""
-    held = np.zeros(model.body_count, dtype=np.int32)
+    anchored = np.zeros(model.body_count, dtype=np.int32)
     if model.joint_count:
         holds = ~look_up(model.joint_type.numpy(), "floats") & model.joint_enabled.numpy().astype(bool)
-        held[model.joint_child.numpy()[holds & (model.joint_parent.numpy() < 0)]] = 1
-    return held
+        anchored[model.joint_child.numpy()[holds & (model.joint_parent.numpy() < 0)]] = 1
+    return anchored
 
 
 def turning_coordinates(model) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Boxes about shapes, along the axes of each shape: a pair whose boxes are apart is not looked at.
+"""Boxes about shapes, along the axes of each shape: a pair whose boxes are apart, and stay so on their way, is not looked at.
 
 Boxes are compared along the face normals of both (six of the fifteen separating axes of Gottschalk, Lin and Manocha 1996); boxes that only
 edges separate pass. Box numbers of a shape are computed when its first pair asks for them in a step.
@@ -56,18 +56,22 @@ def box_bounds(m: types.SimpleNamespace) -> dict:
             put_box(b, t, s, k, kind, hull, count, T, P, L, mem)
 
     @m.func
-    def gap_along(d: m.lane, half: m.lane, across: m.Vec3, other: m.Vec3) -> m.lane:
-        """The gap along a face normal: of boxes at the distance d along it, with half a side, and the products of the normal with the
-        other box's axes and its half sides."""
+    def gap_along(d: m.lane, moved: m.lane, half: m.lane, across: m.Vec3, other: m.Vec3) -> m.lane:
+        """The smallest gap along a face normal: of boxes at the distance d along it while the first one moves by `moved`, with half a side,
+        and the products of the normal with the other box's axes and its half sides."""
         reach = m.fma(m.magnitude(across.x), other.x, m.fma(m.magnitude(across.y), other.y, half))
-        return m.sub(m.magnitude(d), m.fma(m.magnitude(across.z), other.z, reach))
+        reach = m.fma(m.magnitude(across.z), other.z, reach)
+        closing = m.larger(m.fill(real(0.0)), m.mul(m.sign_of(d), moved))
+        return m.sub(m.magnitude(d), m.add(closing, reach))
 
     @m.shared
-    def box_gap(t, one: int, two: int, way: m.Vec3, L, mem) -> m.lane:
-        """The largest gap of the boxes of two shapes along their face normals, negative if none separates them.
+    def box_gap(t, one: int, two: int, way: m.Vec3, moved: m.Vec3, L, mem) -> m.lane:
+        """Of the gaps of the boxes of two shapes along their face normals, the largest one that stays while the first shape moves; negative
+        if none separates them all the time.
 
         Args:
             way: from the place of the first shape to that of the second one, in world axes.
+            moved: how far the first shape moves, in world axes.
         """
         first = L.shape_place + SHAPE_PLACE * one
         second = L.shape_place + SHAPE_PLACE * two
@@ -81,12 +85,14 @@ def box_bounds(m: types.SimpleNamespace) -> dict:
         y = m.apply_t(m.column(q, 1), r)
         z = m.apply_t(m.column(q, 2), r)
         along = m.apply_t(d, r)
-        gap = gap_along(along.x, a.x, m.vec(x.x, y.x, z.x), c)
-        gap = m.larger(gap, gap_along(along.y, a.y, m.vec(x.y, y.y, z.y), c))
-        gap = m.larger(gap, gap_along(along.z, a.z, m.vec(x.z, y.z, z.z), c))
+        u = m.apply_t(moved, r)
+        gap = gap_along(along.x, u.x, a.x, m.vec(x.x, y.x, z.x), c)
+        gap = m.larger(gap, gap_along(along.y, u.y, a.y, m.vec(x.y, y.y, z.y), c))
+        gap = m.larger(gap, gap_along(along.z, u.z, a.z, m.vec(x.z, y.z, z.z), c))
         along = m.apply_t(d, q)
-        gap = m.larger(gap, gap_along(along.x, c.x, x, a))
-        gap = m.larger(gap, gap_along(along.y, c.y, y, a))
-        return m.larger(gap, gap_along(along.z, c.z, z, a))
+        u = m.apply_t(moved, q)
+        gap = m.larger(gap, gap_along(along.x, u.x, c.x, x, a))
+        gap = m.larger(gap, gap_along(along.y, u.y, c.y, y, a))
+        return m.larger(gap, gap_along(along.z, u.z, c.z, z, a))
 
     return locals()

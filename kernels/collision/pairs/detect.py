@@ -1,7 +1,8 @@
 """Pairs of shapes of a cluster in the step: which are near in some world of a block, and their contact points as candidates of the solver.
 
 A shape has a place and a bound about it: the radius of its bounding sphere with margin and gap, and how far its points move in two time
-steps. The narrow phase runs for pairs whose bounds overlap in some world. Contacts of successive steps are matched by their features, so
+steps. The narrow phase runs for pairs whose bounds overlap in some world, and whose boxes may meet: shapes that pass by each other do not
+touch, however fast they are. Contacts of successive steps are matched by their features, so
 that the impulses of a contact stay with it when the order of the points changes. Between steps, impulses of pairs are vectors in world
 axes, because the normal of a pair turns.
 """
@@ -189,10 +190,19 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
             w = m.get6(mem, L.twist + 6 * k, t).w
         return w
 
+    @m.struct
+    class Closing:
+        """How the first shape of a pair moves relative to the second one in two time steps: the way of its place; how far from each other
+        the shapes may be beside that; and how far in all."""
+
+        moved: m.Vec3
+        slack: m.lane
+        reach: m.lane
+
     @m.shared
-    def closing_reach(b, t, p: int, reach: m.lane, dt: m.lane, T, P, L, mem) -> m.lane:
-        """How far from each other the shapes of pair p may be, by their relative motion, but at most `reach`. In two time steps, no point
-        within the radius and half of `reach` of one of them comes closer to the other one by more."""
+    def closing_motion(b, t, p: int, reach: m.lane, dt: m.lane, T, P, L, mem) -> Closing:
+        """The relative motion of the shapes of pair p, which may be at most `reach` from each other. No point within the radius and half of
+        `reach` of one of them comes closer to the other one by more, nor by more than slack and the way along any direction."""
         half = m.fill(real(0.5))
         one = pair_one(p, T)
         two = pair_two(p, T)
@@ -211,19 +221,21 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         u = m.sub3(shape_velocity(t, k, x, T, L, mem), shape_velocity(t, j, y, T, L, mem))
         w = m.sub3(shape_spin(t, k, L, mem), shape_spin(t, j, L, mem))
         radius = m.fma(half, reach, m.get(mem, L.shape_place + SHAPE_PLACE * own + BOUND, t))
-        speed = m.fma(radius, m.sqrt(m.dot(w, w)), m.sqrt(m.dot(u, u)))
         r = T.colliders + one
         q = T.colliders + two
         slack = m.add(m.collider_param(P, b, r, SURFACE + MARGIN), m.collider_param(P, b, r, SURFACE + GAP))
         slack = m.add(slack, m.collider_param(P, b, q, SURFACE + MARGIN))
         slack = m.add(slack, m.collider_param(P, b, q, SURFACE + GAP))
         slack = m.fma(half, slack, m.pair_param(P, b, p))
-        return m.smaller(reach, m.fma(m.add(dt, dt), speed, slack))
+        time = m.add(dt, dt)
+        slack = m.fma(m.mul(time, radius), m.sqrt(m.dot(w, w)), slack)
+        return Closing(m.scale3(u, time), slack, m.smaller(reach, m.fma(time, m.sqrt(m.dot(u, u)), slack)))
 
     @m.func
     def look_limit(b, t, p: int, dt: m.lane, T, P, L, mem) -> m.lane:
-        """How far from each other the surfaces of pair p are looked at, in worlds where the bounding spheres and the boxes of its shapes
-        overlap with their reach; NOWHERE in others."""
+        """How far from each other the surfaces of pair p are looked at, in worlds where the bounding spheres of its shapes overlap with
+        their reach, and their boxes may meet in two time steps; NOWHERE in others. Boxes of shapes that pass by each other stay apart
+        along some face normal."""
         nowhere = m.fill(real(NOWHERE))
         one = pair_one(p, T)
         two = pair_two(p, T)
@@ -236,14 +248,14 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         bound = m.larger(m.add(reach, apart), m.fill(real(0.0)))
         limit = nowhere
         if m.any_lt(m.dot(d, d), m.mul(bound, bound)):
-            know_box_of(b, t, one, T, P, L, mem)
-            know_box_of(b, t, two, T, P, L, mem)
-            gap = m.box_gap(t, one, two, d, L, mem)
-            if m.any_lt(gap, reach):
-                reach = closing_reach(b, t, p, reach, dt, T, P, L, mem)
-                bound = m.larger(m.add(reach, apart), m.fill(real(0.0)))
-                limit = m.where_lt(m.dot(d, d), m.mul(bound, bound), reach, nowhere)
-                limit = m.where_lt(gap, limit, limit, nowhere)
+            closing = closing_motion(b, t, p, reach, dt, T, P, L, mem)
+            bound = m.larger(m.add(closing.reach, apart), m.fill(real(0.0)))
+            limit = m.where_lt(m.dot(d, d), m.mul(bound, bound), closing.reach, nowhere)
+            if m.any_lt(nowhere, limit):
+                know_box_of(b, t, one, T, P, L, mem)
+                know_box_of(b, t, two, T, P, L, mem)
+                gap = m.box_gap(t, one, two, d, closing.moved, L, mem)
+                limit = m.where_lt(gap, closing.slack, limit, nowhere)
         return limit
 
     @m.func
@@ -343,6 +355,11 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
             shape_hull_count(two, T), T, P, L, mem,
         )  # fmt: skip
         put_pair_candidates(b, t, p, dt, T, P, L, mem)
+        # shapes of some worlds are looked at because those of others are near
+        far = m.fill(real(FAR))
+        limit = m.get(mem, L.pair_work + LIMIT, t)
+        for c in range(pair_candidate(p, T), pair_candidate(p + 1, T)):
+            m.put(mem, L.near + c, t, m.where_lt(m.neg(far), limit, m.get(mem, L.near + c, t), far))
 
     @m.func
     def turn_to_rows(t, p: int, T, L, mem):

@@ -1,8 +1,8 @@
-"""Contacts of a robot alone in the step: each lane looks at a pair of its own world.
+"""Contacts of a robot alone in the step: each lane looks at a pair of some world.
 
-Links of a robot touch in other places in each world. The narrow phase runs for the pairs of one kind of shapes after the other, and visit
-number n looks at pair number n of each world: there are as many visits as the world with the most pairs has, not as many as there are
-pairs in all worlds of the block. Hulls have vertices among the parameters; their pairs are looked at in all worlds at once.
+Links of a robot touch in other places in each world. The narrow phase runs for the pairs of one kind of shapes after the other. The pairs
+that are near in all worlds of the block stand in one queue, and each visit looks at as many of them as there are lanes, whichever worlds
+they are in. Hulls have vertices among the parameters; their pairs are looked at in all worlds at once.
 
 The contacts of each world go to slots: slot n is contact n of each world, in the order of planes, kinds of shapes and pairs, which does
 not depend on the other worlds of the block. Contacts of successive steps are matched by their pairs and features. Between steps, impulses
@@ -40,7 +40,7 @@ from newton_like.kernels.collision.pairs.records import (
     SLOT_POINT,
 )
 from newton_like.kernels.collision.pairs.work import LIMIT
-from newton_like.kernels.collision.plane import CAPSULE, CYLINDER, FAR, HULL, SPHERE
+from newton_like.kernels.collision.plane import CAPSULE, CYLINDER, HULL, SPHERE
 from newton_like.kernels.simd import C_NAME, FUSE, simd_types
 
 from newton_like.kernels.tree import (  # isort: skip
@@ -63,7 +63,8 @@ MORE_SIZE, MORE_MARGIN, MORE_GAP, MORE_MATERIAL = 0, 3, 4, 5
 
 
 def _tables(width: int, real) -> str:
-    """C++ statements: the tables of shapes and pairs, the list of near pairs with bits of their worlds, and the queue of each world."""
+    """C++ statements: the tables of shapes and pairs, the list of near pairs with bits of their worlds, and the queue of pairs with their
+    worlds, as `width` p + l."""
     number = C_NAME[real]
     return f"""const int* const shapes = T.pair_table.data; const int* const pairs = shapes + {SHAPE_TABLE} * T.shapes;
         {number}* const F = ({number}*)mem.data;
@@ -74,8 +75,9 @@ def _tables(width: int, real) -> str:
 
 def _note_code(width: int) -> str:
     """C++ body of ``note_near``."""
-    return f"""int bits = 0;
-        for (int l = 0; l < {width}; ++l) if (limit[l] > real_t({NOWHERE})) bits |= 1 << l;
+    powers = ", ".join(str(1 << l) for l in range(width))
+    return f"""simd x; __builtin_memcpy(&x, &limit, sizeof(simd)); const simdi powers = {{{powers}}};
+        const int bits = (int)__builtin_reduce_or((simdi)(x > real_t({NOWHERE})) & powers);
         if (bits == 0) return n;
         near_pairs[2 * n] = p; near_pairs[2 * n + 1] = bits | kinds_of(p) << {MOST_WORLDS};
         return n + 1;"""
@@ -91,36 +93,32 @@ _NEXT_KIND = f"""int best = -1;
 
 def _queue_code(width: int) -> str:
     """C++ body of ``queue_pairs``."""
-    return f"""int count[{width}] = {{}}, visits = 0;
+    return f"""int length = 0;
         for (int i = 0; i < n; ++i) {{
             const int p = near_pairs[2 * i], of = near_pairs[2 * i + 1];
             if (of >> {MOST_WORLDS} != kinds) continue;
-            for (int bits = of & {2**MOST_WORLDS - 1}; bits; bits &= bits - 1) {{
-                const int l = __builtin_ctz(bits);
-                queue[{width} * count[l]++ + l] = p;
-                if (count[l] > visits) visits = count[l];
-            }}
+            for (int bits = of & {2**MOST_WORLDS - 1}; bits; bits &= bits - 1) queue[length++] = {width} * p + __builtin_ctz(bits);
         }}
-        for (int l = 0; l < {width}; ++l) for (int i = count[l]; i < visits; ++i) queue[{width} * i + l] = -1;
+        const int visits = (length + {width - 1}) / {width};
+        while (length < {width} * visits) queue[length++] = -1;
         return visits;"""
 
 
 def _gather_code(width: int) -> str:
     """C++ body of ``gather_shapes``."""
     return f"""const int* const own = queue + {width} * visit;
-        for (int l = 0; l < {width}; ++l) {{
-            const int p = own[l];
-            real_t* const to = F + (size_t)L.gathered * {width} + l;
-            if (p < 0) {{
+        for (int q = 0; q < {width}; ++q) {{
+            const int p = own[q] / {width}, l = own[q] % {width};
+            real_t* const to = F + (size_t)L.gathered * {width} + q;
+            if (own[q] < 0) {{
                 // the shapes of an earlier visit, far away from each other
-                real_t* const other = F + (size_t)(L.pair_shapes + {SHAPE + CENTRE}) * {width} + l;
+                real_t* const other = F + (size_t)(L.pair_shapes + {SHAPE + CENTRE}) * {width} + q;
                 for (int j = 0; j < 3; ++j) other[j * {width}] = {AWAY_FROM};
-                to[{OF_SLACK} * {width}] = {-FAR};
-                F[(size_t)(L.pair_work + {LIMIT}) * {width} + l] = real_t({NOWHERE});
+                F[(size_t)(L.pair_work + {LIMIT}) * {width} + q] = real_t({NOWHERE});
                 continue;
             }}
             const int* const pair = pairs + {PAIR_TABLE} * p;
-            real_t* const into = F + (size_t)L.pair_shapes * {width} + l;
+            real_t* const into = F + (size_t)L.pair_shapes * {width} + q;
             real_t margin = 0, slack = 0, place[2][3], twist[6] = {{}};
             for (int i = 0; i < 2; ++i) {{
                 const int s = pair[i], k = shapes[{SHAPE_TABLE} * s];
@@ -147,17 +145,38 @@ def _gather_code(width: int) -> str:
             for (int j = 0; j < 6; ++j) to[({OF_TWIST} + j) * {width}] = twist[j];
             to[{OF_MARGIN} * {width}] = margin;
             to[{OF_SLACK} * {width}] = slack;
-            F[(size_t)(L.pair_work + {LIMIT}) * {width} + l] = F[(size_t)(L.pair_limit + p) * {width} + l];
+            F[(size_t)(L.pair_work + {LIMIT}) * {width} + q] = F[(size_t)(L.pair_limit + p) * {width} + l];
         }}"""
 
 
-def _append_code(width: int, gathered: bool) -> str:
-    """C++ body of ``append_contact``, or of ``append_gathered``, which reads the numbers of bodies and the material of each world."""
+def _new_slot_code() -> str:
+    """C++ statements: slot `s` at lane `at` of memory, which no world had before, is empty in all worlds."""
     rest = {SLOT_NEAR: 1, SLOT_GAP: 1, SLOT_NORMAL + 2: 1, SLOT_MATERIAL + OMEGA: 1, SLOT_MATERIAL + DAMPING_RATIO: 1}
     rest.update({SLOT_IDS + i: -1 for i in range(3)})
     empty = "".join(f"M[at + {i}] = simd({x});" for i, x in rest.items())
+    return f"if (s == slots) {{ ++slots; for (int i = 0; i < {SLOT}; ++i) M[at + i] = simd(0); {empty} }}"
+
+
+def _append_code(width: int) -> str:
+    """C++ body of ``append_contact``."""
+    return f"""simd* const M = (simd*)mem.data;
+        const real_t* const fresh = F + (size_t)L.fresh * {width}; real_t* const count = F + (size_t)L.slot_count * {width};
+        for (int l = 0; l < {width}; ++l) {{
+            if (!(fresh[{SLOT_NEAR} * {width} + l] < 0)) continue;
+            const int s = (int)count[l];
+            const size_t at = L.slot + {SLOT} * s;
+            count[l] = s + 1;
+            {_new_slot_code()}
+            real_t* const to = F + at * {width} + l;
+            for (int i = 0; i < {SLOT}; ++i) to[i * {width}] = fresh[i * {width} + l];
+        }}
+        return slots;"""
+
+
+def _append_gathered_code(width: int) -> str:
+    """C++ body of ``append_gathered``."""
     mixed = "".join(
-        f"to[({SLOT_MATERIAL} + {i}) * {width}] = "
+        f"mixed[{i}] = "
         + (
             f"x[{i} * {width}] * y[{i} * {width}] / (half_{i} > real_t(1e-30) ? half_{i} : real_t(1e-30));"
             if i == OMEGA
@@ -168,28 +187,33 @@ def _append_code(width: int, gathered: bool) -> str:
     halves = "".join(
         f"const real_t half_{i} = real_t(0.5) * (x[{i} * {width}] + y[{i} * {width}]);" for i in range(MATERIALS)
     )
-    own = f"""const int* const pair = pairs + {PAIR_TABLE} * queue[{width} * visit + l];
-            const real_t* const x = F + (size_t)(L.shape_more + {SHAPE_MORE} * pair[0] + {MORE_MATERIAL}) * {width} + l;
-            const real_t* const y = F + (size_t)(L.shape_more + {SHAPE_MORE} * pair[1] + {MORE_MATERIAL}) * {width} + l;
-            {halves} {mixed}
-            const int ids[3] = {{pair[5], pair[2], pair[3]}};
-            for (int j = 0; j < 3; ++j) to[({SLOT_IDS} + j) * {width}] = ids[j];"""
-    return f"""simd* const M = (simd*)mem.data;
-        const real_t* const fresh = F + (size_t)L.fresh * {width}; real_t* const count = F + (size_t)L.slot_count * {width};
-        for (int l = 0; l < {width}; ++l) {{
-            if (!(fresh[{SLOT_NEAR} * {width} + l] < 0)) continue;
-            {"if (queue[" + str(width) + " * visit + l] < 0) continue;" if gathered else ""}
-            const int s = (int)count[l];
-            const size_t at = L.slot + {SLOT} * s;
-            count[l] = s + 1;
-            if (s == slots) {{
-                ++slots;
-                for (int i = 0; i < {SLOT}; ++i) M[at + i] = simd(0);
-                {empty}
+    places = {SLOT_GAP: DISTANCE, SLOT_FEATURE: FEATURE}
+    places.update({SLOT_POINT + i: PLACE + i for i in range(3)} | {SLOT_NORMAL + i: AWAY + i for i in range(3)})
+    puts = "".join(f"to[{to} * {width}] = from[{at} * {width}];" for to, at in places.items())
+    return f"""simd* const M = (simd*)mem.data; real_t* const count = F + (size_t)L.slot_count * {width};
+        for (int q = 0; q < {width}; ++q) {{
+            const int p = queue[{width} * visit + q] / {width}, l = queue[{width} * visit + q] % {width};
+            if (queue[{width} * visit + q] < 0) break;
+            real_t mixed[{MATERIALS}]; bool known = false;
+            const int* const pair = pairs + {PAIR_TABLE} * p;
+            for (int j = 0; j < points; ++j) {{
+                const real_t near = F[(size_t)(L.fresh + j) * {width} + q];
+                if (!(near < 0)) continue;
+                if (!known) {{
+                    const real_t* const x = F + (size_t)(L.shape_more + {SHAPE_MORE} * pair[0] + {MORE_MATERIAL}) * {width} + l;
+                    const real_t* const y = F + (size_t)(L.shape_more + {SHAPE_MORE} * pair[1] + {MORE_MATERIAL}) * {width} + l;
+                    {halves} {mixed} known = true;
+                }}
+                const int s = (int)count[l];
+                const size_t at = L.slot + {SLOT} * s;
+                count[l] = s + 1;
+                {_new_slot_code()}
+                real_t* const to = F + at * {width} + l;
+                const real_t* const from = F + (size_t)(L.manifold + {POINT} * j) * {width} + q;
+                to[{SLOT_NEAR} * {width}] = near; {puts}
+                to[{SLOT_IDS} * {width}] = pair[5]; to[({SLOT_IDS} + 1) * {width}] = pair[2]; to[({SLOT_IDS} + 2) * {width}] = pair[3];
+                for (int i = 0; i < {MATERIALS}; ++i) to[({SLOT_MATERIAL} + i) * {width}] = mixed[i];
             }}
-            real_t* const to = F + at * {width} + l;
-            for (int i = 0; i < {SLOT_IDS if gathered else SLOT}; ++i) to[i * {width}] = fresh[i * {width} + l];
-            {own if gathered else ""}
         }}
         return slots;"""
 
@@ -222,11 +246,11 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
     def queue_pairs(
         n: int, kinds: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
     ) -> int:
-        """Queues the listed pairs of these kinds, those of each world by themselves. Returns the length of the longest queue."""
+        """Queues the listed pairs of these kinds, those of all worlds. Returns the number of visits."""
 
     @wp.func_native(body(_gather_code(m.width)))
     def gather_shapes(visit: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]):
-        """What the narrow phase needs of the pair number `visit` of each world."""
+        """What the narrow phase needs of the pairs of a visit."""
 
     @wp.func_native(body(f"return near_pairs[2 * i + 1] >> {MOST_WORLDS} == kinds ? near_pairs[2 * i] : -1;"))
     def listed_pair(
@@ -234,13 +258,14 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
     ) -> int:
         """Pair i of the list if its shapes are of these kinds, else -1."""
 
-    @wp.func_native(body(_append_code(m.width, gathered=True)))
+    @wp.func_native(body(_append_gathered_code(m.width)))
     def append_gathered(
-        visit: int, slots: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
-    ) -> int:
-        """The same for a contact of the pairs number `visit`."""
+        visit: int, points: int, slots: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
+    ) -> int:  # fmt: skip
+        """Gives the contact points in the manifold slots in the worlds of the pairs of a visit, where numbers of ``fresh`` are negative.
+        Returns the number of slots, of which there were `slots`."""
 
-    @wp.func_native(body(_append_code(m.width, gathered=False)))
+    @wp.func_native(body(_append_code(m.width)))
     def append_contact(
         slots: int, T: wp.ref[m.Tree], L: wp.ref[m.Layout], mem: m.memory, active: wp.array2d[int]
     ) -> int:
@@ -307,24 +332,25 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
     def look_at_visit(
         b, t, visit: int, kind: int, other: int, slots: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]
     ) -> int:  # fmt: skip
-        """Gives the contact points of the pair number `visit` of each world slots. Returns the number of slots."""
+        """Gives the contact points of the pairs of a visit slots. Returns the number of slots."""
         gather_shapes(visit, T, L, mem, active)
         m.pair_points(b, t, kind, other, 0, 0, 0, 0, T, P, L, mem)
         centre = m.get3(mem, L.gathered + OF_CENTRE, t)
         twist = m.get6(mem, L.gathered + OF_TWIST, t)
         margin = m.get(mem, L.gathered + OF_MARGIN, t)
         slack = m.get(mem, L.gathered + OF_SLACK, t)
-        for i in range(points_of_kinds(kind, other)):
+        points = points_of_kinds(kind, other)
+        for i in range(points):
             at = L.manifold + POINT * i
             n = m.get3(mem, at + AWAY, t)
             gap = m.sub(m.get(mem, at + DISTANCE, t), margin)
             x = m.add3(m.get3(mem, at + PLACE, t), centre)
             closing = m.mul(m.fill(real(-2.0)), m.mul(dt, m.dot(n, m.velocity_at(twist, x))))
             reach = m.larger(m.fill(real(0.0)), closing)
-            near = m.sub(gap, m.add(reach, slack))
-            put_fresh(t, near, gap, x, n, m.get(mem, at + FEATURE, t), L, mem)
-            slots = append_gathered(visit, slots, T, L, mem, active)
-        return slots
+            m.put(mem, L.fresh + i, t, m.sub(gap, m.add(reach, slack)))
+            m.put3(mem, at + PLACE, t, x)
+            m.put(mem, at + DISTANCE, t, gap)
+        return append_gathered(visit, points, slots, T, L, mem, active)
 
     @m.shared
     def look_at_hull(b, t, p: int, slots: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]) -> int:

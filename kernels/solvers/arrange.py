@@ -4,6 +4,9 @@ A block takes as long as its world with the most contacts, because its lanes do 
 fall or lie are other ones in each world, so before a step worlds change places: those with the most contacts in the step before come
 first. What a world keeps from step to step moves along. Its results do not change, because they do not depend on the other worlds of its
 block. Worlds that already are where others with as many contacts shall be stay there, and all stay where little would be gained.
+
+One thread moves worlds while the others wait. So worlds move only after blocks have lost as much time, because of their order, as the
+moves take: with more threads that is later.
 """
 
 import types
@@ -14,6 +17,9 @@ from newton_like.kernels.simd import C_NAME
 
 GAIN = 3
 """Worlds change places if that lessens the sum of the most contacts of all blocks by more than the sum after it, divided by this."""
+
+MOVES = 4
+"""Moves of a world that take about as long as a contact of a block takes in a step."""
 
 # Of `runs`: where impulses, features and pairs of contacts are among the kept numbers, and how many impulses a contact has; where the
 # numbers of limits and of trees are, and how many. The numbers of trees follow each other.
@@ -31,6 +37,8 @@ def _arrange_code(width: int, real) -> str:
         // of each place: its contacts, whence its world comes; of each number of contacts: where its places begin, and the next one
         int* const contacts = scratch.data; int* const source = contacts + blocks * W;
         int* const begin = source + blocks * W; int* const next = begin + most + 2;
+        // of contacts that blocks had only because of the order, since worlds moved
+        int& lost = next[most + 2];
         bool moves = false;
         for (int b = 0; b < blocks; ++b) {{
             int* const of = contacts + b * W;
@@ -54,15 +62,19 @@ def _arrange_code(width: int, real) -> str:
                 while (k > 0 && begin[k - 1] <= b * W) --k;
                 least += k;
             }}
+            lost += now - least < (1 << 30) - lost ? (int)(now - least) : (1 << 30) - lost;
             if ({GAIN} * (now - least) <= least) return;
+            long long moving = 0;
             auto end_of = [&](int k) {{ return k > 0 ? begin[k - 1] : count; }};
             for (int p = 0; p < count; ++p) {{
                 const int k = contacts[p];
                 if (p >= begin[k] && p < end_of(k)) continue;
                 while (contacts[next[k]] == k) ++next[k];
                 source[next[k]++] = p;
-                moves = true;
+                ++moving;
             }}
+            moves = moving > 0 && (long long){MOVES} * lost >= moving * threads;
+            if (moves) lost = 0;
         }} else for (int p = 0; p < count; ++p) if (order.data[p] != p) {{ source[order.data[p]] = p; moves = true; }}
         if (!moves) return;
 
@@ -131,7 +143,7 @@ def arrange_kernel(width: int, real):
 
     @wp.func_native(_arrange_code(width, real))
     def arrange_worlds(
-        count: int, sorted: int, runs: wp.array[int], kept_active: wp.array2d[int], kept: memory, scratch: wp.array[int],
+        count: int, sorted: int, threads: int, runs: wp.array[int], kept_active: wp.array2d[int], kept: memory, scratch: wp.array[int],
         spare: wp.array[real], order: wp.array[int], place: wp.array[int],
     ): ...  # fmt: skip
 
@@ -140,6 +152,8 @@ def arrange_kernel(width: int, real):
         count: int,
         # whether worlds are sorted; otherwise, they come back to the order of the batch
         sorted: int,
+        # that share a step
+        threads: int,
         # see above
         runs: wp.array[int],
         # of the step before
@@ -152,14 +166,14 @@ def arrange_kernel(width: int, real):
         order: wp.array[int],
         place: wp.array[int],
     ):
-        arrange_worlds(count, sorted, runs, kept_active, kept, scratch, spare, order, place)
+        arrange_worlds(count, sorted, threads, runs, kept_active, kept, scratch, spare, order, place)
 
     return arrange
 
 
 def scratch_size(blocks: int, width: int, most: int) -> int:
     """Length of the memory for integers, for blocks of up to `most` contacts a world."""
-    return 2 * blocks * width + 2 * (most + 2)
+    return 2 * blocks * width + 2 * (most + 2) + 1
 
 
 def runs_of(L: types.SimpleNamespace, numbers: dict[str, int], trees: int) -> list[int]:

@@ -36,6 +36,7 @@ class Arrangement:
         work = self._work
         alike = not (work.P.varying.size or work.T.actuators_vary)
         kernel = arrange_kernel(work.m.width, work.m.real)
-        inputs = [work.batch.count, int(alike), self._runs, self._active, self._kept, self._scratch, self._spare]
+        counts = [work.batch.count, int(alike), work.workers]
+        inputs = [*counts, self._runs, self._active, self._kept, self._scratch, self._spare]
         launch = wp.launch(kernel, dim=1, inputs=[*inputs, self.order, self.place], device=work.device, record_cmd=True)
         return Command(launch)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import warp as wp
-from newton_like.kernels.solvers.arrange import GAIN, arrange_kernel, scratch_size
+from newton_like.kernels.solvers.arrange import GAIN, MOVES, arrange_kernel, scratch_size
 
 from newton_like import ModelFlags
 from newton_like.solvers import SolverFeatherstone
@@ -45,26 +45,42 @@ def kept(rng):
     )
 
 
-def arranged(kept, sort: bool, order: np.ndarray):
-    """The kept numbers, one column a place, the lists of blocks, and the worlds of places, after the kernel ran."""
+def arranged(kept, sort: bool, order: np.ndarray, threads: int = 1, steps: int = 8):
+    """The kept numbers, one column a place, the lists of blocks, and the worlds of places, after so many launches."""
     lane = wp.types.vector(kept.width, wp.float32)
     lanes = kept.numbers.reshape(kept.size, kept.blocks, kept.width).transpose(1, 0, 2)
     memory = wp.array(np.ascontiguousarray(lanes), dtype=lane, device="cpu")
     active = wp.array(kept.active, dtype=wp.int32, device="cpu")
     runs = [kept.impulses, kept.features, kept.pairs, 3, kept.limits, 4, kept.trees, 2]
     order, place = (wp.array(x, dtype=wp.int32, device="cpu") for x in (order, np.argsort(order)))
-    wp.launch(
-        arrange_kernel(kept.width, wp.float32),
-        dim=1,
-        inputs=[
-            kept.count, int(sort), wp.array(runs, dtype=wp.int32, device="cpu"), active, memory,
-            wp.zeros(scratch_size(kept.blocks, kept.width, kept.most), dtype=wp.int32, device="cpu"),
-            wp.zeros(kept.size, dtype=wp.float32, device="cpu"), order, place,
-        ],
-        device="cpu",
-    )  # fmt: skip
+    inputs = [
+        kept.count, int(sort), threads, wp.array(runs, dtype=wp.int32, device="cpu"), active, memory,
+        wp.zeros(scratch_size(kept.blocks, kept.width, kept.most), dtype=wp.int32, device="cpu"),
+        wp.zeros(kept.size, dtype=wp.float32, device="cpu"), order, place,
+    ]  # fmt: skip
+    for _ in range(steps):
+        wp.launch(arrange_kernel(kept.width, wp.float32), dim=1, inputs=inputs, device="cpu")
     numbers = memory.numpy().reshape(kept.blocks, kept.size, kept.width).transpose(1, 0, 2).reshape(kept.size, -1)
     return numbers, active.numpy(), order.numpy(), place.numpy()
+
+
+def highest(kept, contacts: np.ndarray) -> np.ndarray:
+    """The most contacts of each block, of the contacts of the worlds at its places."""
+    free = np.zeros(kept.blocks * kept.width - kept.count, dtype=int)
+    return np.append(contacts, free).reshape(-1, kept.width).max(axis=1)
+
+
+def test_moves_wait_until_they_pay(rng, kept):
+    """Worlds move once blocks have had so many contacts in vain that all threads lost the time of one thread that moves worlds."""
+    threads = int(rng.integers(20, 100))
+    all_moved = arranged(kept, True, np.arange(kept.count))[2]
+    moving = (all_moved != np.arange(kept.count)).sum()
+    assert moving > 0
+    loss = highest(kept, kept.contacts).sum() - highest(kept, np.sort(kept.contacts)[::-1]).sum()
+    steps = -(-moving * threads // (MOVES * loss))
+    assert steps > 1
+    assert np.array_equal(arranged(kept, True, np.arange(kept.count), threads, steps - 1)[2], np.arange(kept.count))
+    assert np.array_equal(arranged(kept, True, np.arange(kept.count), threads, steps)[2], all_moved)
 
 
 def test_what_worlds_keep_moves_along(rng, kept):
@@ -74,13 +90,10 @@ def test_what_worlds_keep_moves_along(rng, kept):
     assert np.array_equal(np.sort(order), np.arange(count))
     assert np.array_equal(order[place], np.arange(count))
 
-    def highest(contacts):
-        return np.append(contacts, np.zeros(kept.blocks * width - count, dtype=int)).reshape(-1, width).max(axis=1)
-
-    least = highest(np.sort(kept.contacts)[::-1]).sum()
-    assert highest(kept.contacts).sum() > least
-    assert GAIN * (highest(kept.contacts[order]).sum() - least) <= least
-    assert np.array_equal(active[:, 0], np.maximum(highest(kept.contacts[order]), active[:, 0]))
+    least = highest(kept, np.sort(kept.contacts)[::-1]).sum()
+    assert highest(kept, kept.contacts).sum() > least
+    assert GAIN * (highest(kept, kept.contacts[order]).sum() - least) <= least
+    assert np.array_equal(active[:, 0], np.maximum(highest(kept, kept.contacts[order]), active[:, 0]))
     for at, world in enumerate(order):
         n, listed = kept.contacts[world], active[at // width, 0]
         mine = 1000.0 * world + np.arange(kept.size)

@@ -578,7 +578,9 @@ class SolverFeatherstone(SolverBase):
                 launches = [
                     in_series(one[0], other[0], self.substeps) for one, other in zip(recorded, rest, strict=True)
                 ]
-            first = [s.arrangement.record() for s in steppers if s.arrangement is not None]
+            # the worlds of a single block have no other places
+            arranged = [s.arrangement for s in steppers if s.arrangement is not None and s.work.blocks > 1]
+            first = [arrangement.record() for arrangement in arranged]
         recording = Recording(launches, (*arrays, *inputs, *outputs), reads, first=first)
         # that which launches were told of, None after an edit of a setting; and that of the last step
         recording.dt = recording.length = float(dt)

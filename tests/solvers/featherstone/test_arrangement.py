@@ -180,3 +180,12 @@ def test_graphs_change_places(rng):
     assert (solver._steppers[0].arrangement.order.numpy() != np.arange(40)).any()
     for name in ("joint_q", "joint_qd"):
         assert getattr(state, name).numpy().tobytes() == getattr(other, name).numpy().tobytes()
+
+
+def test_a_single_block_is_not_arranged(rng):
+    """Where no world could change its block, a step launches nothing before its kernel."""
+    for worlds, launched in ((16, 0), (17, 1)):
+        model, *_ = robots(rng, wp.float32, 0.0, friction=0.6, worlds=worlds)
+        solver, state = SolverFeatherstone(model, evaluator="general", width=16), model.state()
+        solver.step(state, state, None, None, DT)
+        assert len(solver._recent[0]._first) == launched

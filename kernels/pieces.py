@@ -13,6 +13,14 @@ RESULTS = ("take", "take_packed", "take_added")
 """How results are stored: written from memory, written from packed memory, or added from packed memory to the values of the array."""
 
 
+@wp.func
+def listed_number(numbers: wp.array[int], i: int) -> int:
+    """Number i of a list; of an empty list, i."""
+    if numbers.shape[0] > 0:
+        return numbers[i]
+    return i
+
+
 def piece_moves(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with the structs ``Batch`` and ``Piece`` and the functions ``wanted``, ``bring``, ``bring_packed``, ``any_given``,
     ``prefetch_inputs``, ``prefetch_results`` and those of `RESULTS`."""

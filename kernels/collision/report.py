@@ -9,6 +9,7 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.collision.pairs.records import SLOT, SLOT_GAP, SLOT_NEAR, SLOT_NORMAL, SLOT_POINT
+from newton_like.kernels.pieces import listed_number
 from newton_like.kernels.tree import GIVEN, GIVEN_NORMAL, PAIR_TABLE
 
 # An active contact, at REPORT * n: negative where it acts; the distance of the surfaces; the point halfway between them, about the origin
@@ -100,12 +101,6 @@ def report_kernels(real) -> types.SimpleNamespace:
         margin1: wp.array[real]
         force: wp.array[wrench]
 
-    @wp.func
-    def place_in(K: Memory, a: int) -> int:
-        if K.place.shape[0] > 0:
-            return K.place[a]
-        return a
-
     @wp.kernel(module="unique", enable_backward=False)
     def count(
         P: Places,
@@ -115,8 +110,8 @@ def report_kernels(real) -> types.SimpleNamespace:
     ):
         a = wp.tid()
         width = K.report.shape[2]
-        b = place_in(K, a) // width
-        lane = place_in(K, a) % width
+        b = listed_number(K.place, a) // width
+        lane = listed_number(K.place, a) % width
         found = int(0)
         for n in range(K.kept_active[b, 0]):
             if K.report[b, REPORT * n + ACTS, lane] < real(0.0):
@@ -143,8 +138,8 @@ def report_kernels(real) -> types.SimpleNamespace:
             return
         a = wp.tid()
         width = K.report.shape[2]
-        b = place_in(K, a) // width
-        lane = place_in(K, a) % width
+        b = listed_number(K.place, a) // width
+        lane = listed_number(K.place, a) % width
         k = int(starts[P.articulation[a]])
         for n in range(K.kept_active[b, 0]):
             if K.report[b, REPORT * n + ACTS, lane] < real(0.0):
@@ -166,8 +161,8 @@ def report_kernels(real) -> types.SimpleNamespace:
     ):
         a = wp.tid()
         width = K.report.shape[2]
-        b = place_in(K, a) // width
-        lane = place_in(K, a) % width
+        b = listed_number(K.place, a) // width
+        lane = listed_number(K.place, a) % width
         first = P.articulation[a]
         i = int(starts[first])
         k = int(i)
@@ -369,11 +364,8 @@ def force_kernel(real):
     ):
         a = wp.tid()
         width = kept.shape[2]
-        p = int(a)
-        if place.shape[0] > 0:
-            p = place[a]
-        b = p // width
-        lane = p % width
+        b = listed_number(place, a) // width
+        lane = listed_number(place, a) % width
         for n in range(kept_active[b, 0]):
             c = kept_active[b, 1 + n]
             if candidates_at >= 0:

@@ -40,6 +40,10 @@ def _arrange_code(width: int, real) -> str:
         // of contacts that blocks had only because of the order, since worlds moved
         int& lost = next[most + 2];
         bool moves = false;
+        if (!sorted) {{
+            for (int p = 0; p < count; ++p) moves |= order.data[p] != p;
+            if (!moves) return;
+        }}
         for (int b = 0; b < blocks; ++b) {{
             int* const of = contacts + b * W;
             for (int l = 0; l < W; ++l) {{ of[l] = 0; source[b * W + l] = -1; }}
@@ -75,7 +79,7 @@ def _arrange_code(width: int, real) -> str:
             }}
             moves = moving > 0 && (long long){MOVES} * lost >= moving * threads;
             if (moves) lost = 0;
-        }} else for (int p = 0; p < count; ++p) if (order.data[p] != p) {{ source[order.data[p]] = p; moves = true; }}
+        }} else for (int p = 0; p < count; ++p) if (order.data[p] != p) source[order.data[p]] = p;
         if (!moves) return;
 
         // a block without impulses of limits does not read what it keeps of them

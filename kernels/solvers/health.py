@@ -4,6 +4,7 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.pieces import listed_number
 from newton_like.kernels.simd import C_NAME
 
 
@@ -164,12 +165,6 @@ def forget_kernel(real):
     @wp.func_native(f"typedef {C_NAME[real]} real;{code}")
     def clear_block(b: int, kept: wp.array3d[real]): ...
 
-    @wp.func
-    def articulation_at(place: int, order: wp.array[int]) -> int:
-        if order.shape[0] > 0:
-            return order[place]
-        return place
-
     @wp.kernel(module="unique", enable_backward=False)
     def forget(mask: wp.array[wp.bool], world: wp.array[int], order: wp.array[int], kept: wp.array3d[real]):
         """kept is [block, place, lane]; the articulations of a block are in the order of the batch if `order` is empty"""
@@ -179,13 +174,13 @@ def forget_kernel(real):
         lanes = wp.min(width, world.shape[0] - first)
         chosen = int(0)
         for l in range(lanes):
-            if mask[wp.max(world[articulation_at(first + l, order)], 0)]:
+            if mask[wp.max(world[listed_number(order, first + l)], 0)]:
                 chosen = chosen + 1
         if chosen == lanes:
             clear_block(b, kept)
         elif chosen > 0:
             for l in range(lanes):
-                if mask[wp.max(world[articulation_at(first + l, order)], 0)]:
+                if mask[wp.max(world[listed_number(order, first + l)], 0)]:
                     for i in range(kept.shape[1]):
                         kept[b, i, l] = real(0.0)
 

@@ -100,7 +100,7 @@ class ContactReport:
             force.zero_()
         steppers = [s for s in steppers if s.work.numbers["candidates"]]
         for stepper in steppers:
-            stepper.check_report()
+            stepper.check_report(recording is not None)
         if recording is None or not steppers:
             contacts.rigid_contact_count.zero_()
             return

@@ -471,7 +471,8 @@ class SolverFeatherstone(SolverBase):
         Raises:
             TypeError: ``contacts`` are not a list of contacts, ``state`` is not a state.
             ValueError: ``model.request_contact_attributes("force")`` was not called before the last step, or before the list was made that
-                the last step got; the last step got another list; ``contacts`` or ``state`` belong to another model.
+                the last step got; the last step got another list; an edit gave the solver other memory, and there was no step since;
+                ``contacts`` or ``state`` belong to another model.
         """
         if self._report is None:
             self._report = ContactReport(self.model)

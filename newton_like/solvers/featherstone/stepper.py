@@ -239,9 +239,11 @@ class Stepper:
         # whether the last step wrote it; None: there was no step
         self._reported = False if self._stepped else None
 
-    def check_report(self) -> None:
-        """Raises ValueError unless the last step kept where its contacts are."""
+    def check_report(self, stepped: bool) -> None:
+        """Raises ValueError unless the last step, where the solver has `stepped`, kept where its contacts are."""
         model = self.solver.model
+        if stepped and not self._stepped:
+            raise ValueError("an edit replaced the memory of the solver, and there was no step since; call step first")
         if not wants_report(model) or self._reported is False:
             raise ValueError(
                 "the last step did not keep its contacts; call model.request_contact_attributes('force') before the step"

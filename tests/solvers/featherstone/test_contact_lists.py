@@ -291,6 +291,8 @@ def test_edits_of_the_model_reach_the_list():
     flags[np.flatnonzero(model.shape_body.numpy() == 0)] &= ~int(ShapeFlags.COLLIDE_SHAPES)
     model.shape_flags.assign(flags)
     simulation.solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)
+    with pytest.raises(ValueError, match="no step since"):
+        simulation.listed()
     simulation.run(0.1)
     assert simulation.listed().count == 9
 

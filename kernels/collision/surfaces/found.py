@@ -213,7 +213,9 @@ def found_points(m: types.SimpleNamespace) -> dict:
                     m.put(mem, old + k, t, m.where_lt(half, free, m.neg(known), known))
                     open_ = m.where_lt(half, free, zero, open_)
         for j in range(n):
-            m.put(mem, old + j, t, m.get(mem, L.manifold + POINT * j + FEATURE, t))
+            # in worlds where it is not near, the point has no feature, whether or not it is near in another world of the block
+            near = m.get(mem, L.near + first + j, t)
+            m.put(mem, old + j, t, m.where_lt(near, zero, m.get(mem, L.manifold + POINT * j + FEATURE, t), zero))
             for i in range(rows):
                 m.put(mem, L.impulse + rows * (first + j) + i, t, m.get(mem, L.matched + rows * j + i, t))
 

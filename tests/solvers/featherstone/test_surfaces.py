@@ -350,6 +350,37 @@ def test_bits_do_not_depend_on_the_batch(rng):
     assert np.isfinite(many.q).all()
 
 
+@pytest.mark.parametrize("ground", ["field", "mesh"])
+def test_bits_do_not_depend_on_where_other_worlds_touch(rng, ground):
+    """Boxes that tumble over hills have the same bits beside others and alone: which points are near differs from world to world."""
+    n, worlds = 41, 24
+    heights = rng.uniform(-0.02, 0.02, (n, n))
+    hills = grid_mesh(n - 1, 1.0)
+    hills = Mesh(hills.vertices + np.outer(heights.ravel(), (0.0, 0.0, 1.0)), hills.indices, is_solid=False)
+    body = ModelBuilder()
+    body.add_shape_box(body.add_body(), hx=0.08, hy=0.06, hz=0.04)
+    poses = np.hstack(
+        [rng.uniform(-0.5, 0.5, (worlds, 2)), np.full((worlds, 1), 0.1), Rotation.random(worlds, rng).as_quat()]
+    )
+    velocities = rng.normal(size=(worlds, 6)) * (0.5, 0.5, 0.2, 3.0, 3.0, 3.0)
+
+    def places(chosen) -> np.ndarray:
+        builder = ModelBuilder()
+        if ground == "field":
+            builder.add_shape_heightfield(heightfield=field(heights, 1.0))
+        else:
+            builder.add_shape_mesh(-1, mesh=hills)
+        builder.replicate(body, len(chosen))
+        simulation = Simulation(builder)
+        simulation.set_state(q=poses[chosen], qd=velocities[chosen])
+        simulation.run(0.5)
+        return simulation.q
+
+    together = places(np.arange(worlds))
+    alone = np.concatenate([places([world]) for world in range(worlds)])
+    np.testing.assert_array_equal(together, alone)
+
+
 def test_worlds_with_fields_of_their_own(rng):
     """Each world touches its own field."""
     builders, levels = [], rng.uniform(-0.5, 0.5, 3)

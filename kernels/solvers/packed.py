@@ -16,15 +16,22 @@ from newton_like.kernels.solvers.rows.contact_rows import (
     MU_ROLL,
     MU_SLIDE,
     MU_SPIN,
+    NORMAL_NORMAL,
     NORMAL_SLIDE_1,
     NORMAL_SLIDE_2,
     ON,
     ROLL_STEP,
+    SLIDE_11,
+    SLIDE_12,
+    SLIDE_22,
     SLIDE_STEP,
     SPIN_MASS,
 )
 from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES
 from newton_like.kernels.tree import PAIR_TABLE, SHAPE_TABLE
+
+INNER = 2
+"""Visits of a contact in a slot in a sweep, one after the other. Those after the first one need no rows."""
 
 MOST_DOFS = 128
 """Of a robot with packed contacts: bits tell pairs of them."""
@@ -194,7 +201,7 @@ def _visit_code(width: int, real, listed: bool) -> str:
         odd = "".join(f"odd{n} = odd{n} + Y[{i} * stride + k + 1] * w;" for i, n in enumerate(names))
         loop = over(f"const simd v = Z[d], w = Z[e]; {even} {odd}", f"const simd v = Z[d]; {even}")
         sums = "".join(f"simd even{n} = 0, odd{n} = 0;" for n in names)
-        total = "".join(f"const simd {n} = even{n} + odd{n};" for n in names)
+        total = "".join(f"simd {n} = even{n} + odd{n};" for n in names)
         return f"{sums} {{ const simd* const Y = rows_of + {row} * stride; {loop} }} {total}"
 
     def moved(changes: tuple, row: int) -> str:
@@ -226,17 +233,35 @@ def _visit_code(width: int, real, listed: bool) -> str:
         place = f"""const int stride = T.dofs, D = T.dofs; const int* const bits = active.data + T.candidates + T.dofs + 2 * a;
             simd* const p = M + L.packed_impulse + rows * a; const simd* const R = M + L.packed + {CONTACT} * a;
             const simd* const rows_of = M + L.packed_y + stride * rows * a;"""
-    return f"""{{{FUSE}{simd_types(width, real)}
-        simd* const M = (simd*)mem.data; simd* const Z = M + L.z; const int rows = T.contact_rows; {place}
-        const simd on = R[{ON}], old = p[0];
-        {products("xyz", 0)}
-        const simd error = (x - R[{TARGET}]) * R[{MASS}];
+    law = f"""const simd error = (x - R[{TARGET}]) * R[{MASS}];
         const simd goal = (old - error) - R[{SOFTNESS}] * old;
         const simd dn = on * ((goal > 0 ? goal : simd(0)) - old), pn = old + dn;
         p[0] = pn;
         const simd s1 = p[1] - (R[{NORMAL_SLIDE_1}] * dn + y) * R[{SLIDE_STEP}];
         const simd s2 = p[2] - (R[{NORMAL_SLIDE_2}] * dn + z) * R[{SLIDE_STEP}];
-        {disc("s1", "s2", f"R[{MU_SLIDE}] * pn", 1)}
+        {disc("s1", "s2", f"R[{MU_SLIDE}] * pn", 1)}"""
+    # visits of the normal and of both tangents, between which velocities change by the response matrix alone
+    again = f"""const simd first = old, first_1 = p[1], first_2 = p[2]; simd pn;
+        for (int visit = 0; ; ++visit) {{
+            const simd error = (x - R[{TARGET}]) * R[{MASS}], before = p[0];
+            const simd goal = (before - error) - R[{SOFTNESS}] * before;
+            const simd dn = on * ((goal > 0 ? goal : simd(0)) - before);
+            pn = before + dn;
+            p[0] = pn;
+            const simd n1 = R[{NORMAL_SLIDE_1}], n2 = R[{NORMAL_SLIDE_2}], step = R[{SLIDE_STEP}];
+            const simd s1 = p[1] - (n1 * dn + y) * step, s2 = p[2] - (n2 * dn + z) * step;
+            {disc("s1", "s2", f"R[{MU_SLIDE}] * pn", 1)}
+            if (visit == {INNER - 1}) break;
+            x = ((x + R[{NORMAL_NORMAL}] * dn) + n1 * d_s1) + n2 * d_s2;
+            y = ((y + n1 * dn) + R[{SLIDE_11}] * d_s1) + R[{SLIDE_12}] * d_s2;
+            z = ((z + n2 * dn) + R[{SLIDE_12}] * d_s1) + R[{SLIDE_22}] * d_s2;
+        }}
+        const simd dn = pn - first, d_s1 = p[1] - first_1, d_s2 = p[2] - first_2;"""
+    return f"""{{{FUSE}{simd_types(width, real)}
+        simd* const M = (simd*)mem.data; simd* const Z = M + L.z; const int rows = T.contact_rows; {place}
+        const simd on = R[{ON}], old = p[0];
+        {products("xyz", 0)}
+        {law if listed else again}
         {moved(("dn", "d_s1", "d_s2"), 0)}
         if (rows == 6) {{
             {products("i", 3)}

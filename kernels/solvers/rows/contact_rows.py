@@ -18,13 +18,15 @@ from newton_like.kernels.tree import (  # isort: skip
     GIVEN_SURFACE, MU, MU_ROLLING, MU_TORSIONAL, NORMAL, OMEGA, RESTITUTION, SURFACE, TANGENT_1, TANGENT_2,
 )  # fmt: skip
 
-# MASS, SOFTNESS and TARGET of the normal first; then two entries of the response matrix, and steps of projected gradients.
+# MASS, SOFTNESS and TARGET of the normal first; then two entries of the response matrix, and steps of projected gradients. The other
+# entries of the response matrix come last: those along the normal and along the tangents.
 # REBOUND, for single bodies: e^2 (u + target) / 2 of a point that approaches fast at u and is not reached within the step, else zero. An
 # impulse p at this point, which an impact elsewhere causes, takes the energy -p (u + target) / 2, of which restitution e would give back
 # the share e^2.
-CONTACT = 13
+CONTACT = 17
 (
-    NORMAL_SLIDE_1, NORMAL_SLIDE_2, SLIDE_STEP, MU_SLIDE, ON, SPIN_MASS, ROLL_STEP, MU_SPIN, MU_ROLL, REBOUND,
+    NORMAL_SLIDE_1, NORMAL_SLIDE_2, SLIDE_STEP, MU_SLIDE, ON, SPIN_MASS, ROLL_STEP, MU_SPIN, MU_ROLL, REBOUND, NORMAL_NORMAL, SLIDE_11,
+    SLIDE_12, SLIDE_22,
 ) = range(TARGET + 1, CONTACT)  # fmt: skip
 
 
@@ -119,6 +121,11 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, at + REBOUND, t, rebound)
         m.put(mem, at + NORMAL_SLIDE_1, t, k.n1)
         m.put(mem, at + NORMAL_SLIDE_2, t, k.n2)
+        if T.polished != 0:
+            m.put(mem, at + NORMAL_NORMAL, t, k.nn)
+            m.put(mem, at + SLIDE_11, t, k.a11)
+            m.put(mem, at + SLIDE_12, t, k.a12)
+            m.put(mem, at + SLIDE_22, t, k.a22)
         m.put(mem, at + SLIDE_STEP, t, m.mul(on, m.inverse_eigenvalue(k.a11, k.a12, k.a22)))
         m.put(mem, at + MU_SLIDE, t, m.get(mem, material + MU, t))
         m.put(mem, at + ON, t, on)

@@ -76,6 +76,7 @@ from newton_like.kernels.solvers.finish import finish_program
 from newton_like.kernels.solvers.force_ranges import range_program
 from newton_like.kernels.solvers.impulses import impulse_program
 from newton_like.kernels.solvers.integrate import integrate_program
+from newton_like.kernels.solvers.mixing import mixing_program
 from newton_like.kernels.solvers.packed import packed_program
 from newton_like.kernels.solvers.polish import polish_program
 from newton_like.kernels.solvers.rows.adhesion import adhesion_program
@@ -164,6 +165,7 @@ LAYERS = (
     dof_row_program,
     contact_row_program,
     packed_program,
+    mixing_program,
     copies_program,
     slot_program,
     polish_program,

@@ -7,14 +7,16 @@ extrapolated sweeps in one direction diverge.
 
 Sweeps of a robot alone with couplings, loop joints or tendons go on as well, without extrapolation.
 
-A robot whose links touch each other has other contacts in each world. There, contacts of a block of several worlds are packed, and worlds
-that have not settled after some sweeps are solved one at a time by steps of Newton (`kernels.solvers.finish`). For worlds with too many
-rows, and where a thread has one world, steps of Newton alternate with sweeps (`kernels.solvers.polish`).
+A robot whose links touch each other has other contacts in each world. There, contacts of a block of several worlds are packed. The first
+sweeps start from mixtures of the results of those before them (`kernels.solvers.mixing`), and worlds that have not settled after some
+sweeps are solved one at a time by steps of Newton (`kernels.solvers.finish`). For worlds with too many rows, and where a thread has one
+world, steps of Newton alternate with extrapolated sweeps (`kernels.solvers.polish`).
 """
 
 import types
 
 import warp as wp
+from newton_like.kernels.solvers.mixing import FRESH
 from newton_like.kernels.solvers.packed import WILD
 from newton_like.kernels.solvers.polish import STILL
 from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES
@@ -35,11 +37,15 @@ EARLY = 0.01
 FOLLOWING = 3
 """Sweeps after a step of Newton."""
 
-SINGLY, ALTERNATELY = 5, 3
+SINGLY, ALTERNATELY = 6, 3
 """Sweeps before the first steps of Newton, in quarters of ``iterations``: where worlds are solved one at a time, and otherwise."""
 
 LOOK = 2
 """Before the first steps of Newton, there is a look at the changes after so many sweeps."""
+
+MIXED = 16
+"""So many sweeps over packed contacts start from mixtures, at most. They come near the solution in fewer sweeps than extrapolated ones, but
+many of them need not converge, as where torsional friction depends on the normal forces."""
 
 EARLY_STILL = 0.5 * STILL
 """A world is done at these looks after a sweep that changed its velocities by less than this part of `tolerance`."""
@@ -402,14 +408,42 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         return sweep_bonded
 
     @m.func
+    def mix_or_extrapolate(
+        t, mixed: bool, contacts: int, slots: int, packed: int, limits: int, T, L, mem, active: wp.array2d[int]
+    ):
+        """z and the impulses <- those with which the next sweep starts."""
+        if mixed:
+            m.mix_sweeps(contacts, slots, limits, T, L, mem, active)
+        else:
+            extrapolate(t, contacts, slots, packed, limits, T, L, mem, active)
+
+    @m.func
+    def only_extrapolate(
+        t, mixed: bool, contacts: int, slots: int, packed: int, limits: int, T, L, mem, active: wp.array2d[int]
+    ):
+        extrapolate(t, contacts, slots, packed, limits, T, L, mem, active)
+
+    @m.func
+    def begin_to_mix(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
+        """There are no sweeps yet."""
+        m.copy(t, L.sweep_z, L.z, T.dofs, mem)
+        m.put(mem, L.pace, t, m.fill(real(FRESH)))
+
+    if can_pack:
+        begin, accelerate = begin_to_mix, mix_or_extrapolate
+    else:
+        begin, accelerate = begin_to_extrapolate, only_extrapolate
+
+    @m.func
     def sweep_packed(
-        b, t, sweeps: int, contacts: int, slots: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]
+        b, t, sweeps: int, mixed: bool, contacts: int, slots: int, limits: int, plain: bool, o, T, P, L, mem,
+        active: wp.array2d[int],
     ) -> m.lane:  # fmt: skip
-        """So many sweeps, each after an extrapolation. Returns the change of z by the last one, squared. For one world alone, the slots are
-        its active contacts."""
+        """So many sweeps, each from a mixture if `mixed`, otherwise after an extrapolation. Returns the change of z by the last one,
+        squared. For one world alone, the slots are its active contacts, and nothing is mixed."""
         packed = int(1)
         for _sweep in range(sweeps):
-            extrapolate(t, contacts, slots, packed, limits, T, L, mem, active)
+            accelerate(t, mixed, contacts, slots, packed, limits, T, L, mem, active)
             m.copy(t, L.sweep_z, L.z, T.dofs, mem)
             sweep_forwards(b, t, slots, packed, limits, plain, o, T, P, L, mem, active)
         change = m.fill(real(0.0))
@@ -474,16 +508,19 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             if T.dof_limits[i] & VELOCITY:
                 fastest = m.gain(P, b, i, VELOCITY_LIMIT)
             m.put(mem, L.velocity_bound + n, t, fastest)
-        begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
+        begin(t, contacts, limits, T, L, mem, active)
         slots = pack(t, contacts, T, L, mem, active)
         before_steps = wp.max(quarters * o.iterations // 4, 1)
         done = int(0)
         all_done = bool(False)
         while done < before_steps and not all_done:
             sweeps = wp.min(LOOK, before_steps - done)
-            change = sweep_packed(b, t, sweeps, contacts, slots, limits, plain, o, T, P, L, mem, active)
+            change = sweep_packed(b, t, sweeps, done < MIXED, contacts, slots, limits, plain, o, T, P, L, mem, active)
             m.put(mem, L.sweep_change, t, change)
             done = done + sweeps
+            if can_pack and done == wp.min(MIXED, before_steps):
+                # from here on, sweeps are extrapolated
+                slow_pace(t, one, L, mem)
             if done < before_steps:
                 # worlds that have settled need no more sweeps of their slots
                 moving = still_moving(t, real(EARLY_STILL), o, T, L, mem)
@@ -519,7 +556,9 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
                     tried = m.get(mem, L.tried, t)
                     slow_pace(t, tried, L, mem)
                     before = m.get(mem, L.sweep_change, t)
-                    after = sweep_packed(b, t, FOLLOWING, contacts, slots, limits, plain, o, T, P, L, mem, active)
+                    after = sweep_packed(
+                        b, t, FOLLOWING, False, contacts, slots, limits, plain, o, T, P, L, mem, active
+                    )
                     worse = m.mul(tried, m.sub(one, m.where_lt(after, before, one, zero)))
                     if m.any_lt(zero, worse):
                         take_back(t, worse, contacts, slots, limits, T, L, mem, active)

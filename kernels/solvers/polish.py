@@ -18,7 +18,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
-from newton_like.kernels.simd import C_NAME, FUSE, ONE_BY_ONE
+from newton_like.kernels.simd import C_NAME, FUSE
 from newton_like.kernels.solvers.packed import MOST_DOFS
 from newton_like.kernels.solvers.rows.contact_rows import CONTACT, MU_ROLL, MU_SLIDE, MU_SPIN, SLIDE_STEP
 from newton_like.kernels.solvers.rows.dof_rows import (
@@ -141,7 +141,7 @@ def products_code(count: str) -> str:
         }}"""
 
 
-def equations_code(count: str, number: str, row: str, pull: str = f"real_t({PROXIMAL})") -> str:
+def equations_code(count: str, number: str, row: str, pull: str = f"real_t({PROXIMAL})", apart: int = 1) -> str:
     """Statements: G x = the rest of the equations of all rows, from G = Y YT, the velocities u = Y z, the impulses ``I(i)`` and
     the velocities ``aim(i)`` of rows that stick.
 
@@ -150,6 +150,7 @@ def equations_code(count: str, number: str, row: str, pull: str = f"real_t({PROX
         number: their type.
         row: of G, where an entry of row ``{}`` is.
         pull: part of the response of a row by which a change of its impulse is resisted.
+        apart: how far the numbers of a record are from each other.
     """
     return f"""
         for (int i = 0; i < m; ++i) {{
@@ -158,12 +159,13 @@ def equations_code(count: str, number: str, row: str, pull: str = f"real_t({PROX
             const real_t own = one[i] * {pull}, p = I(i);
             if (kind[i] == STICK) {{ one[i] = one[i] + own; x[i] = aim(i) - u[i]; }}
             else if (kind[i] != SLIDE) {{
-                const real_t give = A(at + {SOFTNESS}) / A(at + {MASS}), side = kind[i] == LIMIT ? A(at + {SIDE}) : real_t(1);
+                const real_t give = A(at + {apart * SOFTNESS}) / A(at + {apart * MASS});
+                const real_t side = kind[i] == LIMIT ? A(at + {apart * SIDE}) : real_t(1);
                 one[i] = one[i] + (own + give);
-                x[i] = (side * A(at + {TARGET}) - u[i]) - give * p;
+                x[i] = (side * A(at + {apart * TARGET}) - u[i]) - give * p;
             }} else {{
                 const auto two = one + wide;
-                const real_t step = A(at + {SLIDE_STEP}), mu = A(at + {MU_SLIDE}), push = I(i - 1), p2 = I(i + 1);
+                const real_t step = A(at + {apart * SLIDE_STEP}), mu = A(at + {apart * MU_SLIDE}), push = I(i - 1), p2 = I(i + 1);
                 const real_t w1 = p - step * u[i], w2 = p2 - step * u[i + 1];
                 const real_t inverse = real_t(1) / wp::sqrt(w1 * w1 + (w2 * w2 + real_t(1e-30))), h1 = w1 * inverse, h2 = w2 * inverse;
                 const real_t part = mu * push * inverse, share = part < 1 ? part : real_t(1);
@@ -186,22 +188,16 @@ def equations_code(count: str, number: str, row: str, pull: str = f"real_t({PROX
 def elimination_code() -> str:
     """Statements: x <- the solution of G x = x, by elimination in G, four columns at a time; `largest` <- the largest number of the
     solution. The inverse pivots go to u."""
-    return f"""
+    return """
         part_t* const parts = (part_t*)G; const int across = wide / PART, used = (m + PART - 1) / PART;
-        for (int k = 0; k < m; k += 4) {{
-            const int first = k / PART, last = k + 4 < m ? k + 4 : m;
-            if (last < k + 4) {{
-                for (int p = k; p < last; ++p) {{
-                    const real_t inverse = real_t(1) / g[p * wide + p];
-                    u[p] = inverse;
-                    for (int i = p + 1; i < last; ++i) {{
-                        const real_t f = g[i * wide + p] * inverse;
-                        x[i] = x[i] - f * x[p];
-                        for (int j = first; j < used; ++j) parts[i * across + j] = parts[i * across + j] - parts[p * across + j] * f;
-                    }}
-                }}
-                break;
-            }}
+        // further rows without an effect
+        const int end = (m + 3) / 4 * 4;
+        for (int i = m; i < end; ++i) {
+            for (int j = 0; j < wide; ++j) g[i * wide + j] = 0;
+            g[i * wide + i] = 1; x[i] = 0;
+        }
+        for (int k = 0; k < end; k += 4) {
+            const int first = k / PART, last = k + 4;
             // the square of the four pivots stays in registers
             const real_t* const a = g + k * wide + k; const real_t* const b = a + wide; const real_t* const c = b + wide;
             const real_t* const d = c + wide;
@@ -215,12 +211,12 @@ def elimination_code() -> str:
             const real_t x3 = ((x[k + 3] - d0 * x0) - d1 * x1) - d2 * x2;
             u[k] = u0; u[k + 1] = u1; u[k + 2] = u2; u[k + 3] = u3; x[k + 1] = x1; x[k + 2] = x2; x[k + 3] = x3;
             part_t* const top = parts + k * across;
-            for (int j = first; j < used; ++j) {{
+            for (int j = first; j < used; ++j) {
                 const part_t p = top[j], q = top[across + j] - p * b0, r = (top[2 * across + j] - p * c0) - q * c1;
                 top[across + j] = q; top[2 * across + j] = r;
                 top[3 * across + j] = ((top[3 * across + j] - p * d0) - q * d1) - r * d2;
-            }}
-            for (int i = last; i < m; ++i) {{
+            }
+            for (int i = last; i < m; ++i) {
                 const real_t* const r = g + i * wide + k;
                 const real_t f0 = r[0] * u0, f1 = (r[1] - f0 * a1) * u1, f2 = ((r[2] - f0 * a2) - f1 * b2) * u2;
                 const real_t f3 = (((r[3] - f0 * a3) - f1 * b3) - f2 * c3) * u3;
@@ -228,16 +224,25 @@ def elimination_code() -> str:
                 part_t* const own = parts + i * across; const part_t* const row = parts + k * across;
                 for (int j = first; j < used; ++j)
                     own[j] = (((own[j] - row[j] * f0) - row[across + j] * f1) - row[2 * across + j] * f2) - row[3 * across + j] * f3;
-            }}
-        }}
+            }
+        }
         real_t largest = 0;
-        for (int k = m - 1; k >= 0; --k) {{
-            const real_t found = x[k] * u[k];
-            x[k] = found;
-            {ONE_BY_ONE} for (int i = 0; i < k; ++i) x[i] = x[i] - g[i * wide + k] * found;
-            const real_t size = found < 0 ? -found : found;
+        auto found = [&](int k, real_t rest) {
+            const real_t value = rest * u[k], size = value < 0 ? -value : value;
+            x[k] = value;
             if (!(size <= largest)) largest = size;
-        }}"""
+            return value;
+        };
+        for (int k = end - 4; k >= 0; k -= 4) {
+            const real_t* const a = g + k * wide + k; const real_t* const b = a + wide; const real_t* const c = b + wide;
+            const real_t x3 = found(k + 3, x[k + 3]), x2 = found(k + 2, x[k + 2] - c[3] * x3);
+            const real_t x1 = found(k + 1, (x[k + 1] - b[3] * x3) - b[2] * x2);
+            const real_t x0 = found(k, ((x[k] - a[3] * x3) - a[2] * x2) - a[1] * x1);
+            for (int i = 0; i < k; ++i) {
+                const real_t* const r = g + i * wide + k;
+                x[i] = (((x[i] - r[3] * x3) - r[2] * x2) - r[1] * x1) - r[0] * x0;
+            }
+        }"""
 
 
 def _newton_code(width: int, real, slotted: bool) -> str:

@@ -8,6 +8,7 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.batched import batch_kernel
+from newton_like.kernels.collision.cores import core_function
 from newton_like.kernels.collision.plane import FAR
 from newton_like.kernels.parameters.contacts import LAW_TABLE
 from newton_like.kernels.simd import GENERAL_FLAGS, module_options, simd_types, valid_code
@@ -241,6 +242,8 @@ def hand_over_kernels(real):
     """Kernels ``(keys, place, clear)``: the first two assign a list of contacts, in any order, to the solver's candidates, the third takes
     them away again."""
     vec3 = wp.types.vector(3, real)
+    transform = wp.types.transformation(real)
+    to_core = core_function(real)
 
     @wp.kernel(module="unique", enable_backward=False)
     def keys(
@@ -331,6 +334,10 @@ def hand_over_kernels(real):
         normal: wp.array[vec3],
         margin0: wp.array[real],
         margin1: wp.array[real],
+        shape_body: wp.array[int],
+        shape_type: wp.array[int],
+        shape_transform: wp.array[transform],
+        shape_scale: wp.array[vec3],
         material: wp.array2d[real],
         # laws of contacts, see `newton_like.collision.laws.ListedLaws`; no classes: contacts have none
         class_of: wp.array[int],
@@ -383,13 +390,16 @@ def hand_over_kernels(real):
             up = -normal[i]
             near = margin0[i]
             far = margin1[i]
+        # points of spheres and capsules are those of their cores, which have the radius as a margin
+        inwards = to_core(own, mine, shape_body, shape_type, shape_transform, shape_scale)
+        away = to_core(other, theirs, shape_body, shape_type, shape_transform, shape_scale)
         given[b, at + GIVEN_ON, lane] = real(1.0)
         for j in range(3):
-            given[b, at + GIVEN_POINT + j, lane] = mine[j]
-            given[b, at + GIVEN_OTHER_POINT + j, lane] = theirs[j]
+            given[b, at + GIVEN_POINT + j, lane] = mine[j] + inwards[j]
+            given[b, at + GIVEN_OTHER_POINT + j, lane] = theirs[j] + away[j]
             given[b, at + GIVEN_NORMAL + j, lane] = up[j]
-        given[b, at + GIVEN_MARGIN, lane] = near
-        given[b, at + GIVEN_OTHER_MARGIN, lane] = far
+        given[b, at + GIVEN_MARGIN, lane] = near + wp.length(inwards)
+        given[b, at + GIVEN_OTHER_MARGIN, lane] = far + wp.length(away)
         # means of the materials of both shapes; `material` has a time constant in the row OMEGA
         for j in range(material.shape[0]):
             mean = real(0.5) * (material[j, own] + material[j, other])

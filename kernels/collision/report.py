@@ -8,6 +8,7 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.collision.cores import core_function
 from newton_like.kernels.collision.pairs.records import SLOT, SLOT_GAP, SLOT_NEAR, SLOT_NORMAL, SLOT_POINT
 from newton_like.kernels.pieces import listed_number
 from newton_like.kernels.tree import GIVEN, GIVEN_NORMAL, PAIR_TABLE
@@ -258,7 +259,7 @@ def handed_force_kernel(real):
     vec3 = wp.types.vector(3, real)
     wrench = wp.types.vector(6, real)
     transform = wp.types.transformation(real)
-    from_row_axes = row_axes(real)
+    from_row_axes, to_core = row_axes(real), core_function(real)
 
     @wp.func
     def in_world(x: vec3, body: int, body_q: wp.array[transform]) -> vec3:
@@ -285,6 +286,9 @@ def handed_force_kernel(real):
         body_q: wp.array[transform],
         shape_body: wp.array[int],
         body_com: wp.array[vec3],
+        shape_type: wp.array[int],
+        shape_transform: wp.array[transform],
+        shape_scale: wp.array[vec3],
         # out:
         force: wp.array[wrench],
     ):
@@ -315,15 +319,20 @@ def handed_force_kernel(real):
             f = from_row_axes(f, axis)
             turn = from_row_axes(turn, axis)
         up = normal[i]
-        one = in_world(point0[i], shape_body[shape0[i]], body_q)
-        two = in_world(point1[i], shape_body[shape1[i]], body_q)
-        half = real(0.5) * (wp.dot(up, two - one) - margin0[i] - margin1[i])
+        # as in the step: spheres and capsules touch with their cores
+        inwards = to_core(shape0[i], point0[i], shape_body, shape_type, shape_transform, shape_scale)
+        away = to_core(shape1[i], point1[i], shape_body, shape_type, shape_transform, shape_scale)
+        one = in_world(point0[i] + inwards, shape_body[shape0[i]], body_q)
+        two = in_world(point1[i] + away, shape_body[shape1[i]], body_q)
+        first = margin0[i] + wp.length(inwards)
+        second = margin1[i] + wp.length(away)
+        half = real(0.5) * (wp.dot(up, two - one) - first - second)
         # what is kept acts on the second shape, on whose point the place of the contact depends, and what is written on shape 0
-        arm = one + up * (half + margin0[i])
+        arm = one + up * (half + first)
         if home[i] % 2 == 0:
             f = -f
             turn = -turn
-            arm = two - up * (half + margin1[i])
+            arm = two - up * (half + second)
         if shape_body[shape0[i]] >= 0:
             arm = arm - wp.transform_point(body_q[shape_body[shape0[i]]], body_com[shape_body[shape0[i]]])
         moment = wp.cross(arm, f) + turn

@@ -580,8 +580,7 @@ class HandOver:
             if not room:
                 return
         law_numbers, law_at = self._law_numbers()
-        key = wp.zeros(2 * room, dtype=wp.int32, device=device)
-        value = wp.zeros(2 * room, dtype=wp.int32, device=device)
+        key, value = (wp.zeros(2 * room, dtype=wp.int32, device=device) for _ in range(2))
         pair = [contacts.rigid_contact_shape0, contacts.rigid_contact_shape1]
         inputs = [contacts.rigid_contact_count, *pair, self.moves, self.model.shape_body, self.pairs]
         launch_shared(keys, room, room, inputs, [key, value], device)
@@ -591,9 +590,10 @@ class HandOver:
             room,
             room,
             inputs=[
-                key, value, self.articulation, self.candidate, self.room, self.second, *pair, contacts.rigid_contact_point0,
-                contacts.rigid_contact_point1, contacts.rigid_contact_normal, contacts.rigid_contact_margin0,
-                contacts.rigid_contact_margin1, self.material, *self._laws, self._classes, law_at,
+                key, value, self.articulation, self.candidate, self.room, self.second, *pair,
+                *(getattr(contacts, f"rigid_contact_{name}") for name in ("point0", "point1", "normal", "margin0", "margin1")),
+                *(getattr(self.model, f"shape_{name}") for name in ("body", "type", "transform", "scale")),
+                self.material, *self._laws, self._classes, law_at,
             ],
             outputs=[lanes, used, self.home, law_numbers],
             device=device,

@@ -199,6 +199,7 @@ class ContactReport:
                     contacts.rigid_contact_shape0, contacts.rigid_contact_shape1, contacts.rigid_contact_point0,
                     contacts.rigid_contact_point1, contacts.rigid_contact_normal, contacts.rigid_contact_margin0,
                     contacts.rigid_contact_margin1, self.body_q, model.shape_body, model.body_com,
+                    model.shape_type, model.shape_transform, model.shape_scale,
                 ],
                 outputs=[force],
                 device=model.device,

@@ -5,7 +5,7 @@ import pytest
 import warp as wp
 from scipy.spatial.transform import Rotation
 
-from newton_like import CollisionPipeline, Contacts, ModelBuilder, ModelFlags, ShapeConfig, ShapeFlags, assets
+from newton_like import CollisionPipeline, Contacts, ModelBuilder, ModelFlags, ShapeConfig, ShapeFlags, assets, eval_fk
 from newton_like.solvers import SolverFeatherstone
 from tests.support.random_trees import random_unit
 from tests.support.simulate import GRAVITY, Simulation, worlds_of
@@ -376,3 +376,31 @@ def test_specialised_kernels_list_the_same_contacts(rng, name):
     assert lists[0].count == lists[1].count > 20
     for field in ("shape0", "shape1", "point0", "point1", "wrench"):
         assert np.array_equal(getattr(lists[0], field), getattr(lists[1], field)), field
+
+
+def test_balls_and_capsules_roll_on_lists(rng):
+    """They keep their height and their speed, at up to half a radian a step."""
+    radius, worlds = rng.uniform(0.04, 0.08), 8
+    for kind in ("sphere", "capsule"):
+        world = ModelBuilder()
+        body = world.add_body(xform=(0.0, 0.0, radius, 0.0, 0.0, 0.0, 1.0))
+        if kind == "sphere":
+            world.add_shape_sphere(body, radius=radius)
+        else:
+            along_y = (0.0, 0.0, 0.0, np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5))
+            world.add_shape_capsule(body, xform=along_y, radius=radius, half_height=0.1)
+        builder = ModelBuilder()
+        builder.add_ground_plane()
+        builder.replicate(world, worlds)
+        model = builder.finalize("cpu")
+        solver, state, contacts = SolverFeatherstone(model, evaluator="general"), model.state(), model.contacts()
+        spin = rng.uniform(5.0, 120.0, worlds)
+        velocities = np.zeros((worlds, 6))
+        velocities[:, 0], velocities[:, 4] = spin * radius, spin
+        state.joint_qd.assign(velocities.ravel())
+        eval_fk(model, state.joint_q, state.joint_qd, state)
+        for _ in range(120):
+            model.collide(state, contacts)
+            solver.step(state, state, contacts=contacts, dt=1 / 240)
+        np.testing.assert_allclose(state.joint_q.numpy().reshape(worlds, 7)[:, 2], radius, rtol=1e-3)
+        np.testing.assert_allclose(state.joint_qd.numpy().reshape(worlds, 6)[:, 4], spin, rtol=2e-3)

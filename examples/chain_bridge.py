@@ -32,7 +32,7 @@ DAMPING = 4.0
 TEST_TIME, TEST_GAP = 4.0, 2.0e-3
 """The hinges stay closed within a gap [m] while the crates fall and lie; the impacts open them by about a millimetre."""
 CLOSING_SPEED = 2.0
-"""Speed at which gaps of hinges close at least [m/s]. With the default of half of it, the crates open the hinges by 1.6 mm."""
+"""Speed at which gaps of hinges close at least [m/s]."""
 ROW = 1
 LOOK = {"azimuth": -70.0, "elevation": 18.0, "size": (640, 320)}
 SPAN = PLANKS * LENGTH / SLACK

@@ -27,14 +27,12 @@ from newton_like.kernels.solvers.xpbd.eights import eight_access
 MOTION, VEL, SPIN, INVERSE_MASS, DYNAMIC = 0, 0, 3, 6, 7
 # ... inverse inertia in world axes ...
 RESPONSE = 8
-# ... orientation, and shift of the centre of mass since the start of the step ...
-POSE, QUAT, SHIFT = 16, 16, 20
-# ... and the same after the next drift; and, until the first one of a step, one for bodies whose velocities are not those of the end of the
-# last step
-NEXT, CHANGED = 24, 31
+# ... orientation, and shift of the centre of mass since the start of the step; and one for bodies whose velocities at the start of the step
+# are not those of the end of the last one
+POSE, QUAT, SHIFT, CHANGED = 16, 16, 20, 23
 LINE = 32
-"""Number of these numbers. They stand at the beginning of a chunk: a contact or joint fetches few lines of the cache of each of its bodies,
-and members of a team do not write to the same lines."""
+"""Number of these numbers, and of unused ones that fill the lines of the cache. They stand at the beginning of a chunk: a contact or joint
+fetches few lines of the cache of each of its bodies, and members of a team do not write to the same lines."""
 
 # Numbers of a body that stand in rows of the chunk: centre of mass at the start of the step; constants of a step: inertia and inverse
 # inertia in link axes, acceleration by gravity and external forces, external torque ...
@@ -48,9 +46,6 @@ NO_SPIN = 1.0e30
 
 CLOSE = 1.0e-8
 """Square of the error of the turn of a drift, below which it is not iterated further [rad^2]."""
-
-LARGE = 1.25
-"""Square of the length of a quaternion, above which one step of Newton's method does not bring it near to one."""
 
 TURNS = 4
 """Largest number of iterations of the turn of a drift."""
@@ -91,24 +86,15 @@ def body_program(m: types.SimpleNamespace) -> dict:
 
     @wp.struct
     class Pose:
-        """Orientation, and shift of the centre of mass since the start of the step."""
+        """Orientation, shift of the centre of mass since the start of the step, and `CHANGED`."""
 
         turn: m.Quat
         shift: m.Vec3
-        rest: lane
-
-    @wp.struct
-    class Next:
-        """The same after the next drift, and `CHANGED`."""
-
-        shift: m.Vec3
-        turn: m.Quat
         changed: lane
 
     fetch_motion, deposit_motion = eight_access(m, Motion, LINE)
     fetch_response, deposit_response = eight_access(m, Response, LINE)
     fetch_pose, deposit_pose = eight_access(m, Pose, LINE)
-    fetch_next, deposit_next = eight_access(m, Next, LINE)
 
     @wp.struct
     class BodyRef:
@@ -150,12 +136,6 @@ def body_program(m: types.SimpleNamespace) -> dict:
         return out
 
     @inlined
-    def body_next(B: wp.array[real], r: BodyRef) -> Next:
-        out = Next()
-        fetch_next(B, r.at + NEXT, r.slot, out)
-        return out
-
-    @inlined
     def body_number(B: wp.array[real], r: BodyRef, i: int) -> lane:
         """Number i of bodies, of those that stand in rows."""
         return m.fetch(B, r.at + i * r.stride, r.first, r.slot)
@@ -192,11 +172,6 @@ def body_program(m: types.SimpleNamespace) -> dict:
         a = body_vec(B, r, i)
         c = body_vec(B, r, i + 3)
         return m.sym(a.x, a.y, a.z, c.x, c.y, c.z)
-
-    @m.func
-    def turned_by(q: m.Quat, w: m.Vec3, h: lane) -> m.Quat:
-        """The orientation q after a turn with the angular velocity w for the time h."""
-        return m.quat_normalize(m.quat_multiply(m.quat_exp(m.scale3(w, m.mul(m.fill(real(0.5)), h))), q))
 
     @m.func
     def body_place(B: wp.array[real], r: BodyRef) -> m.Vec3:
@@ -289,65 +264,25 @@ def body_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def body_kick(B: wp.array[real], r: BodyRef, h: lane):
-        """Adds the forces of a sub-step, and computes the pose after the next drift."""
+        """Adds the forces of a sub-step."""
         motion = body_motion(B, r)
-        pose = body_pose(B, r)
         motion.vel = m.fma3(body_vec(B, r, PUSH), h, motion.vel)
         turn = m.sym_apply(body_response(B, r), body_vec(B, r, TORQUE))
         motion.spin = m.fma3(turn, h, motion.spin)
         deposit_motion(B, r.at + MOTION, r.slot, motion)
-        next = Next()
-        next.shift = m.fma3(motion.vel, h, pose.shift)
-        next.turn = turned_by(pose.turn, motion.spin, h)
-        deposit_next(B, r.at + NEXT, r.slot, next)
-
-    @m.func
-    def add_ahead(B: wp.array[real], r: BodyRef, next: wp.ref[Next], mass: lane, dv: m.Vec3, dw: m.Vec3, h: lane):
-        """Changes the poses after the next drift of bodies whose velocities change by dv and dw."""
-        next.shift = m.fma3(dv, h, next.shift)
-        q = next.turn
-        half = m.scale3(dw, m.mul(m.fill(real(0.5)), h))
-        change = m.quat_multiply(m.quat(half.x, half.y, half.z, m.fill(real(1.0))), q)
-        # one step of Newton's method towards length one; after large turns, the length itself
-        square = m.fma(change.x, change.x, m.fma(change.y, change.y, m.mul(change.z, change.z)))
-        square = m.fma(change.w, change.w, square)
-        unit = m.fnma(m.fill(real(0.5)), square, m.fill(real(1.5)))
-        large = m.fill(real(LARGE))
-        if m.any_lt(large, square):
-            unit = m.where_lt(large, square, m.rcp(m.sqrt(m.larger(square, large))), unit)
-        new = m.quat(m.mul(change.x, unit), m.mul(change.y, unit), m.mul(change.z, unit), m.mul(change.w, unit))
-        # bodies that no force moves keep their bits, however many constraints hold them, in whatever order
-        zero = m.fill(real(0.0))
-        x, y = m.where_lt(zero, mass, new.x, q.x), m.where_lt(zero, mass, new.y, q.y)
-        z, w = m.where_lt(zero, mass, new.z, q.z), m.where_lt(zero, mass, new.w, q.w)
-        next.turn = m.quat(x, y, z, w)
-        deposit_next(B, r.at + NEXT, r.slot, next)
 
     @inlined
-    def motion_add(B: wp.array[real], r: BodyRef, motion: wp.ref[Motion], p: m.Vec3, dw: m.Vec3, h: lane, ahead: int):
-        """Adds an impulse p and an angular velocity dw to bodies with this motion. If `ahead` is not 0, the pose after the next drift
-        follows."""
-        dv = m.scale3(p, motion.mass)
-        motion.vel = m.add3(motion.vel, dv)
+    def motion_add(B: wp.array[real], r: BodyRef, motion: wp.ref[Motion], p: m.Vec3, dw: m.Vec3):
+        """Adds an impulse p and an angular velocity dw to bodies with this motion."""
+        motion.vel = m.add3(motion.vel, m.scale3(p, motion.mass))
         motion.spin = m.add3(motion.spin, dw)
         deposit_motion(B, r.at + MOTION, r.slot, motion)
-        if ahead != 0:
-            next = body_next(B, r)
-            add_ahead(B, r, next, motion.mass, dv, dw, h)
-
-    @inlined
-    def motion_add_ahead(
-        B: wp.array[real], r: BodyRef, motion: wp.ref[Motion], next: wp.ref[Next], p: m.Vec3, dw: m.Vec3, h: lane
-    ):
-        """As `motion_add`, for bodies with these poses after the next drift."""
-        motion_add(B, r, motion, p, dw, h, 0)
-        add_ahead(B, r, next, motion.mass, m.scale3(p, motion.mass), dw, h)
 
     @m.func
-    def body_push(B: wp.array[real], r: BodyRef, p: m.Vec3, turn: m.Vec3, h: lane, ahead: int):
-        """Adds an impulse p and an angular impulse about the centre of mass. If `ahead` is not 0, the pose after the next drift follows."""
+    def body_push(B: wp.array[real], r: BodyRef, p: m.Vec3, turn: m.Vec3):
+        """Adds an impulse p and an angular impulse about the centre of mass."""
         motion = body_motion(B, r)
-        motion_add(B, r, motion, p, m.sym_apply(body_response(B, r), turn), h, ahead)
+        motion_add(B, r, motion, p, m.sym_apply(body_response(B, r), turn))
 
     return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "ints")}
 

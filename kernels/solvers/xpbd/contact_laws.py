@@ -46,9 +46,7 @@ def no_law_program(m: types.SimpleNamespace) -> dict:
         """There is no law."""
 
     @m.func
-    def law_start(
-        K: wp.ref[m.Touching], k: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3, h: lane, ahead: int
-    ):
+    def law_start(K: wp.ref[m.Touching], k: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3):
         """There is no law."""
 
     @m.func
@@ -61,8 +59,8 @@ def no_law_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def law_solve(
-        K: wp.ref[m.Touching], k: int, valid: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3, normal: lane, h: lane,
-        ahead: int, relax: int,
+        K: wp.ref[m.Touching], k: int, valid: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3, normal: lane,
+        relax: int,
     ):  # fmt: skip
         """There is no law."""
 
@@ -130,9 +128,9 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
         extra_put(K, TARGET, k, valid, m.add(m.fnma(damping, before, before), push))
 
     @m.func
-    def turn_pair(B: wp.array[real], A: m.BodyRef, C: m.BodyRef, turn: Vec3, h: lane, ahead: int):
-        m.body_push(B, C, m.zero3(), turn, h, ahead)
-        m.body_push(B, A, m.zero3(), m.neg3(turn), h, ahead)
+    def turn_pair(B: wp.array[real], A: m.BodyRef, C: m.BodyRef, turn: Vec3):
+        m.body_push(B, C, m.zero3(), turn)
+        m.body_push(B, A, m.zero3(), m.neg3(turn))
 
     @m.func
     def whole_turn(K: wp.ref[m.Touching], k: int, n: Vec3) -> Vec3:
@@ -140,11 +138,9 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
         return m.fma3(m.second_tangent(n), extra(K, TURNS_AT + 2, k), turn)
 
     @m.func
-    def law_start(
-        K: wp.ref[m.Touching], k: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3, h: lane, ahead: int
-    ):
+    def law_start(K: wp.ref[m.Touching], k: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3):
         """Applies the angular impulses of the sub-step before."""
-        turn_pair(B, A, C, whole_turn(K, k, n), h, ahead)
+        turn_pair(B, A, C, whole_turn(K, k, n))
 
     @m.func
     def law_change(K: wp.ref[m.Touching], k: int, speed: lane, old: lane, mass: lane, change: lane, relax: int) -> lane:
@@ -171,8 +167,8 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def law_solve(
-        K: wp.ref[m.Touching], k: int, valid: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3, normal: lane, h: lane,
-        ahead: int, relax: int,
+        K: wp.ref[m.Touching], k: int, valid: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3, normal: lane,
+        relax: int,
     ):  # fmt: skip
         """Updates the angular impulses of contacts with these normal impulses."""
         t1 = m.tangent(n)
@@ -194,7 +190,7 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
         extra_put(K, TURNS_AT + 1, k, valid, new1)
         extra_put(K, TURNS_AT + 2, k, valid, new2)
         turn = m.fma3(t1, m.sub(new1, old1), m.scale3(n, m.sub(new, old)))
-        turn_pair(B, A, C, m.fma3(t2, m.sub(new2, old2), turn), h, ahead)
+        turn_pair(B, A, C, m.fma3(t2, m.sub(new2, old2), turn))
         if relax != 0 and K.report != 0:
             m.add_vec_of_contact(K, SUMS + 3, k, valid, whole_turn(K, k, n))
 

@@ -15,11 +15,11 @@ import types
 
 import warp as wp
 from newton_like.kernels.registration import inlined
-from newton_like.kernels.solvers.xpbd.order import FALLS, FASTER, NEVER, STOPS
+from newton_like.kernels.solvers.xpbd.order import FALLS, FASTER, NEVER, RISES, STOPS
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
-    APART, APPROACH, ARM_A, ARM_B, AT_MOST, BEGUN, BELOW, BIAS, DEEP_GIVE, GAP, GIVE, IMPACT, IMPULSES, MARGINS, MASS, MU_AT, NORMAL_AT,
-    POINT_A, POINT_B, RADIUS_A, RADIUS_B, REBOUND, SLIP, SUMS,
+    APART, APPROACH, ARM_A, ARM_B, AT_MOST, BEGUN, BELOW, BIAS, DEEP_GIVE, GAP, GIVE, HELD, IMPACT, IMPULSES, MARGINS, MASS, MU_AT,
+    NORMAL_AT, POINT_A, POINT_B, RADIUS_A, RADIUS_B, REBOUND, SLIP, SUMS,
 )  # fmt: skip
 
 DEEP_TIME = 0.01
@@ -99,17 +99,15 @@ def contact_program(m: types.SimpleNamespace) -> dict:
     @inlined
     def push_pair(
         B: wp.array[real], A: m.BodyRef, C: m.BodyRef, motion_a: wp.ref[m.Motion], motion_b: wp.ref[m.Motion], ra: Vec3, rb: Vec3,
-        p: Vec3, h: lane, ahead: int,
+        p: Vec3,
     ):  # fmt: skip
         """Gives bodies with these motions the impulses p and -p, at the arms rb and ra."""
-        m.motion_add(B, C, motion_b, p, m.sym_apply(m.body_response(B, C), m.cross(rb, p)), h, ahead)
+        m.motion_add(B, C, motion_b, p, m.sym_apply(m.body_response(B, C), m.cross(rb, p)))
         turn = m.sym_apply(m.body_response(B, A), m.neg3(m.cross(ra, p)))
-        m.motion_add(B, A, motion_a, m.neg3(p), turn, h, ahead)
+        m.motion_add(B, A, motion_a, m.neg3(p), turn)
 
     @m.func
-    def contact_start(
-        K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int
-    ):
+    def contact_start(K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int):
         """Applies the impulses of the sub-step before. Those of an impact between two bodies are reduced as soon as they go down: see
         `FASTER`."""
         A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
@@ -119,15 +117,24 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         n = vec_of_contact(K, NORMAL_AT, k)
         normal = of_contact(K, IMPULSES, k)
         begun = of_contact(K, BEGUN, k)
-        most = m.mul(begun, m.fill(real(FALLS)))
-        if m.any_lt(normal, most):
-            # if an impact ends, its impulses as they are would push the bodies apart
+        least = m.mul(begun, m.fill(real(FALLS)))
+        most = m.mul(begun, m.fill(real(RISES)))
+        if m.any_lt(normal, least) or m.any_lt(most, normal):
             zero = m.fill(real(0.0))
+            one = m.fill(real(1.0))
+            tiny = m.fill(real(1.0e-20))
+            held = of_contact(K, HELD, k)
             response = m.smaller(motion_a.mass, motion_b.mass)
+            response = m.where_lt(zero, response, response, m.mul(held, m.larger(motion_a.mass, motion_b.mass)))
+            # if an impact ends, its impulses as they are would push the bodies apart
             fall = m.fma(m.sub(begun, normal), response, m.fill(real(-STOPS)))
-            share = m.div(m.mul(fall, m.fill(real(FASTER))), m.larger(m.mul(begun, response), m.fill(real(1.0e-20))))
-            share = m.where_lt(normal, most, m.smaller(m.larger(share, zero), m.fill(real(1.0))), zero)
-            share = m.sub(m.fill(real(1.0)), share)
+            share = m.div(m.mul(fall, m.fill(real(FASTER))), m.larger(m.mul(begun, response), tiny))
+            share = m.where_lt(normal, least, m.smaller(m.larger(share, zero), one), zero)
+            share = m.sub(one, share)
+            # if one begins, joints have yet to tell the other bodies of it
+            most = m.add(most, m.div(m.fill(real(STOPS)), m.larger(response, tiny)))
+            rises = m.where_lt(most, normal, m.div(most, m.larger(normal, tiny)), one)
+            share = m.where_lt(zero, held, m.smaller(share, rises), share)
             normal = m.mul(normal, share)
             contact_put(K, IMPULSES, k, valid, normal)
             contact_put(K, IMPULSES + 1, k, valid, m.mul(share, of_contact(K, IMPULSES + 1, k)))
@@ -138,12 +145,12 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         p = m.fma3(m.second_tangent(n), of_contact(K, IMPULSES + 2, k), p)
         ra = vec_of_contact(K, ARM_A, k)
         rb = vec_of_contact(K, ARM_B, k)
-        push_pair(B, A, C, motion_a, motion_b, ra, rb, p, m.fill(h), ahead)
-        m.law_start(K, k, B, A, C, n, m.fill(h), ahead)
+        push_pair(B, A, C, motion_a, motion_b, ra, rb, p)
+        m.law_start(K, k, B, A, C, n)
 
     @m.func
     def contact_solve(
-        K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, ahead: int, relax: int,
+        K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int, h: real, relax: int,
         again: int, push_speed: real, rebound_speed: real,
     ) -> int:  # fmt: skip
         """Updates the impulses of the contacts k to k + valid - 1. `relax`: the pass after the drift; `again`: a further pass over those
@@ -237,9 +244,9 @@ def contact_program(m: types.SimpleNamespace) -> dict:
                 whole = m.fma3(t1, new1, m.fma3(t2, new2, m.scale3(n, normal)))
             m.add_vec_of_contact(K, SUMS, k, valid, whole)
             m.add_vec_of_contact(K, SUMS + 3, k, valid, m.cross(ra, whole))
-        push_pair(B, A, C, motion_a, motion_b, ra, rb, p, m.fill(h), ahead)
+        push_pair(B, A, C, motion_a, motion_b, ra, rb, p)
         if again == 0:
-            m.law_solve(K, k, valid, B, A, C, n, normal, m.fill(h), ahead, relax)
+            m.law_solve(K, k, valid, B, A, C, n, normal, relax)
         return further
 
     kept = ("contact_prepare", "contact_start", "contact_solve")

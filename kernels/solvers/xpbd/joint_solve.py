@@ -6,13 +6,16 @@ import warp as wp
 from newton_like.kernels.solvers.xpbd.bodies import POS
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
-    ACTS, ACT_NUMBERS, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, CLOSING, DAMPING, DOFS_AT,
-    DOF_NUMBERS, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAST_SPEED, LENGTH,
-    LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, MOST_TURN, OFFSET, OPEN, PARENT_ARM, PARENT_AT,
+    ACTS, ACT_NUMBERS, AIM, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, DOFS_AT,
+    DOF_NUMBERS, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAD, LEAST_SPEED, LENGTH,
+    LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, PARENT_ARM, PARENT_AT,
     PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROTOR, ROWS, SPEED,
     STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 from newton_like.kernels.tree import REST_SPEED  # isort: skip
+
+CATCH = 0.1
+"""Largest velocity at which a joint catches up with its rotor, as a share of its own velocity."""
 
 FORGOTTEN = 1.0e9
 """Velocities of rotors from which on they are forgotten: rotors then have the velocities of their joints."""
@@ -162,6 +165,14 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             rotor = m.get(J.work, b * JOINT_WORK + ROTOR + dof, 0)
             rotor = m.where_lt(rotor, m.fill(real(FORGOTTEN)), rotor, u)
             rotor = m.where_lt(m.fill(real(0.0)), changed, u, rotor)
+            # The joint catches up with the angle of its rotor, as anchors do with each other. Of a large lead, such as that after an
+            # impact, a part is caught up with.
+            lead = m.sub(rotor, u)
+            lead = m.mul(lead, m.shrink(m.mul(m.fill(real(CATCH)), m.larger(u, m.neg(u))), m.mul(lead, lead)))
+            place = b * JOINT_WORK + LEAD + dof
+            before = m.where_lt(m.fill(real(0.0)), m.mul(lead, lead), m.get(J.work, place, 0), lead)
+            m.put(J.work, place, 0, lead)
+            rotor = m.add(rotor, m.sub(lead, before))
         m.put(J.work, at + PASSIVE, 0, m.fma(dt, passive, m.mul(armature, rotor)))
         m.put(J.work, at + PASSIVE_SLOPE, 0, m.fma(dt, m.fma(dt, stiffness, m.get(P, c + DAMPING, 0)), armature))
         loss = m.where_lt(
@@ -185,9 +196,9 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             m.put(J.work, b * JOINT_WORK + IMPULSE + dof, 0, zero)
 
     @m.func
-    def close_slowly(J: wp.ref[Joints], b: int, linear: int, locked: int, whole: Vec3, share: lane, way: real) -> lane:
+    def close_slowly(J: wp.ref[Joints], b: int, linear: int, locked: int, share: lane, way: real) -> lane:
         """The share of its gaps that a joint closes in a sub-step: of joints that close slowly, at most `way` of the distance and of the
-        angle. `whole`: from the place of the parent to that of the child."""
+        angle."""
         at = b * JOINT_WORK
         zero = m.fill(real(0.0))
         distance = zero
@@ -199,17 +210,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             else:
                 angle = m.fma(x, x, angle)
         most = m.shrink(m.fill(way), m.larger(distance, angle))
-        offset = whole
-        for i in range(3 - linear):
-            x = m.get(J.work, at + RIGHT + i, 0)
-            offset = m.sub3(offset, m.scale3(m.get3(J.work, at + ROWS + 3 * i, 0), m.fnma(x, most, x)))
-        slow = m.get(J.slow, b, 0)
-        old = m.get3(J.work, at + OFFSET, 0)
-        offset.x = m.where_lt(zero, slow, offset.x, old.x)
-        offset.y = m.where_lt(zero, slow, offset.y, old.y)
-        offset.z = m.where_lt(zero, slow, offset.z, old.z)
-        m.put3(J.work, at + OFFSET, 0, offset)
-        return m.where_lt(zero, slow, most, share)
+        return m.where_lt(zero, m.get(J.slow, b, 0), most, share)
 
     @m.func
     def joint_prepare(
@@ -257,9 +258,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         dt = m.fill(h)
         changed = zero
         if J.rotors != 0 and first != 0:
-            next_a = m.body_next(B, A)
-            next_b = m.body_next(B, C)
-            changed = m.add(next_a.changed, next_b.changed)
+            changed = m.add(pose_a.changed, pose_b.changed)
         if kind == LENGTH:
             length = m.sqrt(m.dot(gap, gap))
             tiny = m.fill(real(1.0e-9))
@@ -270,14 +269,6 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             u = row_speed(J, at, 0, False, va, wa, vb, wb)
             put_acts(J, b, 0, 0, ids, u, length, zero, zero, h, push_speed, changed)
         else:
-            share = m.fill(real(1.0))
-            whole = offset
-            if linear == 0:
-                # Of a large gap, a share is closed: its whole closure in one sub-step would be an impact again. A limited speed alone is
-                # unstable where forces open the joint faster, such as those of stiff drives on light links.
-                share = m.larger(m.shrink(m.fill(push_speed * h), m.dot(gap, gap)), m.fill(real(CLOSING)))
-                offset = m.sub3(offset, m.fnma3(gap, share, gap))
-            m.put3(J.work, at + OFFSET, 0, offset)
             fq = m.quat_multiply(qa, m.get4(J.numbers, n0 + PARENT_FRAME, 0))
             turn = m.quat_to_matrix(fq)
             q = m.quat_multiply(m.quat_conjugate(fq), m.quat_multiply(qb, m.get4(J.numbers, n0 + CHILD_FRAME, 0)))
@@ -289,11 +280,12 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             locked = 6 - linear - angular
             # the same share of the rotation: joints that close the one faster than the other vibrate more and more
             m.locked_gaps(J.work, at, kind, linear, angular, gap, q, frame)
+            share = m.closing_share(
+                J.work, at, linear, locked, ia, ib, mass, m.fill(push_speed * h), va, wa, vb, wb, dt
+            )
             if J.closing != 0:
-                share = close_slowly(J, b, linear, locked, whole, share, h * push_speed)
-            for i in range(3 - linear, locked):
-                x = m.get(J.work, at + RIGHT + i, 0)
-                m.put(J.work, at + OPEN + i - (3 - linear), 0, m.fnma(x, share, x))
+                share = close_slowly(J, b, linear, locked, share, h * push_speed)
+            m.put_aims(J.work, at, linear, angular, va, wa, vb, wb, share, dt, m.fill(real(1.0) / h))
             m.factor_rows(J.work, at, 6, 3 - linear, locked, locked + linear, ia, ib, mass)
             # angular accelerations of free motion
             swing_a = m.zero3()
@@ -414,11 +406,10 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def apply_rows(
         J: wp.ref[Joints], b: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, motion_a: wp.ref[m.Motion],
-        motion_b: wp.ref[m.Motion], next_a: wp.ref[m.Next], next_b: wp.ref[m.Next], kind: int, linear: int, locked: int, rows: int,
-        free_turns: int, dt: lane,
+        motion_b: wp.ref[m.Motion], kind: int, linear: int, locked: int, rows: int,
+        free_turns: int,
     ):  # fmt: skip
-        """Finds the impulses of the locked rows, and applies those of all rows to both bodies, which have these motions and poses after the
-        next drift."""
+        """Finds the impulses of the locked rows, and applies those of all rows to both bodies, which have these motions."""
         at = b * JOINT_WORK
         W = J.work
         for back in range(locked):
@@ -443,27 +434,11 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         other = m.cross_plus(m.get3(W, at + PARENT_ARM, 0), p, turn)
         own = m.sym_apply(m.body_response(B, C), own)
         other = m.sym_apply(m.body_response(B, A), other)
-        # directions of rows hold for small turns only: larger impulses close no gap, and would grow from pass to pass
-        most = m.fill(real(MOST_TURN))
-        square = m.mul(m.larger(m.dot(own, own), m.dot(other, other)), m.mul(dt, dt))
-        if m.any_lt(m.mul(most, most), square):
-            share = m.shrink(most, square)
-            p = m.scale3(p, share)
-            own = m.scale3(own, share)
-            other = m.scale3(other, share)
-            for i in range(locked, rows):
-                x = m.get(W, at + PARENT_TURNS + i, 0)
-                acc = at + IMPULSE + i - locked
-                lost = m.fnma(x, share, x)
-                m.put(W, acc, 0, m.sub(m.get(W, acc, 0), lost))
-                if J.rotors != 0:
-                    rotor = at + ROTOR + i - locked
-                    m.put(W, rotor, 0, m.fnma(free_factor(W, at, i, i, locked), lost, m.get(W, rotor, 0)))
-        m.motion_add_ahead(B, C, motion_b, next_b, p, own, dt)
-        m.motion_add_ahead(B, A, motion_a, next_a, m.neg3(p), m.neg3(other), dt)
+        m.motion_add(B, C, motion_b, p, own)
+        m.motion_add(B, A, motion_a, m.neg3(p), m.neg3(other))
 
     @m.func
-    def joint_solve(J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, h: real):
+    def joint_solve(J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int):
         """Applies the impulses of block b that close the pose after the next drift."""
         kind = J.blocks[b, KIND]
         linear = J.blocks[b, LINEAR]
@@ -471,16 +446,11 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         start = b * width
         A = m.body_ref(body_at, stride, J.blocks[b, PARENT_RUN], m.listed(J.parent, start, width, 0))
         C = m.body_ref(body_at, stride, J.blocks[b, CHILD_RUN], m.listed(J.child, start, width, 0))
-        n0 = b * JOINT_NUMBERS
         at = b * JOINT_WORK
         W = J.work
-        dt = m.fill(h)
-        rate = m.fill(real(-1.0) / h)
         zero = m.fill(real(0.0))
         motion_a = m.body_motion(B, A)
         motion_b = m.body_motion(B, C)
-        next_a = m.body_next(B, A)
-        next_b = m.body_next(B, C)
         locked = 6 - linear - angular
         rows = int(6)
         free_turns = locked + linear
@@ -488,34 +458,25 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             locked = 0
             rows = 1
             free_turns = 6
-        else:
-            qa = next_a.turn
-            qb = next_b.turn
-            gap = m.apply(m.quat_to_matrix(qb), m.get3(J.numbers, n0 + CHILD_AT, 0))
-            gap = m.sub3(gap, m.apply(m.quat_to_matrix(qa), m.get3(J.numbers, n0 + PARENT_AT, 0)))
-            apart = m.sub3(next_b.shift, next_a.shift)
-            gap = m.add3(gap, m.add3(m.get3(W, at + OFFSET, 0), apart))
-            fq = m.quat_multiply(qa, m.get4(J.numbers, n0 + PARENT_FRAME, 0))
-            q = m.quat_multiply(m.quat_conjugate(fq), m.quat_multiply(qb, m.get4(J.numbers, n0 + CHILD_FRAME, 0)))
-            frame = m.quat_to_matrix(m.quat_multiply(qa, m.get4(J.numbers, n0 + LINEAR_FRAME, 0)))
-            m.locked_gaps(W, at, kind, linear, angular, gap, q, frame)
-            for i in range(3 - linear, locked):
-                m.put(
-                    W, at + RIGHT + i, 0, m.sub(m.get(W, at + RIGHT + i, 0), m.get(W, at + OPEN + i - (3 - linear), 0))
-                )
+        # velocities of the child against the parent
+        moves = m.cross_plus(motion_b.spin, m.get3(W, at + CHILD_ARM, 0), motion_b.vel)
+        moves = m.sub3(moves, m.cross_plus(motion_a.spin, m.get3(W, at + PARENT_ARM, 0), motion_a.vel))
+        turns = m.sub3(motion_b.spin, motion_a.spin)
         for i in range(locked):
-            y = m.mul(rate, m.get(W, at + RIGHT + i, 0))
+            d = m.get3(W, at + ROWS + 3 * i, 0)
+            y = m.sub(m.get(W, at + AIM + i, 0), m.dot(d, moves))
+            if i >= 3 - linear:
+                y = m.sub(m.get(W, at + AIM + i, 0), m.dot(d, turns))
             row = at + FACTOR + i * (i + 1) // 2
             for k in range(i):
                 y = m.fnma(m.get(W, row + k, 0), m.get(W, at + RIGHT + k, 0), y)
             m.put(W, at + RIGHT + i, 0, m.mul(y, m.get(W, row + i, 0)))
         if rows > locked:
-            va = motion_a.vel
-            wa = motion_a.spin
-            vb = motion_b.vel
-            wb = motion_b.spin
             for i in range(locked, rows):
-                u = row_speed(J, at, i, i >= free_turns, va, wa, vb, wb)
+                d = m.get3(W, at + ROWS + 3 * i, 0)
+                u = m.dot(d, moves)
+                if i >= free_turns:
+                    u = m.dot(d, turns)
                 row = at + FACTOR + i * (i + 1) // 2
                 for k in range(locked):
                     u = m.fma(m.get(W, row + k, 0), m.get(W, at + RIGHT + k, 0), u)
@@ -540,11 +501,11 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                         m.put(W, at + RIGHT + j, 0, m.fma(share, change, m.get(W, at + RIGHT + j, 0)))
             reduce_locked(W, at, locked, rows)
         apply_rows(
-            J, b, B, A, C, motion_a, motion_b, next_a, next_b, kind, linear, locked, rows, free_turns, dt
+            J, b, B, A, C, motion_a, motion_b, kind, linear, locked, rows, free_turns
         )  # fmt: skip
 
     @m.func
-    def joint_start(J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, h: real, scale: real):
+    def joint_start(J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, scale: real):
         """Applies the impulses of free rows of the sub-step before, times `scale`, and those of the locked rows that follow from them."""
         kind = J.blocks[b, KIND]
         linear = J.blocks[b, LINEAR]
@@ -571,10 +532,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             reduce_locked(W, at, locked, rows)
             motion_a = m.body_motion(B, A)
             motion_b = m.body_motion(B, C)
-            next_a = m.body_next(B, A)
-            next_b = m.body_next(B, C)
             apply_rows(
-                J, b, B, A, C, motion_a, motion_b, next_a, next_b, kind, linear, locked, rows, free_turns, m.fill(h)
+                J, b, B, A, C, motion_a, motion_b, kind, linear, locked, rows, free_turns
             )  # fmt: skip
 
     return {

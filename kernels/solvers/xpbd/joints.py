@@ -44,12 +44,13 @@ ROWS, PARENT_ARM, CHILD_ARM, FACTOR, IMPULSE, ACTS = 0, 18, 21, 24, 45, 51
 PARENT_TURNS, CHILD_TURNS, RIGHT = 99, 117, 135
 # ... positions of free rows, with angles that count turns; and joint_q of the angles when it was read last
 POSITION, GIVEN = 141, 147
-# ... from the place of the parent to that of the child at the start of the step, less the part of the gap between anchors that the
-# sub-step leaves open; and the same part of the gaps of locked rotations
-OFFSET, OPEN = 150, 153
+# ... and the velocities along the locked rows that close their gaps
+AIM = 150
 # ... and of free rows, the velocity of the rotor after its last impulse
 ROTOR = 156
-JOINT_WORK = 162
+# ... and by how much this was faster than the joint at the end of the sub-step
+LEAD = 162
+JOINT_WORK = 168
 # a velocity of a rotor or an angle that is not known
 UNKNOWN = 1.0e10
 # what acts along a free row: push and slope of the drive, its limit, push and slope of the passive part, friction, bounds of the velocity
@@ -66,11 +67,11 @@ BLOCK_COLUMNS = 5
 # Share of a position error beyond a limit that a step takes back.
 RECOVERY = 0.2
 
-# Least share of the gaps of a joint that a sub-step closes.
-CLOSING = 0.5
+# Largest turn of a body in a sub-step by the closure of gaps, where these close faster than `max_depenetration_speed` [rad].
+CLOSING_TURN = 0.1
 
-# Largest turn of a body in a sub-step by the impulses that a pass gives to one joint [rad].
-MOST_TURN = 1.0
+# Largest turn of a body in a sub-step whose curvature the rows follow [rad].
+MOST_TURN = 0.25
 
 
 def joint_program(m: types.SimpleNamespace) -> dict:
@@ -191,6 +192,147 @@ def joint_program(m: types.SimpleNamespace) -> dict:
                 m.put(W, out + 1, 0, r.y.x)
             if angular == 2:
                 m.put(W, out, 0, m.neg(r.x.y))
+
+    @m.func
+    def short_turn(w: Vec3, h: lane) -> Vec3:
+        """The rotation vector of a body with the angular velocity w in the time h, or one of the length `MOST_TURN` along it."""
+        turn = m.scale3(w, h)
+        return m.scale3(turn, m.shrink(m.fill(real(MOST_TURN)), m.dot(turn, turn)))
+
+    @m.func
+    def bent(turn: Vec3, r: Vec3) -> Vec3:
+        """The path of a point r that turns by the rotation vector `turn`, without its linear part `turn` x r."""
+        square = m.dot(turn, turn)
+        one = m.fill(real(1.0))
+        # 1 - sin a / a, and (1 - cos a) / a^2
+        sine = m.fnma(square, m.fill(real(1.0 / 42.0)), one)
+        sine = m.fnma(m.mul(square, m.fill(real(1.0 / 20.0))), sine, one)
+        sine = m.mul(m.mul(square, m.fill(real(1.0 / 6.0))), sine)
+        cosine = m.fnma(square, m.fill(real(1.0 / 56.0)), one)
+        cosine = m.fnma(m.mul(square, m.fill(real(1.0 / 30.0))), cosine, one)
+        cosine = m.fnma(m.mul(square, m.fill(real(1.0 / 12.0))), cosine, one)
+        cosine = m.mul(cosine, m.fill(real(0.5)))
+        across = m.cross(turn, r)
+        return m.fnma3(across, sine, m.scale3(m.cross(turn, across), cosine))
+
+    @m.func
+    def turned(turn: Vec3, r: Vec3) -> Vec3:
+        """The direction r after a turn by the rotation vector `turn`."""
+        return m.add3(r, m.add3(m.cross(turn, r), bent(turn, r)))
+
+    @m.func
+    def lever(r: Vec3, inertia: m.Sym3) -> lane:
+        """The mean over the directions of an impulse at the arm r of the response of the turn, in velocities at the arm."""
+        trace = m.add(inertia.xx, m.add(inertia.yy, inertia.zz))
+        mean = m.sub(m.mul(m.dot(r, r), trace), m.dot(r, m.sym_apply(inertia, r)))
+        return m.mul(m.fill(real(0.5)), mean)
+
+    @m.func
+    def closing_share(
+        W: m.memory,
+        at: int,
+        linear: int,
+        locked: int,
+        ia: m.Sym3,
+        ib: m.Sym3,
+        mass: lane,
+        least: lane,
+        va: Vec3,
+        wa: Vec3,
+        vb: Vec3,
+        wb: Vec3,
+        h: lane,
+    ) -> lane:
+        """The share of the gaps in `right` that a sub-step closes. More than `least` is closed only as far as it turns bodies little: where
+        their turns change the directions of rows, the closure of gaps could add energy in each sub-step."""
+        zero = m.fill(real(0.0))
+        tiny = m.fill(real(1.0e-20))
+        most = m.fill(real(CLOSING_TURN))
+        ra = m.get3(W, at + PARENT_ARM, 0)
+        rb = m.get3(W, at + CHILD_ARM, 0)
+        sa = lever(ra, ia)
+        sb = lever(rb, ib)
+        whole = m.mul(most, m.add(mass, m.add(sa, sb)))
+        aa = m.dot(ra, ra)
+        bb = m.dot(rb, rb)
+        wide = zero
+        turn = zero
+        apart = m.sub3(m.cross_plus(wb, rb, vb), m.cross_plus(wa, ra, va))
+        turning = m.sub3(wb, wa)
+        closes = zero
+        arms = m.larger(aa, bb)
+        for i in range(locked):
+            x = m.get(W, at + RIGHT + i, 0)
+            if i >= 3 - linear:
+                turn = m.fma(x, x, turn)
+                closes = m.fnma(m.mul(arms, x), m.dot(m.get3(W, at + ROWS + 3 * i, 0), turning), closes)
+            else:
+                wide = m.fma(x, x, wide)
+                closes = m.fnma(x, m.dot(m.get3(W, at + ROWS + 3 * i, 0), apart), closes)
+        size = m.fma(arms, turn, wide)
+        closes = m.mul(closes, h)
+        # the turns are those of the gap times s / (r (mass + sum of s))
+        first = m.mul(wide, m.mul(m.mul(sa, sa), m.rcp(m.larger(aa, tiny))))
+        last = m.mul(wide, m.mul(m.mul(sb, sb), m.rcp(m.larger(bb, tiny))))
+        share = m.smaller(m.shrink(whole, m.larger(first, last)), m.shrink(most, turn))
+        # a gap that closes by itself is not made to close faster
+        share = m.where_lt(m.mul(least, m.sqrt(size)), closes, zero, share)
+        # nor one of bodies whose turns the rows do not follow
+        fast = m.mul(m.mul(h, h), m.larger(m.dot(wa, wa), m.dot(wb, wb)))
+        share = m.where_lt(m.fill(real(MOST_TURN * MOST_TURN)), fast, zero, share)
+        return m.larger(share, m.shrink(least, size))
+
+    @m.func
+    def put_aims(
+        W: m.memory,
+        at: int,
+        linear: int,
+        angular: int,
+        va: Vec3,
+        wa: Vec3,
+        vb: Vec3,
+        wb: Vec3,
+        share: lane,
+        h: lane,
+        rate: lane,
+    ):
+        """Stores the velocities along the locked rows that close a share of their gaps, which are in `right`, in the time h. Rows hold at
+        the pose now: the gaps that turns of both bodies open beyond them, by their curvature, are closed, too."""
+        locked = 6 - linear - angular
+        zero = m.fill(real(0.0))
+        ra = m.get3(W, at + PARENT_ARM, 0)
+        rb = m.get3(W, at + CHILD_ARM, 0)
+        ta = short_turn(wa, h)
+        tb = short_turn(wb, h)
+        back = m.neg3(ta)
+        path = m.sub3(bent(tb, rb), bent(ta, ra))
+        apart = m.sub3(m.cross_plus(wb, rb, vb), m.cross_plus(wa, ra, va))
+        apart = m.fma3(apart, h, path)
+        turn = m.sub3(tb, ta)
+        for i in range(locked):
+            d = m.get3(W, at + ROWS + 3 * i, 0)
+            off = zero
+            if i < 3 - linear:
+                off = m.dot(d, path)
+                if linear > 0:
+                    off = m.add(off, m.dot(m.sub3(turned(ta, d), d), apart))
+            else:
+                x = m.get3(W, at + ROWS + 3 * (locked + linear), 0)
+                if angular == 0:
+                    # of a rotation matrix, half the vector of its antisymmetric part
+                    first = i - 3 + linear
+                    y = m.get3(W, at + ROWS + 3 * (3 - linear + (first + 1) % 3), 0)
+                    z = m.get3(W, at + ROWS + 3 * (3 - linear + (first + 2) % 3), 0)
+                    sine = m.sub(m.dot(z, turned(back, turned(tb, y))), m.dot(y, turned(back, turned(tb, z))))
+                    off = m.sub(m.mul(m.fill(real(0.5)), sine), m.dot(d, turn))
+                if angular == 1:
+                    off = m.dot(d, m.sub3(m.cross(x, turned(back, turned(tb, x))), turn))
+                if angular == 2:
+                    y = m.get3(W, at + ROWS + 3 * (locked + linear + 1), 0)
+                    off = m.sub(m.dot(x, y), m.dot(turned(ta, x), turned(tb, y)))
+                    off = m.sub(off, m.dot(d, turn))
+            off = m.fma(share, m.get(W, at + RIGHT + i, 0), off)
+            m.put(W, at + AIM + i, 0, m.neg(m.mul(off, rate)))
 
     @m.func
     def factor_rows(

@@ -283,14 +283,14 @@ def line_program(m: types.SimpleNamespace) -> dict:
         put_line_acts(X, n, length, h, push_speed)
 
     @m.func
-    def push_line(X: wp.ref[Lines], n: int, B: wp.array[real], x: lane, body_at: int, stride: int, h: real):
+    def push_line(X: wp.ref[Lines], n: int, B: wp.array[real], x: lane, body_at: int, stride: int):
         """Applies the impulse x along the lines of block n."""
         at = X.blocks[n, WORK_AT]
         first = X.blocks[n, FIRST_BODY]
         for b in range(first, X.blocks[n, LAST_BODY]):
             f = m.scale3(m.get3(X.work, at + LINE_WRENCHES + 6 * (b - first), 0), x)
             turn = m.scale3(m.get3(X.work, at + LINE_WRENCHES + 6 * (b - first) + 3, 0), x)
-            m.body_push(B, line_body(X, b, body_at, stride), f, turn, m.fill(h), 1)
+            m.body_push(B, line_body(X, b, body_at, stride), f, turn)
 
     @m.func
     def line_start(X: wp.ref[Lines], n: int, B: wp.array[real], body_at: int, stride: int, h: real, scale: real):
@@ -298,7 +298,7 @@ def line_program(m: types.SimpleNamespace) -> dict:
         at = X.blocks[n, WORK_AT] + LINE_IMPULSE
         x = m.mul(m.fill(scale), m.get(X.work, at, 0))
         m.put(X.work, at, 0, x)
-        push_line(X, n, B, x, body_at, stride, h)
+        push_line(X, n, B, x, body_at, stride)
 
     @m.func
     def line_solve(X: wp.ref[Lines], n: int, B: wp.array[real], body_at: int, stride: int, h: real):
@@ -314,7 +314,7 @@ def line_program(m: types.SimpleNamespace) -> dict:
         old = m.get(X.work, at + LINE_IMPULSE, 0)
         change = m.free_update(u, m.get(X.work, at + LINE_RESPONSE, 0), old, X.work, at + LINE_ACTS)
         m.put(X.work, at + LINE_IMPULSE, 0, m.add(old, change))
-        push_line(X, n, B, change, body_at, stride, h)
+        push_line(X, n, B, change, body_at, stride)
 
     kept = ("Lines", "line_prepare", "line_start", "line_solve")
     return {name: value for name, value in locals().items() if name in kept}

@@ -12,7 +12,7 @@ from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.xpbd.bodies import INVERSE_MASS, place_in_chunk
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
-    BEGUN, BELOW, BIAS, DEEP_GIVE, GIVE, IMPULSES, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
+    BEGUN, BELOW, BIAS, DEEP_GIVE, GIVE, HELD, IMPULSES, MARGINS, MU_AT, NORMAL_AT, POINT_A, POINT_B, REBOUND, SUMS,
 )  # fmt: skip
 
 COLOURS = 64
@@ -31,6 +31,10 @@ IMPACT_SPEED = 0.2
 
 FALLS = 0.98
 """Least share of the normal impulse of the sub-step before that a contact keeps as it is."""
+
+RISES = 1.1
+"""Largest normal impulse that a contact of a body with joints keeps, as a multiple of that kept the sub-step before. It rises further by as
+much as changes the velocity of the heavier body by `STOPS`."""
 
 STOPS = 0.01
 """If the normal impulse of two bodies is less than that of the sub-step before, by at least as much as changes the velocity of the heavier
@@ -71,13 +75,14 @@ def order_struct(real):
         round_radius: wp.array[real]
         round_axis: wp.array[vec3]
         round_turn: wp.array[quat]
-        # of bodies: chunk and slot, whether forces move them, their articulation or -1, and whether a joint holds them to the world; of
-        # worlds: the slot of their fixed bodies; of bodies: their world
+        # of bodies: chunk and slot, whether forces move them, their articulation or -1, whether a joint connects them to the world, whether
+        # joints constrain them, and their world; of worlds: the slot of their fixed bodies
         body_chunk: wp.array[int]
         body_slot: wp.array[int]
         body_moves: wp.array[int]
         body_tree: wp.array[int]
         body_anchored: wp.array[int]
+        body_held: wp.array[int]
         body_world: wp.array[int]
         fixed_slot: wp.array[int]
         body_com: wp.array[vec3]
@@ -398,7 +403,13 @@ def order_kernels(real):
             if same_pair(N, i - 1, a, b) or same_pair(N, i + 1, a, b):
                 below = real(-IMPACT_SPEED)
             numbers[j + BELOW * room] = below
-            numbers[j + BEGUN * room] = real(0.0)
+            numbers[j + BEGUN * room] = numbers[j + IMPULSES * room]
+            held = int(0)
+            if a >= 0:
+                held = N.body_held[a]
+            if b >= 0:
+                held = wp.max(held, N.body_held[b])
+            numbers[j + HELD * room] = real(held)
             if N.report != 0:
                 for x in range(6):
                     numbers[j + (SUMS + x) * room] = real(0.0)
@@ -422,12 +433,20 @@ def order_kernels(real):
             # as in contact_start
             begun = numbers[j + BEGUN * room]
             normal = numbers[j + IMPULSES * room]
+            mass_a = B[place_in_chunk(body_at, stride, body_a[k], INVERSE_MASS)]
+            mass_b = B[place_in_chunk(body_at, stride, body_b[k], INVERSE_MASS)]
+            stops = real(STOPS)
+            response = wp.min(mass_a, mass_b)
+            if response == real(0.0):
+                response = numbers[j + HELD * room] * wp.max(mass_a, mass_b)
             if normal < real(FALLS) * begun:
-                mass_a = B[place_in_chunk(body_at, stride, body_a[k], INVERSE_MASS)]
-                response = wp.min(mass_a, B[place_in_chunk(body_at, stride, body_b[k], INVERSE_MASS)])
-                fall = (begun - normal) * response - real(STOPS)
+                fall = (begun - normal) * response - stops
                 if fall > real(0.0):
                     f = f * wp.max(real(0.0), real(1.0) - real(FASTER) * fall / (begun * response))
+            elif numbers[j + HELD * room] > real(0.0):
+                most = real(RISES) * begun + stops / wp.max(response, real(1.0e-20))
+                if most < normal:
+                    f = f * (most / normal)
             N.now_force[k] = f / h
             if N.report != 0:
                 w = wrench6(real(0.0))

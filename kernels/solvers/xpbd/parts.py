@@ -54,11 +54,11 @@ def joint_functions(m: types.SimpleNamespace, joints: bool):
         """There are no joints."""
 
     @wp.func
-    def no_start(J: wp.ref[Joints], b: int, B: wp.array[real], at: int, stride: int, h: real, share: real):
+    def no_start(J: wp.ref[Joints], b: int, B: wp.array[real], at: int, stride: int, share: real):
         """There are no joints."""
 
     @wp.func
-    def no_solve(J: wp.ref[Joints], b: int, B: wp.array[real], at: int, stride: int, h: real):
+    def no_solve(J: wp.ref[Joints], b: int, B: wp.array[real], at: int, stride: int):
         """There are no joints."""
 
     return no_prepare, no_start, no_solve

@@ -150,7 +150,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         """The threads that compute a chunk together, see `newton_like.kernels.solvers.xpbd.team`.
 
         block: whether they are the threads of a block of a GPU; colours: those whose contacts they share; stages: of joints the first
-        block, the end, and one if one thread computes them; stage_at: of chunks the first stage.
+        block, the end, one if one thread computes them, and one if they have the last colour; stage_at: of chunks the first stage.
         """
 
         member: int
@@ -275,7 +275,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
     @wp.func
     def pass_contacts(
         stage: int, N: wp.ref[Listed], c: int, colour: int, K: wp.ref[Touching], first: int, end: int, most: int, B: wp.array[real],
-        at: int, stride: int, h: real, ahead: int, sub: int, o: wp.ref[Settings],
+        at: int, stride: int, h: real, sub: int, o: wp.ref[Settings],
     ):  # fmt: skip
         """Passes over contacts that share no body that moves, `most` at a time."""
         k = int(first)
@@ -289,14 +289,11 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                 if begins >= 2:
                     N.impact[c, COLOURS + 2] = sub + 1
             if stage == 1:
-                m.contact_start(K, k, valid, B, at, stride, h, ahead)
+                m.contact_start(K, k, valid, B, at, stride)
             if stage >= 2:
                 relax = (stage - 2) % 2
-                near = ahead
-                if relax != 0:
-                    near = 0
                 further = m.contact_solve(
-                    K, k, valid, B, at, stride, h, near, relax, (stage - 2) // 2, o.push_speed, o.rebound_speed
+                    K, k, valid, B, at, stride, h, relax, (stage - 2) // 2, o.push_speed, o.rebound_speed
                 )
                 if further != 0:
                     N.impact[c, colour] = sub + 1
@@ -305,7 +302,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
 
     @wp.func
     def sweep_contacts(
-        stage: int, N: wp.ref[Listed], c: int, K: wp.ref[Touching], B: wp.array[real], at: int, stride: int, h: real, ahead: int,
+        stage: int, N: wp.ref[Listed], c: int, K: wp.ref[Touching], B: wp.array[real], at: int, stride: int, h: real,
         sub: int, o: wp.ref[Settings], M: wp.ref[Team],
     ):  # fmt: skip
         """Passes over all contacts of a chunk, colour by colour: 0 prepares them, 1 applies kept impulses, 2 solves, 3 relaxes; 4 and 5 do
@@ -326,7 +323,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                         end = wp.min(first + width * share_start(full, M.member + 1, M.members), end)
                     elif M.member != 0:
                         end = start
-                pass_contacts(stage, N, c, colour, K, start, end, most, B, at, stride, h, ahead, sub, o)
+                pass_contacts(stage, N, c, colour, K, start, end, most, B, at, stride, h, sub, o)
                 if colour < M.colours:
                     wait_for_all(M.sync, c, M.members, M.pause)
         wait_for_all(M.sync, c, M.members, M.pause)
@@ -339,12 +336,20 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         B: wp.array[real],
         at: int,
         stride: int,
-        h: real,
         share: real,
         M: wp.ref[Team],
     ):
-        """Passes over all joints of a chunk, colour by colour: 1 applies this share of kept impulses, 2 solves."""
-        for n in range(M.stage_at[c], M.stage_at[c + 1]):
+        """Passes over all joints of a chunk, colour by colour: 1 applies this share of kept impulses, 2 solves, 3 solves in the order of
+        second passes, see `newton_like.solvers.xpbd.colours`."""
+        first = M.stage_at[c]
+        behind = M.stage_at[c + 1]
+        turns = behind
+        if behind > first:
+            turns = behind - M.stages[behind - 1, 3]
+        for k in range(first, behind):
+            n = k
+            if stage == 3 and k < turns:
+                n = first + turns - 1 - k
             begin = M.stages[n, 0]
             count = M.stages[n, 1] - begin
             start = begin + share_start(count, M.member, M.members)
@@ -355,11 +360,14 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                 end = begin
                 if M.member == 0:
                     end = M.stages[n, 1]
-            for b in range(start, end):
+            for i in range(start, end):
+                b = i
+                if stage == 3:
+                    b = start + end - 1 - i
                 if stage == 1:
-                    joint_start(J, b, B, at, stride, h, share)
+                    joint_start(J, b, B, at, stride, share)
                 else:
-                    joint_solve(J, b, B, at, stride, h)
+                    joint_solve(J, b, B, at, stride)
             wait_for_all(M.sync, c, M.members, M.pause)
 
     options = module_options(GENERAL_FLAGS, width)
@@ -387,9 +395,6 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         first_slot = G.chunks[c, FIRST_SLOT]
         begin = G.chunks[c, FIRST_BLOCK]
         behind = G.chunks[c, LAST_BLOCK]
-        ahead = int(0)
-        if behind > begin:
-            ahead = 1
         h = o.dt / real(o.substeps)
         B = G.numbers
         blocks = stride // width
@@ -456,7 +461,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                 sweep_lines(0, X, c, B, at, stride, h, o.push_speed)
             K.strong = 0
             if o.contacts != 0:
-                sweep_contacts(0, N, c, K, B, at, stride, h, ahead, sub, o, M)
+                sweep_contacts(0, N, c, K, B, at, stride, h, sub, o, M)
             else:
                 wait_for_all(M.sync, c, M.members, M.pause)
             for i in range(one, end):
@@ -466,32 +471,32 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
             if sub == 0:
                 scale = scale * o.impulse_scale
             if J.acting != 0:
-                sweep_joints(1, J, c, B, at, stride, h, scale, M)
+                sweep_joints(1, J, c, B, at, stride, scale, M)
             if M.member == 0:
                 sweep_lines(1, X, c, B, at, stride, h, scale)
             wait_for_all(M.sync, c, M.members, M.pause)
             if o.contacts != 0:
-                sweep_contacts(1, N, c, K, B, at, stride, h, ahead, sub, o, M)
+                sweep_contacts(1, N, c, K, B, at, stride, h, sub, o, M)
             hit = int(0)
             strong = int(0)
             if o.contacts != 0:
                 if N.impact[c, COLOURS] == sub + 1:
                     hit = 1
-            for _sweep in range(o.iterations):
-                sweep_joints(2, J, c, B, at, stride, h, scale, M)
+            for sweep in range(o.iterations):
+                sweep_joints(2 + sweep % 2, J, c, B, at, stride, scale, M)
                 if M.member == 0:
                     sweep_lines(2, X, c, B, at, stride, h, o.push_speed)
                 wait_for_all(M.sync, c, M.members, M.pause)
                 if o.contacts != 0:
-                    sweep_contacts(2, N, c, K, B, at, stride, h, ahead, sub, o, M)
+                    sweep_contacts(2, N, c, K, B, at, stride, h, sub, o, M)
             if o.contacts != 0:
                 if N.impact[c, COLOURS + 1] == sub + 1:
                     strong = 1
                     hit = 1
             for _further in range(hit * FURTHER):
-                sweep_contacts(4, N, c, K, B, at, stride, h, ahead, sub, o, M)
+                sweep_contacts(4, N, c, K, B, at, stride, h, sub, o, M)
             for _further in range(strong * STRONG_FURTHER):
-                sweep_contacts(6, N, c, K, B, at, stride, h, ahead, sub, o, M)
+                sweep_contacts(6, N, c, K, B, at, stride, h, sub, o, M)
             for i in range(one, end):
                 r = m.body_ref(at, stride, i * width, m.counted(i * width))
                 if sub + 1 < o.substeps:
@@ -500,11 +505,11 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                     m.body_drift(B, r, half)
             wait_for_all(M.sync, c, M.members, M.pause)
             if o.contacts != 0:
-                sweep_contacts(3, N, c, K, B, at, stride, h, ahead, sub, o, M)
+                sweep_contacts(3, N, c, K, B, at, stride, h, sub, o, M)
             for _further in range(hit * FURTHER):
-                sweep_contacts(5, N, c, K, B, at, stride, h, ahead, sub, o, M)
+                sweep_contacts(5, N, c, K, B, at, stride, h, sub, o, M)
             for _further in range(strong * STRONG_FURTHER):
-                sweep_contacts(7, N, c, K, B, at, stride, h, ahead, sub, o, M)
+                sweep_contacts(7, N, c, K, B, at, stride, h, sub, o, M)
             if o.contacts != 0:
                 if N.impact[c, COLOURS + 2] == sub + 1:
                     if M.member == 0:
@@ -513,7 +518,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                         )
                     wait_for_all(M.sync, c, M.members, M.pause)
                     for _further in range(N.impact[c, COLOURS + 3] * SPREADING):
-                        sweep_contacts(9, N, c, K, B, at, stride, h, ahead, sub, o, M)
+                        sweep_contacts(9, N, c, K, B, at, stride, h, sub, o, M)
                     if M.member == 0 and N.impact[c, COLOURS + 3] != 0:
                         drop_impulses(N, c, K.at, K.room, numbers, K.extra_at, K.extra)
                     wait_for_all(M.sync, c, M.members, M.pause)

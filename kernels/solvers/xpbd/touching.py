@@ -26,7 +26,9 @@ APART = 45
 BEGUN = 48
 # ... and `GIVE` while shapes overlap deeply
 DEEP_GIVE = 49
-CONTACT_NUMBERS = 50
+# ... and one if a joint constrains one of the bodies
+HELD = 50
+CONTACT_NUMBERS = 51
 
 
 def touching_program(m: types.SimpleNamespace) -> dict:

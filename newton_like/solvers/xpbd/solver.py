@@ -46,6 +46,7 @@ from newton_like.solvers.xpbd.tables import (
     body_constants,
     body_numbers,
     first_work,
+    held_bodies,
     make_blocks,
     make_slots,
     trees_of_bodies,
@@ -273,7 +274,8 @@ class SolverXPBD(SolverBase):
             damping_ratio=model.shape_material_damping_ratio,
             body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._body_moves,
             body_tree=self._array(trees_of_bodies(model)), body_anchored=self._array(anchored_bodies(model)),
-            body_world=self._array(worlds_of_bodies(model)), fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
+            body_held=self._array(held_bodies(model)), body_world=self._array(worlds_of_bodies(model)),
+            fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             # sorting needs twice the room
             chosen=whole((1 + sorts) * room), ordered=whole(room), colour=whole(room),
             colour_start=wp.zeros((chunks, COLOURS + 1), dtype=int, device=model.device),

@@ -20,6 +20,7 @@ from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
 from newton_like.kernels.solvers.xpbd.order import BODY_AT, CHUNK_COLUMNS, SLOTS
 from newton_like.kernels.solvers.xpbd.wrenches import WRENCH_COLUMNS
 from newton_like.model.joint_types import JOINT_TYPES, look_up
+from newton_like.solvers.xpbd.colours import colours_of_joints
 from newton_like.solvers.xpbd.features import NO_SPEED, check_axes
 from newton_like.solvers.xpbd.moving import moving_bodies
 from newton_like.types import MAXVAL, JointTargetMode
@@ -67,6 +68,16 @@ def anchored_bodies(model) -> np.ndarray:
         holds = ~look_up(model.joint_type.numpy(), "floats") & model.joint_enabled.numpy().astype(bool)
         anchored[model.joint_child.numpy()[holds & (model.joint_parent.numpy() < 0)]] = 1
     return anchored
+
+
+def held_bodies(model) -> np.ndarray:
+    """One for each body that is the child or the parent of a joint which does not leave it free, enabled or not, else zero."""
+    ends = np.stack([model.joint_parent.numpy(), model.joint_child.numpy()]).reshape(2, -1)
+    if model.joint_count:
+        ends = ends[:, ~look_up(model.joint_type.numpy(), "floats")]
+    found = np.zeros(model.body_count, dtype=int)
+    found[ends[ends >= 0]] = 1
+    return found
 
 
 def turning_coordinates(model) -> np.ndarray:
@@ -239,22 +250,6 @@ def acts_along(rows: np.ndarray) -> bool:
     return limited or bool(rows[:, [at + k for at in firsts for k in kept]].any())
 
 
-def _colours(pairs: np.ndarray) -> np.ndarray:
-    """One more than the largest colour of earlier pairs with one of the bodies; bodies -1 do not count.
-
-    Passing through the colours in turn is then the same as passing through the pairs in turn: impulses travel from the roots of trees to
-    their leaves in one pass.
-    """
-    last: dict[int, int] = {}
-    out = np.zeros(len(pairs), dtype=int)
-    for i, pair in enumerate(pairs.tolist()):
-        out[i] = 1 + max((last.get(k, -1) for k in pair if k >= 0), default=-1)
-        for k in pair:
-            if k >= 0:
-                last[k] = out[i]
-    return out
-
-
 def _floating_joints(model, chosen: np.ndarray) -> np.ndarray:
     """Which joints that leave a body free have a degree of freedom that is `chosen`, ``[joint_count]``."""
     floats = look_up(model.joint_type.numpy(), "floats") if model.joint_count else np.zeros(0, dtype=bool)
@@ -338,9 +333,11 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
         pairs = np.stack([parent[found[here]], child[found[here]]], axis=1)
         pairs = np.where(moves[pairs], pairs, -1)
         low = pairs[pairs >= 0].min() if (pairs >= 0).any() else 0
-        key = np.where(pairs >= 0, pairs - low, -1).tobytes()
+        pairs = np.where(pairs >= 0, pairs - low, -1)
+        lined = np.array([j in read for j in found[here].tolist()])
+        key = pairs.tobytes() + lined.tobytes()
         if key not in known:
-            known[key] = _colours(pairs)
+            known[key] = colours_of_joints(pairs, pairs[lined].ravel().tolist())
         colour[here], ordinal[here] = known[key], np.arange(len(here))
     chunk = slots.chunk_of_world[world_of]
     order = np.lexsort((world_of, ordinal, *kinds.T[::-1], colour, chunk))

@@ -12,6 +12,7 @@ import numpy as np
 
 from newton_like.kernels.solvers.xpbd.order import FIRST_SLOT, FIRST_WORLD, LAST_WORLD
 from newton_like.kernels.solvers.xpbd.team import BLOCK, SERIAL, SYNC
+from newton_like.solvers.xpbd.colours import LAST
 from newton_like.threads import Command, cut, run_shared
 
 TEAM = 256
@@ -37,19 +38,20 @@ def joint_stages(chunk: np.ndarray, colour: np.ndarray, chunks: int) -> tuple[np
         chunks: number of chunks.
 
     Returns:
-        Of each stage the first block, the end, and one if one thread computes it; of each chunk the first stage and, last, the end.
+        Of each stage the first block, the end, one if one thread computes it, and one if it has the colour ``LAST``, which is a stage of
+        its own; of each chunk the first stage and, last, the end.
     """
     stages, at = [], np.zeros(chunks + 1, dtype=np.int32)
     cuts = np.flatnonzero(np.diff(chunk) | np.diff(colour)) + 1 if len(chunk) else np.zeros(0, dtype=int)
     for a, b in pairwise([0, *cuts.tolist(), len(chunk)] if len(chunk) else []):
         alone = b - a < SERIAL
         same = stages and chunk[stages[-1][0]] == chunk[a]
-        if alone and same and stages[-1][2]:
+        if alone and same and stages[-1][2] and colour[a] != LAST:
             stages[-1][1] = b
         else:
-            stages.append([a, b, int(alone)])
+            stages.append([a, b, int(alone), int(colour[a] == LAST)])
             at[chunk[a] + 1] += 1
-    return np.array(stages, dtype=np.int32).reshape(-1, 3), np.cumsum(at).astype(np.int32)
+    return np.array(stages, dtype=np.int32).reshape(-1, 4), np.cumsum(at).astype(np.int32)
 
 
 class Teams:
@@ -77,7 +79,7 @@ class Teams:
         self.runs = [(a, b, bool(large[a])) for a, b in pairwise(cuts) if b > a]
         self.threads, self.blocks = BLOCK if on_gpu else threads, on_gpu
         stages, stage_at = joint_stages(blocks.chunk, blocks.colour, len(chunks))
-        stages = stages if len(stages) else np.zeros((1, 3))
+        stages = stages if len(stages) else np.zeros((1, 4))
         self._arrays = dict(stages=array(stages), stage_at=array(stage_at), sync=array(np.zeros(SYNC * len(chunks))))
 
     def member(self, kind, member: int, members: int):

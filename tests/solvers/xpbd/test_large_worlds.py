@@ -22,11 +22,11 @@ def test_stages_of_joints_cover_all_blocks_in_order(rng):
     colour = np.concatenate([np.repeat(np.arange(20), sizes[:20]), np.repeat(np.arange(20), sizes[20:])])
     chunk = np.repeat([0, 2], [sizes[:20].sum(), sizes[20:].sum()])
     stages, at = joint_stages(chunk, colour, 4)
-    assert np.array_equal(np.concatenate([np.arange(a, b) for a, b, _ in stages]), np.arange(len(chunk)))
+    assert np.array_equal(np.concatenate([np.arange(a, b) for a, b, *_ in stages]), np.arange(len(chunk)))
     for c in range(4):
         own = stages[at[c] : at[c + 1]]
         assert set(chunk[own[:, 0]]) <= {c}
-    for a, b, alone in stages.tolist():
+    for a, b, alone, _ in stages.tolist():
         # threads share the blocks of one colour only
         assert alone or (len(set(colour[a:b])) == 1 and b - a >= SERIAL)
 

@@ -349,3 +349,25 @@ def test_forces_along_free_joints_act_as_in_generalized_coordinates(rng):
                 state = after(each, started(model), 1e-3, 1e-4, control)
                 momenta.append(state.body_qd.numpy() / 1e-3)
             np.testing.assert_allclose(*momenta, rtol=2e-3, atol=2e-3 * abs(momenta[0]).max(), err_msg=f"{mode} {gain}")
+
+
+@pytest.mark.parametrize("equal", [True, False], ids=["rod", "prop"])
+def test_a_strut_holds_a_hinge_at_rest(equal, rng):
+    """A hinge and a strut whose lever is short leave no motion, so that the body stays at rest. Their rows point in nearly the same
+    direction, which passes solve slowly: no impulses that are kept may grow from step to step."""
+    builder = nl.ModelBuilder()
+    mass, lever, place = rng.uniform(0.5, 2.0), rng.uniform(0.04, 0.1), rng.uniform(0.1, 0.2)
+    rod = builder.add_link(mass=mass, com=(place, 0, 0), inertia=0.02 * mass * np.eye(3))
+    builder.add_articulation([builder.add_joint_revolute(-1, rod, axis=(0, 1, 0))])
+    below, above = (np.array([lever, 0, z, 0, 0, 0, 1]) for z in (-rng.uniform(0.3, 1.0), 0.0))
+    length = above[2] - below[2]
+    builder.add_joint_distance(
+        -1, rod, parent_xform=below, child_xform=above, min_distance=length, max_distance=length if equal else -1.0
+    )
+    model = builder.finalize("cpu", dtype=wp.float64)
+    state, solver, speeds = started(model), xpbd(model), []
+    for _ in range(120):
+        solver.step(state, state, dt=1 / 240)
+        speeds.append(abs(state.body_qd.numpy()).max())
+    assert abs(state.joint_q.numpy()[0]) < 1e-3
+    assert max(speeds) < 0.2

@@ -7,10 +7,10 @@ from newton_like.kernels.solvers.xpbd.bodies import POS
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ACTS, ACT_NUMBERS, AIM, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, DOFS_AT,
-    DOF_NUMBERS, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KIND, KV, LEAD, LEAST_SPEED, LENGTH,
-    LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, PARENT_ARM, PARENT_AT,
-    PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROTOR, ROWS, SPEED,
-    STICK, STIFFNESS, TURNS, UPPER,
+    DOF_NUMBERS, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KEPT_OF_HARD, KIND, KV, LEAD,
+    LEAST_SPEED, LENGTH, LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, NEAR, PARENT_ARM,
+    PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROTOR,
+    ROWS, SOFT, SPEED, STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 from newton_like.kernels.tree import REST_SPEED  # isort: skip
 
@@ -19,11 +19,6 @@ CATCH = 0.1
 
 FORGOTTEN = 1.0e9
 """Velocities of rotors from which on they are forgotten: rotors then have the velocities of their joints."""
-
-KEPT_OF_LENGTHS = 0.5
-"""Largest share of the impulse of a kept distance that a sub-step starts from. Its row closes the whole error of the distance, as locked
-rows do, which start from nothing. Larger shares are unstable where both act in nearly the same direction, for any number of iterations: the
-impulse that closed the last error is then part of the next one."""
 
 
 def joint_solve_program(m: types.SimpleNamespace) -> dict:
@@ -530,10 +525,20 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         if rows > locked:
             for k in range(locked):
                 m.put(W, at + RIGHT + k, 0, m.fill(real(0.0)))
-            if kind == LENGTH:
-                scale = wp.min(scale, real(KEPT_OF_LENGTHS))
             for i in range(locked, rows):
-                x = m.mul(m.fill(scale), m.get(W, at + IMPULSE + i - locked, 0))
+                kept = m.fill(scale)
+                hard = m.fill(wp.min(scale, real(KEPT_OF_HARD)))
+                if kind == LENGTH:
+                    kept = hard
+                else:
+                    c = at + ACTS + ACT_NUMBERS * (i - locked)
+                    slope = m.add(m.get(W, c + DRIVE_SLOPE, 0), m.get(W, c + PASSIVE_SLOPE, 0))
+                    slope = m.mul(slope, free_factor(W, at, i, i, locked))
+                    kept = m.where_lt(m.fill(real(SOFT)), slope, hard, kept)
+                    kept = m.where_lt(m.fill(real(0.0)), m.get(W, c + STICK, 0), hard, kept)
+                    room = m.smaller(m.get(W, c + MOST_SPEED, 0), m.neg(m.get(W, c + LEAST_SPEED, 0)))
+                    kept = m.where_lt(room, m.fill(real(NEAR)), hard, kept)
+                x = m.mul(kept, m.get(W, at + IMPULSE + i - locked, 0))
                 m.put(W, at + IMPULSE + i - locked, 0, x)
                 m.put(W, at + PARENT_TURNS + i, 0, x)
             reduce_locked(W, at, locked, rows)

@@ -371,3 +371,27 @@ def test_a_strut_holds_a_hinge_at_rest(equal, rng):
         speeds.append(abs(state.body_qd.numpy()).max())
     assert abs(state.joint_q.numpy()[0]) < 1e-3
     assert max(speeds) < 0.2
+
+
+def test_joints_with_dry_friction_stay_at_rest_in_a_free_fall(rng):
+    """Light links between heavy ones feel the friction of one joint and the locked directions of the next as nearly the same row. Kept
+    impulses of friction must not make joints tremble, whose bodies all fall with the same acceleration."""
+    scene = nl.ModelBuilder()
+    for _ in range(16):
+        builder, joints, parent = nl.ModelBuilder(), [], -1
+        for mass in (5.0, 0.1, 5.0, 0.1):
+            size = 0.2 if mass > 1.0 else 0.05
+            link = builder.add_link(mass=mass, com=0.02 * rng.normal(size=3), inertia=random_inertia(rng, mass, size))
+            frame = (*0.05 * rng.normal(size=3), 0, 0, 0, 1)
+            if parent < 0:
+                joints.append(builder.add_joint_free(link))
+            else:
+                joints.append(
+                    builder.add_joint_revolute(parent, link, axis=rng.normal(size=3), parent_xform=frame, friction=1.0)
+                )
+            parent = link
+        builder.add_articulation(joints)
+        scene.add_world(builder)
+    model = scene.finalize("cpu", dtype=wp.float64)
+    state = after(xpbd(model), started(model), 0.5, 1e-3)
+    assert abs(state.joint_qd.numpy().reshape(16, -1)[:, 6:]).max() < 1e-9

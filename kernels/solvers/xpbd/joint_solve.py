@@ -7,7 +7,7 @@ from newton_like.kernels.solvers.xpbd.bodies import POS
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ACTS, ACT_NUMBERS, AIM, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, DOFS_AT,
-    DOF_NUMBERS, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KEPT_OF_HARD, KIND, KV, LEAD,
+    DOF_NUMBERS, DRIFT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KEPT_OF_HARD, KIND, KV, LEAD,
     LEAST_SPEED, LENGTH, LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, NEAR, PARENT_ARM,
     PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROTOR,
     ROWS, SOFT, SPEED, STICK, STIFFNESS, TURNS, UPPER,
@@ -30,8 +30,9 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         """Joints in blocks, and what drives them.
 
         blocks: see `newton_like.kernels.solvers.xpbd.joints`; parent, child, dof, coordinate: slots and indices of each joint; rotors:
-        whether some joint has an armature; acting: whether something acts along degrees of freedom; measured: whether lines read
-        positions of joints; closing: whether joints close slowly, which `slow` names, one for each that does.
+        whether rows remember velocities, see `newton_like.solvers.xpbd.tables.remember_velocities`; acting: whether something acts along
+        degrees of freedom; measured: whether lines read positions of joints; closing: whether joints close slowly, which `slow` names,
+        one for each that does.
         """
 
         blocks: wp.array2d[int]
@@ -141,6 +142,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         P = J.numbers
         dt = m.fill(h)
         zero = m.fill(real(0.0))
+        far = m.fill(real(FORGOTTEN))
         ke = m.get(P, c + KE, 0)
         stiffness = m.get(P, c + STIFFNESS, 0)
         armature = m.get(P, c + ARMATURE, 0)
@@ -163,7 +165,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             # Impulses of later joints change the velocity of a joint, and not that of its rotor, until the next sub-step: otherwise rotors
             # would gain or lose momentum in each sub-step, of whatever length.
             rotor = m.get(J.work, b * JOINT_WORK + ROTOR + dof, 0)
-            rotor = m.where_lt(rotor, m.fill(real(FORGOTTEN)), rotor, u)
+            rotor = m.where_lt(rotor, far, rotor, u)
             rotor = m.where_lt(m.fill(real(0.0)), changed, u, rotor)
             # The joint catches up with the angle of its rotor, as anchors do with each other. Of a large lead, such as that after an
             # impact, a part is caught up with.
@@ -186,6 +188,19 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         above = m.sub(m.get(P, c + UPPER, 0), q)
         least = m.where_lt(zero, below, m.smaller(m.mul(below, slow), fastest), m.mul(below, rate))
         most = m.where_lt(above, zero, m.larger(m.mul(above, slow), m.neg(fastest)), m.mul(above, rate))
+        if J.rotors != 0:
+            # Rows that dampers, friction or limits of velocity hold close what later joints moved them, as locked rows do. Otherwise the
+            # impulses that close locked rows act on them and get no answer, which makes chains of such joints unstable.
+            drift = m.sub(m.get(J.work, b * JOINT_WORK + ROTOR + dof, 0), u)
+            drift = m.where_lt(m.mul(drift, drift), far, drift, zero)
+            drift = m.where_lt(zero, changed, zero, drift)
+            drift = m.mul(drift, m.shrink(fastest, m.mul(drift, drift)))
+            springs = m.where_lt(zero, m.get(P, c + LOSS, 0), zero, m.add(ke, stiffness))
+            drift = m.where_lt(zero, m.add(springs, armature), zero, drift)
+            drift = m.where_lt(m.smaller(most, m.neg(least)), fastest, zero, drift)
+            if J.blocks[b, KIND] == LENGTH:
+                drift = zero
+            m.put(J.work, b * JOINT_WORK + DRIFT + dof, 0, drift)
         speed = m.get(P, c + SPEED, 0)
         m.put(J.work, at + LEAST_SPEED, 0, m.smaller(speed, m.larger(least, m.neg(speed))))
         m.put(J.work, at + MOST_SPEED, 0, m.larger(m.neg(speed), m.smaller(most, speed)))
@@ -480,6 +495,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                 row = at + FACTOR + i * (i + 1) // 2
                 for k in range(locked):
                     u = m.fma(m.get(W, row + k, 0), m.get(W, at + RIGHT + k, 0), u)
+                if J.rotors != 0:
+                    u = m.sub(u, m.get(W, at + DRIFT + i - locked, 0))
                 m.put(W, at + RIGHT + i, 0, u)
                 m.put(W, at + PARENT_TURNS + i, 0, zero)
             passes = int(1)
@@ -493,7 +510,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                     u = m.get(W, at + RIGHT + i, 0)
                     change = m.free_update(u, response, old, W, at + ACTS + ACT_NUMBERS * (i - locked))
                     if J.rotors != 0:
-                        m.put(W, at + ROTOR + i - locked, 0, m.fma(response, change, u))
+                        moved = m.add(m.get(W, at + DRIFT + i - locked, 0), m.fma(response, change, u))
+                        m.put(W, at + ROTOR + i - locked, 0, moved)
                     m.put(W, acc, 0, m.add(old, change))
                     m.put(W, at + PARENT_TURNS + i, 0, m.add(m.get(W, at + PARENT_TURNS + i, 0), change))
                     for j in range(locked, rows):

@@ -50,7 +50,9 @@ AIM = 150
 ROTOR = 156
 # ... and by how much this was faster than the joint at the end of the sub-step
 LEAD = 162
-JOINT_WORK = 168
+# ... and of other rows, by how much the velocity after the last impulse was larger than that at the end of the sub-step
+DRIFT = 168
+JOINT_WORK = 174
 # a velocity of a rotor or an angle that is not known
 UNKNOWN = 1.0e10
 # what acts along a free row: push and slope of the drive, its limit, push and slope of the passive part, friction, bounds of the velocity

@@ -1,8 +1,8 @@
 """Edits that leave the order of bodies and joints as it is: the edited numbers are written into the tables of the steps.
 
 Kept impulses, turns of angles and velocities of rotors stay. Everything else builds the tables again: other bodies that forces move, joints
-that are enabled or disabled, free joints that begin or cease to act, a first armature, models with mimic joints, equalities or tendons, and
-islands that sleep.
+that are enabled or disabled, free joints that begin or cease to act, a first armature, damper, velocity limit or dry friction, models with
+mimic joints, equalities or tendons, and islands that sleep.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from newton_like.solvers.xpbd.tables import (
     joint_rows,
     limited_floating_joints,
     number_places,
+    remember_velocities,
 )
 
 
@@ -37,7 +38,7 @@ def order_of(model) -> tuple[bytes, ...]:
     """What the order of the tables follows from, of the arrays that may be edited."""
     floating = floating_joints_that_act(model), limited_floating_joints(model)
     parts = (moving_bodies(model), model.joint_enabled.numpy(), *floating, bounded_joints(model))
-    return (*(x.tobytes() for x in parts), bytes([bool((model.joint_armature.numpy() > 0.0).any())]))
+    return (*(x.tobytes() for x in parts), bytes([remember_velocities(model)]))
 
 
 def arrays_of(model) -> tuple:

@@ -49,6 +49,7 @@ from newton_like.solvers.xpbd.tables import (
     held_bodies,
     make_blocks,
     make_slots,
+    remember_velocities,
     trees_of_bodies,
     turning_coordinates,
     worlds_of_bodies,
@@ -203,7 +204,7 @@ class SolverXPBD(SolverBase):
         self._joints = dict(
             blocks=self._array(blocks.table), parent=self._array(blocks.parent), child=self._array(blocks.child),
             dof=self._array(blocks.dof), coordinate=self._array(blocks.coordinate),
-            rotors=int((model.joint_armature.numpy() > 0.0).any()), acting=int(blocks.acting), measured=int(len(lines.joints) > 0),
+            rotors=int(remember_velocities(model)), acting=int(blocks.acting), measured=int(len(lines.joints) > 0),
             slow=self._lanes(self._closing.lanes(blocks.joint)), closing=0,
             numbers=self._lanes(lanes), work=self._lanes(first_work(count, width)),
         )  # fmt: skip

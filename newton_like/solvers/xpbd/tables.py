@@ -268,6 +268,18 @@ def floating_joints_that_act(model) -> np.ndarray:
     return _floating_joints(model, acts)
 
 
+def remember_velocities(model) -> bool:
+    """Whether rows of joints need the velocity after their last impulse: those of rotors, and those of dampers, velocity limits and dry
+    friction, which close what later joints moved them."""
+    mode = model.joint_target_mode.numpy()
+    position = np.isin(mode, (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY))
+    springs = (position & (model.joint_target_ke.numpy() > 0.0)) | (model.joint_stiffness.numpy() > 0.0)
+    driven = (mode != JointTargetMode.NONE) & (mode != JointTargetMode.EFFORT) & (model.joint_target_kd.numpy() > 0.0)
+    slow = driven | (model.joint_damping.numpy() > 0.0) | (model.joint_velocity_limit.numpy() < NO_SPEED)
+    found = (slow & ~springs) | (model.joint_friction.numpy() > 0.0) | (model.joint_armature.numpy() > 0.0)
+    return bool(found.any())
+
+
 def limited_floating_joints(model) -> np.ndarray:
     """Which joints that leave a body free have drives of the mode EFFORT, whose limits hold for ``joint_f``, ``[joint_count]``."""
     return _floating_joints(model, model.joint_target_mode.numpy() == JointTargetMode.EFFORT)

@@ -553,7 +553,14 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                     slope = m.add(m.get(W, c + DRIVE_SLOPE, 0), m.get(W, c + PASSIVE_SLOPE, 0))
                     slope = m.mul(slope, free_factor(W, at, i, i, locked))
                     kept = m.where_lt(m.fill(real(SOFT)), slope, hard, kept)
-                    kept = m.where_lt(m.fill(real(0.0)), m.get(W, c + STICK, 0), hard, kept)
+                    # friction that slips is as large as its bound
+                    impulse = m.get(W, at + IMPULSE + i - locked, 0)
+                    kept = m.where_lt(
+                        m.larger(impulse, m.neg(impulse)),
+                        m.mul(m.fill(real(0.999)), m.get(W, c + STICK, 0)),
+                        hard,
+                        kept,
+                    )
                     room = m.smaller(m.get(W, c + MOST_SPEED, 0), m.neg(m.get(W, c + LEAST_SPEED, 0)))
                     kept = m.where_lt(room, m.fill(real(NEAR)), hard, kept)
                 x = m.mul(kept, m.get(W, at + IMPULSE + i - locked, 0))

@@ -75,9 +75,9 @@ CLOSING_TURN = 0.1
 # Largest turn of a body in a sub-step whose curvature the rows follow [rad].
 MOST_TURN = 0.25
 
-# Largest share of the impulse of a hard row that a sub-step starts from: of a kept distance, a position limit, dry friction, or of drives,
-# springs and dampers that are stiffer than SOFT. Larger shares are unstable where locked rows, which start from nothing, act in nearly the
-# same direction, for any number of iterations: what closed the last error is then part of the next impulse.
+# Largest share of the impulse of a hard row that a sub-step starts from: of a kept distance, a position limit, dry friction that holds, or
+# of drives, springs and dampers that are stiffer than SOFT. Larger shares are unstable where locked rows, which start from nothing, act in
+# nearly the same direction, for any number of iterations: what closed the last error is then part of the next impulse.
 KEPT_OF_HARD = 0.5
 
 # Slope of a row times its response, up to which it is soft: shares of 0.8 are stable up to about 4 for springs, and beyond for dampers.

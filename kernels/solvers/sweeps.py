@@ -43,9 +43,10 @@ SINGLY, ALTERNATELY = 6, 3
 LOOK = 2
 """Before the first steps of Newton, there is a look at the changes after so many sweeps."""
 
-MIXED = 16
+MIXED = 8 * LOOK
 """So many sweeps over packed contacts start from mixtures, at most. They come near the solution in fewer sweeps than extrapolated ones, but
-many of them need not converge, as where torsional friction depends on the normal forces."""
+many of them need not converge, as where torsional friction depends on the normal forces. A multiple of `LOOK`. With the default settings,
+these are all sweeps before the first steps of Newton."""
 
 EARLY_STILL = 0.5 * STILL
 """A world is done at these looks after a sweep that changed its velocities by less than this part of `tolerance`."""

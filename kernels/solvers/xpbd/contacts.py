@@ -108,8 +108,8 @@ def contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def contact_start(K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int):
-        """Applies the impulses of the sub-step before. Those of an impact between two bodies are reduced as soon as they go down: see
-        `FASTER`."""
+        """Applies the impulses of the sub-step before. Those of an impact between two bodies, or of a body with joints on the ground, are
+        reduced as soon as they go down, see `FASTER`, and those of a body with joints rise slowly, see `RISES`."""
         A = m.body_ref(body_at, stride, -1, m.listed(K.body_a, K.first + k, valid, K.dummy))
         C = m.body_ref(body_at, stride, -1, m.listed(K.body_b, K.first + k, valid, K.dummy))
         motion_a = m.body_motion(B, A)

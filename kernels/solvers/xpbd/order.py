@@ -37,8 +37,8 @@ RISES = 1.1
 much as changes the velocity of the heavier body by `STOPS`."""
 
 STOPS = 0.01
-"""If the normal impulse of two bodies is less than that of the sub-step before, by at least as much as changes the velocity of the heavier
-one by this [m/s], it is the impulse of an impact that ends."""
+"""If the normal impulse of two bodies, or of a body with joints on the ground, is less than that of the sub-step before, by at least as
+much as changes the velocity of the heavier one by this [m/s], it is the impulse of an impact that ends."""
 
 FASTER = 60.0
 """How many times faster than by itself the kept impulse of such a contact goes down. By itself, it does so slowly in passes over a light

@@ -5,7 +5,8 @@ descending order, but for the last one, which comes at the end again, and then t
 with each other and with lines. Both passes together have real eigenvalues: let T be the projection that solves joints of the last colour
 and lines, and A the product of the projections that solve the others. The operator of both passes is T A* T A, where A* is the adjoint in
 the metric of the masses. Its eigenvalues are those of M* M with M = T A T. Eigenvalues of two equal passes are complex where a body has
-several joints; the closure of gaps from sub-step to sub-step then oscillates more and more. No joint is solved twice in succession.
+several joints; the closure of gaps from sub-step to sub-step then oscillates more and more. Further passes alternate in this way; those of
+an odd number of passes are nearly real. No joint is solved twice in succession.
 """
 
 from __future__ import annotations

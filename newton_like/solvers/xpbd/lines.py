@@ -82,6 +82,7 @@ class LinesOf:
     Attributes:
         lines: all lines.
         joints: joints whose coordinates they read.
+        bodies: bodies on which they act.
         wraps: whether a path wraps around a shape.
 
     Raises:
@@ -96,6 +97,7 @@ class LinesOf:
         self.lines = [*self._mimics(), *self._polynomials(), *self._tendons()]
         pairs = [pair for line in self.lines for pair in line.pairs]
         self.joints = np.unique(np.array([p.joint for p in pairs if p.joint >= 0], dtype=int))
+        self.bodies = sorted({b for line in self.lines for b in line.bodies if b >= 0})
         self.wraps = any(p.kind not in (ALONG_JOINT, STRAIGHT) for p in pairs)
         enabled = model.joint_enabled.numpy().astype(bool)
         off = self.joints[~enabled[self.joints]] if len(self.joints) else self.joints

@@ -184,7 +184,7 @@ class SolverXPBD(SolverBase):
         lines = LinesOf(model)
         threads = worker_count(self.threads) if model.device.is_cpu else 1
         slots = make_slots(model, width, 4 * threads if model.device.is_cpu else GPU_CHUNKS, BODY_NUMBERS)
-        blocks = make_blocks(model, slots, width, lines.joints)
+        blocks = make_blocks(model, slots, width, lines.joints, lines.bodies)
         kinds = ("wraps" if lines.wraps else "lines") if lines.lines else ""
         laws = contact_laws_of(model)
         self._m, self._slots = maximal_math(width, model.dtype, kinds, laws is not None), slots

@@ -297,7 +297,7 @@ def _kind(joint: int, row, dims: np.ndarray) -> tuple[int, int, int]:
     return AXES, int(dims[joint, 0]), int(dims[joint, 1])
 
 
-def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
+def make_blocks(model, slots: Slots, width: int, measured=(), lined=()) -> Blocks:
     """Joints that constrain a body that forces move, ordered by chunks and colours.
 
     Args:
@@ -305,6 +305,7 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
         slots: its bodies.
         width: lanes of a block.
         measured: joints whose coordinates are read, whether or not forces move a body of theirs.
+        lined: bodies on which lines act.
 
     Raises:
         ValueError: axes of a joint are not perpendicular to each other.
@@ -344,12 +345,12 @@ def make_blocks(model, slots: Slots, width: int, measured=()) -> Blocks:
             continue
         pairs = np.stack([parent[found[here]], child[found[here]]], axis=1)
         pairs = np.where(moves[pairs], pairs, -1)
+        pulled = np.isin(pairs, lined)
         low = pairs[pairs >= 0].min() if (pairs >= 0).any() else 0
         pairs = np.where(pairs >= 0, pairs - low, -1)
-        lined = np.array([j in read for j in found[here].tolist()])
-        key = pairs.tobytes() + lined.tobytes()
+        key = pairs.tobytes() + pulled.tobytes()
         if key not in known:
-            known[key] = colours_of_joints(pairs, pairs[lined].ravel().tolist())
+            known[key] = colours_of_joints(pairs, pairs[pulled].tolist())
         colour[here], ordinal[here] = known[key], np.arange(len(here))
     chunk = slots.chunk_of_world[world_of]
     order = np.lexsort((world_of, ordinal, *kinds.T[::-1], colour, chunk))

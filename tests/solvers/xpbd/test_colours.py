@@ -2,7 +2,11 @@
 
 import numpy as np
 
+from newton_like import ModelBuilder
+from newton_like.model.tendons import Tendon
 from newton_like.solvers.xpbd.colours import LAST, colours_of_joints
+from newton_like.solvers.xpbd.lines import LinesOf
+from newton_like.solvers.xpbd.tables import make_blocks, make_slots
 
 
 def random_pairs(rng, bodies: int, base: int) -> np.ndarray:
@@ -71,3 +75,28 @@ def test_both_passes_together_have_real_eigenvalues(rng):
         equal = product(left, range(len(pairs)))
         of_equal = max(of_equal, abs(np.linalg.eigvals(equal @ equal).imag).max())
     assert of_equal > 1e-3
+
+
+def test_joints_of_the_last_colour_have_no_body_on_which_a_tendon_acts(rng):
+    """Also where a tendon runs over sites, and reads no coordinates of joints."""
+    count, builder = 9, ModelBuilder()
+    links = [builder.add_link(mass=1.0, inertia=np.eye(3)) for _ in range(count)]
+    joints = [
+        builder.add_joint_revolute(parent, child, child_xform=(0, 0, 1, 0, 0, 0, 1), axis=(0, 1, 0))
+        for parent, child in zip([-1, *links], links, strict=False)
+    ]
+    builder.add_articulation(joints)
+    pulled = np.sort(rng.choice(count, 3, replace=False))
+    sites = [builder.add_site(int(link), xform=(0.1, 0, 0, 0, 0, 0, 1)) for link in pulled]
+    builder.add_tendon(Tendon(label="line", path=tuple(("site", site) for site in sites), stiffness=1.0))
+    scene = ModelBuilder()
+    scene.replicate(builder, 2)
+    model = scene.finalize("cpu")
+    lines = LinesOf(model)
+    assert not len(lines.joints) and lines.bodies == [*pulled, *(pulled + count)]
+    blocks = make_blocks(model, make_slots(model, 8, 4, 64), 8, lines.joints, lines.bodies)
+    last = blocks.joint[blocks.colour == LAST]
+    last = last[last >= 0]
+    assert len(last)
+    for side in (model.joint_parent, model.joint_child):
+        assert not np.isin(side.numpy()[last], lines.bodies).any()

@@ -5,6 +5,7 @@ import pytest
 from newton_like.kernels.solvers.xpbd.team import SERIAL, share_start
 
 import newton_like as nl
+from newton_like.solvers.xpbd.colours import LAST
 from newton_like.solvers.xpbd.teams import TEAM, joint_stages
 from tests.solvers.xpbd.scenes import started, xpbd
 
@@ -21,11 +22,15 @@ def test_stages_of_joints_cover_all_blocks_in_order(rng):
     sizes = rng.integers(1, 3 * SERIAL, 40)
     colour = np.concatenate([np.repeat(np.arange(20), sizes[:20]), np.repeat(np.arange(20), sizes[20:])])
     chunk = np.repeat([0, 2], [sizes[:20].sum(), sizes[20:].sum()])
+    # chunk 2 has joints of the last colour
+    colour[(chunk == 2) & (colour == 19)] = LAST
     stages, at = joint_stages(chunk, colour, 4)
     assert np.array_equal(np.concatenate([np.arange(a, b) for a, b, *_ in stages]), np.arange(len(chunk)))
     for c in range(4):
         own = stages[at[c] : at[c + 1]]
         assert set(chunk[own[:, 0]]) <= {c}
+    assert np.flatnonzero(stages[:, 3]).tolist() == [len(stages) - 1]
+    assert (colour[stages[-1, 0] : stages[-1, 1]] == LAST).all() and (colour == LAST).sum() == np.diff(stages[-1, :2])
     for a, b, alone, _ in stages.tolist():
         # threads share the blocks of one colour only
         assert alone or (len(set(colour[a:b])) == 1 and b - a >= SERIAL)

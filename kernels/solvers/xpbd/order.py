@@ -391,8 +391,10 @@ def order_kernels(real):
                     stiff = wp.min(stiff, stiffest)
             numbers[j + BIAS * room] = w / reach
             numbers[j + GIVE * room] = stiff / (real(1.0) + stiff)
+            anchored = bool(False)
             if wp.min(a, b) < 0 and wp.max(a, b) >= 0:
-                if N.body_anchored[wp.max(a, b)] != 0:
+                anchored = N.body_anchored[wp.max(a, b)] != 0
+                if anchored:
                     stiff = wp.min(stiff, stiffest)
             numbers[j + DEEP_GIVE * room] = stiff / (real(1.0) + stiff)
             numbers[j + IMPULSES * room] = wp.max(real(0.0), wp.dot(force, n)) * h
@@ -405,10 +407,12 @@ def order_kernels(real):
             numbers[j + BELOW * room] = below
             numbers[j + BEGUN * room] = numbers[j + IMPULSES * room]
             held = int(0)
-            if a >= 0:
-                held = N.body_held[a]
-            if b >= 0:
-                held = wp.max(held, N.body_held[b])
+            # the impulses with which a body that is anchored in a fixed shape shakes would grow further
+            if not anchored:
+                if a >= 0:
+                    held = N.body_held[a]
+                if b >= 0:
+                    held = wp.max(held, N.body_held[b])
             numbers[j + HELD * room] = real(held)
             if N.report != 0:
                 for x in range(6):

@@ -26,7 +26,7 @@ APART = 45
 BEGUN = 48
 # ... and `GIVE` while shapes overlap deeply
 DEEP_GIVE = 49
-# ... and one if a joint constrains one of the bodies
+# ... and one if a joint constrains one of the bodies, other than a joint to the world at contacts with it
 HELD = 50
 CONTACT_NUMBERS = 51
 

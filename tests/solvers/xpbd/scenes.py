@@ -6,7 +6,7 @@ import numpy as np
 import warp as wp
 
 import newton_like as nl
-from newton_like.geometry.transforms import transform_point
+from newton_like.geometry.transforms import quat_to_matrix, transform_point
 from newton_like.model.tendons import Tendon
 from newton_like.solvers import SolverXPBD
 from newton_like.types import JointType
@@ -164,3 +164,19 @@ def with_all_programs(builder) -> None:
     path = (("site", sites[0]), ("geom", around, -1), ("site", sites[1]))
     builder.tendons.append(Tendon(label="far line", path=path, stiffness=20.0, damping=1.0, rest_length=(0.0, 1.0)))
     builder.add_shape_sphere(slider, radius=0.05, cfg=nl.ShapeConfig(density=0.0, mu_rolling=0.001))
+
+
+def energies(model, state) -> np.ndarray:
+    """Kinetic and potential energy of each body [J]."""
+    q, qd = state.body_q.numpy().astype(float), state.body_qd.numpy().astype(float)
+    mass, inertia = model.body_mass.numpy().astype(float), model.body_inertia.numpy().astype(float)
+    turn = quat_to_matrix(q[:, 3:])
+    spin = np.einsum("nji,nj->ni", turn, qd[:, 3:])
+    height = q[:, 2] + np.einsum("ni,ni->n", turn[:, 2], model.body_com.numpy().astype(float))
+    moving = 0.5 * mass * (qd[:, :3] ** 2).sum(axis=1) + 0.5 * np.einsum("ni,nij,nj->n", spin, inertia, spin)
+    return moving + 9.81 * mass * height
+
+
+def of_worlds(model, values: np.ndarray) -> np.ndarray:
+    """Sums over the bodies of each world."""
+    return np.bincount(model.body_world.numpy(), values, minlength=model.world_count)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import newton_like as nl
-from tests.solvers.xpbd.scenes import started, xpbd
-from tests.solvers.xpbd.test_thin_bodies import energies
+from tests.solvers.xpbd.scenes import energies, started, xpbd
 
 WORLDS = 32
 STIFFNESS = 100.0

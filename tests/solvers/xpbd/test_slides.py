@@ -4,22 +4,9 @@ import numpy as np
 import pytest
 
 import newton_like as nl
-from newton_like.geometry.transforms import quat_to_matrix
-from tests.solvers.xpbd.scenes import random_chain, random_coordinates, started, xpbd
-from tests.solvers.xpbd.test_uneven_trees import of_worlds
+from tests.solvers.xpbd.scenes import energies, of_worlds, random_chain, random_coordinates, started, xpbd
 
 WORLDS = 64
-
-
-def energies(model, state) -> np.ndarray:
-    """Kinetic and potential energy of each body [J]."""
-    q, qd = state.body_q.numpy().astype(float), state.body_qd.numpy().astype(float)
-    mass, inertia = model.body_mass.numpy().astype(float), model.body_inertia.numpy().astype(float)
-    turn = quat_to_matrix(q[:, 3:])
-    spin = np.einsum("nji,nj->ni", turn, qd[:, 3:])
-    height = q[:, 2] + np.einsum("ni,ni->n", turn[:, 2], model.body_com.numpy().astype(float))
-    moving = 0.5 * mass * (qd[:, :3] ** 2).sum(axis=1) + 0.5 * np.einsum("ni,nij,nj->n", spin, inertia, spin)
-    return moving + 9.81 * mass * height
 
 
 @pytest.mark.filterwarnings("ignore:.*nearly vanishes.*")

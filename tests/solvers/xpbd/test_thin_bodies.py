@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import newton_like as nl
-from tests.solvers.xpbd.scenes import started, xpbd
+from tests.solvers.xpbd.scenes import energies, started, xpbd
 
 COUNT = 48
-GRAVITY = 9.81
 
 
 def random_inertia(rng, mass: float, size: float) -> np.ndarray:
@@ -46,23 +45,6 @@ def thin_bodies(rng, restitution: float = 0.0) -> nl.ModelBuilder:
         builder.add_world(world)
     builder.add_ground_plane(cfg=nl.ShapeConfig(mu=0.8, restitution=restitution))
     return builder
-
-
-def energies(model, state) -> np.ndarray:
-    """Kinetic and potential energy of each body [J]."""
-    q, qd = state.body_q.numpy().astype(float), state.body_qd.numpy().astype(float)
-    x, y, z, w = q[:, 3:].T
-    turn = np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-        ]
-    )
-    spin = np.einsum("ijn,ni->nj", turn, qd[:, 3:])
-    mass, inertia = model.body_mass.numpy().astype(float), model.body_inertia.numpy().astype(float)
-    moving = 0.5 * mass * (qd[:, :3] ** 2).sum(axis=1) + 0.5 * np.einsum("ni,nij,nj->n", spin, inertia, spin)
-    return moving + mass * GRAVITY * q[:, 2]
 
 
 def history(model, steps: int) -> np.ndarray:

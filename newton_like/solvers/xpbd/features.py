@@ -47,9 +47,16 @@ def check_bodies(model, bodies: np.ndarray) -> None:
     i = _first(model.body_mass.numpy()[bodies] <= 0.0)
     if i is not None:
         i = int(bodies[i])
+        joined = model.joint_type.numpy()[model.joint_child.numpy() == i]
+        how = (
+            "give it mass, or merge it with collapse_fixed_joints"
+            if look_up(joined, "fixed").any()
+            else "give it mass and inertia, at least about 5 % of those that it carries; importers make such links where the joints of a"
+            " body do not fit into one joint"
+        )
         raise ValueError(
             f"body '{model.body_label[i]}' (index {i}) has no mass and is not fixed to the world; {SOLVER} moves each body by its own mass:"
-            " give it mass, or merge it with collapse_fixed_joints"
+            f" {how}"
         )
     if not len(bodies):
         return
@@ -112,7 +119,8 @@ def _check_relations(model) -> None:
             k = int(np.searchsorted(model.joint_qd_start.numpy(), i, side="right")) - 1
             raise ValueError(
                 f"joint '{model.joint_label[k]}' (index {k}): mujoco:limit_rules of degree of freedom {i} states softness of a limit"
-                f" (mujoco:solreflimit, mujoco:solimplimit), which {SOLVER} does not support; {_ELSE}"
+                f" (mujoco:solreflimit, mujoco:solimplimit), which {SOLVER} does not support; {_ELSE}: set"
+                " mujoco:limit_rules to 0 for hard limits"
             )
         i = _first((settings["pair_geom1"] >= 0) & (settings["pair_geom2"] >= 0))
         if i is not None:

@@ -43,6 +43,35 @@ def test_models_are_refused_by_name(edit, told):
         SolverXPBD(model)
 
 
+def test_massless_links_are_told_what_helps():
+    """Fixed joints can be merged. A link between two axes of a body cannot; with mass it is taken."""
+    welded = nl.ModelBuilder()
+    hand, tool = welded.add_link(mass=1.0, inertia=np.eye(3)), welded.add_link(label="tool")
+    welded.add_articulation([welded.add_joint_free(hand), welded.add_joint_fixed(hand, tool)])
+    with pytest.raises(ValueError, match=r"'tool' \(index 1\).*collapse_fixed_joints"):
+        SolverXPBD(welded.finalize("cpu"))
+    ankle = nl.ModelBuilder()
+    ankle.add_mjcf("""<mujoco><worldbody><body name="foot"><joint name="pitch" axis="0 1 0" pos="0 0 .08"/>
+        <joint name="roll" axis="1 0 .5" pos="0 0 .04"/><geom size=".1" mass="1"/></body></worldbody></mujoco>""")
+    (link,) = np.flatnonzero(np.array(ankle.body_mass) <= 0.0)
+    with pytest.raises(ValueError, match=rf"'{ankle.body_label[link]}' \(index {link}\).*give it mass") as told:
+        SolverXPBD(ankle.finalize("cpu"))
+    assert "collapse" not in str(told.value)
+    ankle.body_mass[link], ankle.body_inertia[link] = 0.05, 2e-4 * np.eye(3)
+    SolverXPBD(ankle.finalize("cpu"))
+
+
+def test_soft_limits_are_told_how_to_harden():
+    builder = nl.ModelBuilder()
+    builder.add_mjcf("""<mujoco><worldbody><body><joint name="elbow" range="-1 1" solreflimit=".05 1"/><geom size=".1"/></body>
+        </worldbody></mujoco>""")
+    model = builder.finalize("cpu")
+    with pytest.raises(ValueError, match=r"elbow.*set mujoco:limit_rules to 0"):
+        SolverXPBD(model)
+    model.mujoco.limit_rules.zero_()
+    SolverXPBD(model)
+
+
 def test_drives_of_free_joints_away_from_the_centre_of_mass_are_refused():
     builder = nl.ModelBuilder()
     builder.add_body(mass=1.0, com=(0.1, 0, 0), inertia=np.eye(3))

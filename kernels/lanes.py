@@ -390,4 +390,28 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     )
     def keep(mem: wp.array2d[lane], at: int, first: int, t: int, kept: wp.array2d[lane], b: int, n: int): ...
 
+    # the loops over rows of `kernels.spatial`: those that Warp writes take longer than their work
+    in_memory = f"{FUSE}{simd_types(width, real)} simd* const M = (simd*)mem.data;"
+    each_row = "for (int i = 0; i < n; ++i)"
+
+    @wp.func_native(f"{in_memory} {each_row} M[at + i] = simd(0);")
+    def clear(t: int, at: int, n: int, mem: memory): ...
+
+    @wp.func_native(f"{in_memory} {each_row} M[to + i] = M[at + i];")
+    def copy(t: int, to: int, at: int, n: int, mem: memory): ...
+
+    @wp.func_native(f"{in_memory} {each_row} M[to + i] = M[a + i] + M[b + i];")
+    def put_sums(t: int, to: int, a: int, b: int, n: int, mem: memory): ...
+
+    @wp.func_native(
+        f"{in_memory} simd x; __builtin_memcpy(&x, &factor, sizeof(simd)); {each_row} M[at + i] = x * M[at + i];"
+    )
+    def scale_rows(t: int, at: int, n: int, factor: lane, mem: memory): ...
+
+    @wp.func_native(
+        f"{in_memory} simd sum = 0; {each_row} {{ const simd d = M[a + i] - M[b + i]; sum = d * d + sum; }}"
+        f" {vector} out; __builtin_memcpy(&out, &sum, sizeof(simd)); return out;"
+    )
+    def squared_distance(t: int, a: int, b: int, n: int, mem: memory) -> lane: ...
+
     return types.SimpleNamespace(**locals())

@@ -422,24 +422,42 @@ def spatial_algebra(m: types.SimpleNamespace) -> dict:
         put3(mem, i + 1, t, a.h)
         put_sym(mem, i + 4, t, a.i)
 
-    @m.func
-    def clear(t: int, at: int, n: int, mem: memory):
-        """Sets n rows to zero."""
-        zero = m.fill(real(0.0))
-        for i in range(n):
-            m.put(mem, at + i, t, zero)
+    if not hasattr(m, "width") or m.width == 1:
+        # lanes of several worlds have native loops over rows
 
-    @m.func
-    def copy(t: int, to: int, at: int, n: int, mem: memory):
-        """Copies n rows from `at` on to the rows from `to` on."""
-        for i in range(n):
-            m.put(mem, to + i, t, m.get(mem, at + i, t))
+        @m.func
+        def clear(t: int, at: int, n: int, mem: memory):
+            """Sets n rows to zero."""
+            zero = m.fill(real(0.0))
+            for i in range(n):
+                m.put(mem, at + i, t, zero)
 
-    @m.func
-    def put_sums(t: int, to: int, a: int, b: int, n: int, mem: memory):
-        """Stores the sums of the n rows from a on and those from b on in the rows from `to` on."""
-        for i in range(n):
-            m.put(mem, to + i, t, m.add(m.get(mem, a + i, t), m.get(mem, b + i, t)))
+        @m.func
+        def copy(t: int, to: int, at: int, n: int, mem: memory):
+            """Copies n rows from `at` on to the rows from `to` on."""
+            for i in range(n):
+                m.put(mem, to + i, t, m.get(mem, at + i, t))
+
+        @m.func
+        def put_sums(t: int, to: int, a: int, b: int, n: int, mem: memory):
+            """Stores the sums of the n rows from a on and those from b on in the rows from `to` on."""
+            for i in range(n):
+                m.put(mem, to + i, t, m.add(m.get(mem, a + i, t), m.get(mem, b + i, t)))
+
+        @m.func
+        def scale_rows(t: int, at: int, n: int, factor: m.lane, mem: memory):
+            """Multiplies n rows from `at` on by a factor."""
+            for i in range(n):
+                m.put(mem, at + i, t, m.mul(factor, m.get(mem, at + i, t)))
+
+        @m.func
+        def squared_distance(t: int, a: int, b: int, n: int, mem: memory) -> m.lane:
+            """The sum of the squares of the differences of the n rows from a on and those from b on."""
+            total = m.fill(real(0.0))
+            for i in range(n):
+                d = m.sub(m.get(mem, a + i, t), m.get(mem, b + i, t))
+                total = m.fma(d, d, total)
+            return total
 
     @m.func
     def tangent(n: Vec3) -> Vec3:

@@ -29,33 +29,47 @@ APART = 1.0e-5
 def _mix_code(width: int, real) -> str:
     """C++ body of ``mix_sweeps``."""
     return f"""{{{FUSE}{simd_types(width, real)}
-        simd* const M = (simd*)mem.data; const int rows = T.contact_rows;
-        const simd zero = 0, one = 1, known = M[L.pace];
-        simd a11 = 0, a12 = 0, a22 = 0, b1 = 0, b2 = 0;
-        for (int i = 0; i < T.dofs; ++i) {{
-            const simd f = M[L.z + i] - M[L.sweep_z + i];
+        simd* const M = (simd*)mem.data; const int rows = T.contact_rows, D = T.dofs, *const listed = active.data + T.candidates;
+        const int of_dofs = L.dof_impulse, of_limits = L.swept_impulse + rows * contacts, before_limits = L.start_impulse + rows * contacts;
+        // the same number in all worlds
+        const int known = (int)((const real_t*)(M + L.pace))[0];
+        M[L.pace] = M[L.pace] + real_t(1);
+        auto each = [&](auto mix) {{
+            mix(L.z, L.swept_z, L.mix_way, D);
+            mix(L.packed_impulse, L.packed_swept, L.packed_start, rows * slots);
+            for (int k = 0; k < limits; ++k) {{
+                // of dofs without hard limits, friction alone has an impulse
+                const int row = listed[k], place = {DOF_IMPULSES} * k;
+                mix(of_dofs + {DOF_IMPULSES} * (row / 2), of_limits + place, before_limits + place, row % 2 ? {DOF_IMPULSES} : 1);
+            }} }};
+        simd* const residual = M + L.mix_residual; simd* const change = M + L.mix_change;
+        const simd* const z = M + L.z; const simd* const start = M + L.sweep_z;
+        if (known < 1) {{
             // memory holds anything before the first changes
-            const simd df = known > 0 ? f - M[L.mix_residual + i] : zero, older = known > 1 ? M[L.mix_change + i] : zero;
+            if (known == 0) for (int i = 0; i < D; ++i) residual[i] = z[i] - start[i];
+            each([&](int at, int last, int older, int n) {{ for (int i = 0; i < n; ++i) M[last + i] = M[at + i]; }});
+            return;
+        }}
+        const simd zero = 0, one = 1;
+        simd a11 = 0, a12 = 0, a22 = 0, b1 = 0, b2 = 0;
+        for (int i = 0; i < D; ++i) {{
+            const simd f = z[i] - start[i], df = f - residual[i], older = known > 1 ? change[i] : zero;
             a11 = a11 + df * df; a12 = a12 + df * older; a22 = a22 + older * older; b1 = b1 + df * f; b2 = b2 + older * f;
-            M[L.mix_residual + i] = f; M[L.mix_change + i] = df;
+            residual[i] = f; change[i] = df;
         }}
         const simd square = a11 * a22, det = square - a12 * a12;
         const simd c2 = det > real_t({APART}) * square ? (a11 * b2 - a12 * b1) / (det > 0 ? det : one) : zero;
         const simd c1 = a11 > 0 ? (b1 - a12 * c2) / (a11 > 0 ? a11 : one) : zero;
-        M[L.pace] = known + one;
-        auto mix = [&](int at, int last, int older, int n) {{
+        if (known == 1) each([&](int at, int last, int older, int n) {{
             for (int i = 0; i < n; ++i) {{
-                const simd g = M[at + i], dg = known > 0 ? g - M[last + i] : zero, before = known > 1 ? M[older + i] : zero;
-                M[last + i] = g; M[older + i] = dg;
-                M[at + i] = (g - c1 * dg) - c2 * before;
-            }} }};
-        mix(L.z, L.swept_z, L.mix_way, T.dofs);
-        mix(L.packed_impulse, L.packed_swept, L.packed_start, rows * slots);
-        for (int k = 0; k < limits; ++k) {{
-            // of dofs without hard limits, friction alone has an impulse
-            const int row = active.data[T.candidates + k], place = rows * contacts + {DOF_IMPULSES} * k;
-            mix(L.dof_impulse + {DOF_IMPULSES} * (row / 2), L.swept_impulse + place, L.start_impulse + place, row % 2 ? {DOF_IMPULSES} : 1);
-        }} }}"""
+                const simd g = M[at + i], dg = g - M[last + i];
+                M[last + i] = g; M[older + i] = dg; M[at + i] = g - c1 * dg;
+            }} }});
+        else each([&](int at, int last, int older, int n) {{
+            for (int i = 0; i < n; ++i) {{
+                const simd g = M[at + i], dg = g - M[last + i], before = M[older + i];
+                M[last + i] = g; M[older + i] = dg; M[at + i] = (g - c1 * dg) - c2 * before;
+            }} }}); }}"""
 
 
 def mixing_program(m: types.SimpleNamespace) -> dict:

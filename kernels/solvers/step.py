@@ -327,8 +327,7 @@ def step_kernel(
     @m.func
     def as_forces(t, at: int, n: int, o, mem):
         """Impulses become forces."""
-        for i in range(n):
-            m.put(mem, at + i, t, m.mul(m.fill(o.inverse_dt), m.get(mem, at + i, t)))
+        m.scale_rows(t, at, n, m.fill(o.inverse_dt), mem)
 
     @m.func
     def forget(t, c: int, T, L, mem):
@@ -438,6 +437,12 @@ def step_kernel(
     keep_contacts = keep_slots if slotted else keep_candidates
 
     @m.func
+    def no_shapes(b, t, first_here: bool, T, P, L, mem):
+        pass
+
+    load_shapes = m.load_shapes if slotted else no_shapes
+
+    @m.func
     def match_none(b, t, contacts: int, T, L, mem, kept_active: wp.array2d[int]):
         pass
 
@@ -482,8 +487,7 @@ def step_kernel(
         m.recall(mem, L.owed, L.kept_owed, t, kept, b, trees(T))
         recall_contacts(b, t, T, L, mem, kept, kept_active)
         m.recall(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.bonds)
-        for i in range(T.limit_rows):
-            m.put(mem, L.dof_impulse + i, t, zero)
+        m.clear(t, L.dof_impulse, T.limit_rows, mem)
         if kept_active[b, T.candidates + 1] != 0:
             m.recall(mem, L.dof_impulse, L.kept_dof_impulse, t, kept, b, T.limit_rows)
 
@@ -506,6 +510,7 @@ def step_kernel(
             m.put(mem, L.bias_share + i, t, m.fill(real(0.5)))
         prefetch_results(b, B, order, 2, 0, outputs, pieces_out)
         closure_load(b, t, first_here, T, L, mem)
+        load_shapes(b, t, first_here, T, P, L, mem)
         closure_rows(b, t, o, T, P, L, mem)
         prefetch_results(b, B, order, 3, 0, outputs, pieces_out)
         done = int(0)

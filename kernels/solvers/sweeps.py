@@ -316,16 +316,10 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
     @m.func
     def moving_worlds(t, early: bool, o, T, L, mem) -> m.lane:
         """One for worlds whose velocities have not settled. Unless this is the `early` look, the next round begins here."""
-        change = m.fill(real(0.0))
-        whole = change
-        for i in range(T.dofs):
-            z = m.get(mem, L.z + i, t)
-            d = m.sub(z, m.get(mem, L.round_z + i, t))
-            if not early:
-                m.put(mem, L.round_z + i, t, z)
-            change = m.fma(d, d, change)
-            gain = m.sub(z, m.get(mem, L.free_z + i, t))
-            whole = m.fma(gain, gain, whole)
+        change = m.squared_distance(t, L.z, L.round_z, T.dofs, mem)
+        whole = m.squared_distance(t, L.z, L.free_z, T.dofs, mem)
+        if not early:
+            m.copy(t, L.round_z, L.z, T.dofs, mem)
         bound = m.fill(o.tolerance * o.tolerance)
         if early:
             bound = m.mul(bound, m.fill(real(EARLY * EARLY)))
@@ -447,19 +441,12 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             accelerate(t, mixed, contacts, slots, packed, limits, T, L, mem, active)
             m.copy(t, L.sweep_z, L.z, T.dofs, mem)
             sweep_forwards(b, t, slots, packed, limits, plain, o, T, P, L, mem, active)
-        change = m.fill(real(0.0))
-        for i in range(T.dofs):
-            d = m.sub(m.get(mem, L.z + i, t), m.get(mem, L.sweep_z + i, t))
-            change = m.fma(d, d, change)
-        return change
+        return m.squared_distance(t, L.z, L.sweep_z, T.dofs, mem)
 
     @m.func
     def still_moving(t, share: real, o, T, L, mem) -> m.lane:
         """One for worlds whose last sweep changed the velocities by more than this share of the tolerance."""
-        whole = m.fill(real(0.0))
-        for i in range(T.dofs):
-            gain = m.sub(m.get(mem, L.z + i, t), m.get(mem, L.free_z + i, t))
-            whole = m.fma(gain, gain, whole)
+        whole = m.squared_distance(t, L.z, L.free_z, T.dofs, mem)
         bound = m.mul(m.fill(share * share), m.fill(o.tolerance * o.tolerance))
         return m.where_lt(m.mul(bound, whole), m.get(mem, L.sweep_change, t), m.fill(real(1.0)), m.fill(real(0.0)))
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import warp as wp
-from newton_like.kernels.lanes import lane_math
+from newton_like.kernels.lanes import extended, lane_math
+from newton_like.kernels.spatial import spatial_algebra
 
 from tests.support.kinematic_cases import LANES, PRECISIONS
 
@@ -237,6 +238,41 @@ def test_parameters_are_one_for_all_worlds_or_one_for_each(rng, varies):
         wp.launch(kernel, (3, 5), [*arrays, varies], [out], device="cpu")
         expected = varying if varies else np.broadcast_to(uniform[None, :, None], varying.shape)
         np.testing.assert_array_equal(out.numpy().reshape(varying.shape), expected)
+
+
+def rows_kernel(m):
+    @wp.kernel(module="unique", enable_backward=False)
+    def kernel(n: int, factor: wp.array[m.lane], mem: m.memory):
+        i = wp.tid()
+        m.clear(i, 0, n, mem)
+        m.copy(i, n, 3 * n, n, mem)
+        m.put_sums(i, 2 * n, 3 * n, 4 * n, n, mem)
+        m.scale_rows(i, 5 * n, n, factor[0], mem)
+        mem[6 * n, i] = m.squared_distance(i, 3 * n, 4 * n, n, mem)
+
+    return kernel
+
+
+@pytest.mark.parametrize("width", [1, 8, 16])
+def test_loops_over_rows(rng, width):
+    """Rows beside those that are named stay as they are."""
+    n = 5
+    m = extended(lane_math(width), (spatial_algebra,))
+    old = rng.normal(size=(7 * n, width)).astype(np.float32)
+    factor = rng.normal(size=width).astype(np.float32)
+    block = (1,) if width == 1 else (1, width)
+    mem = wp.array(old.reshape(7 * n, *block), dtype=m.lane, device="cpu")
+    factors = wp.array(factor.reshape(block), dtype=m.lane, device="cpu")
+    wp.launch(rows_kernel(m), 1, [n, factors, mem], device="cpu")
+    got = mem.numpy().reshape(7 * n, width)
+    first, second = old[3 * n : 4 * n], old[4 * n : 5 * n]
+    np.testing.assert_array_equal(got[:n], 0.0)
+    np.testing.assert_array_equal(got[n : 2 * n], first)
+    np.testing.assert_array_equal(got[2 * n : 3 * n], first + second)
+    np.testing.assert_array_equal(got[3 * n : 5 * n], old[3 * n : 5 * n])
+    np.testing.assert_array_equal(got[5 * n : 6 * n], factor * old[5 * n : 6 * n])
+    np.testing.assert_allclose(got[6 * n], np.square(first.astype(np.float64) - second).sum(axis=0), rtol=1e-6)
+    np.testing.assert_array_equal(got[6 * n + 1 :], old[6 * n + 1 :])
 
 
 def parameter_kernel(m):

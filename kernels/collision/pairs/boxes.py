@@ -15,8 +15,8 @@ def box_bounds(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``know_box`` and ``box_gap``."""
     real = m.real
 
-    @m.func
-    def put_box(b, t, s: int, k: int, kind: int, hull: int, count: int, T, P, L, mem):
+    @m.shared
+    def know_box(b, t, s: int, k: int, kind: int, hull: int, count: int, T, P, L, mem):
         """Stores the axes of shape s on body k, the middle of its box relative to the place of the shape, in world axes, and half sides."""
         at = L.shape_place + SHAPE_PLACE * s
         turn = m.collider_quat(P, b, T.colliders + s, ROTATION)
@@ -49,12 +49,6 @@ def box_bounds(m: types.SimpleNamespace) -> dict:
         m.put3(mem, at + BOX_HALF, t, half)
         m.put(mem, at + BOX_KNOWN, t, m.fill(real(1.0)))
 
-    @m.shared
-    def know_box(b, t, s: int, k: int, kind: int, hull: int, count: int, T, P, L, mem):
-        """Computes the box of shape s on body k, if this step did not yet."""
-        if m.any_lt(m.get(mem, L.shape_place + SHAPE_PLACE * s + BOX_KNOWN, t), m.fill(real(0.5))):
-            put_box(b, t, s, k, kind, hull, count, T, P, L, mem)
-
     @m.func
     def gap_along(d: m.lane, moved: m.lane, half: m.lane, across: m.Vec3, other: m.Vec3) -> m.lane:
         """The smallest gap along a face normal: of boxes at the distance d along it while the first one moves by `moved`, with half a side,
@@ -64,7 +58,7 @@ def box_bounds(m: types.SimpleNamespace) -> dict:
         closing = m.larger(m.fill(real(0.0)), m.mul(m.sign_of(d), moved))
         return m.sub(m.magnitude(d), m.add(closing, reach))
 
-    @m.shared
+    @m.func
     def box_gap(t, one: int, two: int, way: m.Vec3, moved: m.Vec3, L, mem) -> m.lane:
         """Of the gaps of the boxes of two shapes along their face normals, the largest one that stays while the first shape moves; negative
         if none separates them all the time.

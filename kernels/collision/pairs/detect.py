@@ -156,9 +156,10 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
     @m.func
     def know_box_of(b, t, s: int, T, P, L, mem):
         """Computes the box of shape s, if this step did not yet."""
-        m.know_box(
-            b, t, s, shape_body(s, T), shape_kind(s, T), shape_hull_at(s, T), shape_hull_count(s, T), T, P, L, mem
-        )
+        if m.any_lt(m.get(mem, L.shape_place + SHAPE_PLACE * s + BOX_KNOWN, t), m.fill(real(0.5))):
+            m.know_box(
+                b, t, s, shape_body(s, T), shape_kind(s, T), shape_hull_at(s, T), shape_hull_count(s, T), T, P, L, mem
+            )
 
     @m.func
     def centre_to_centre(t, one: int, two: int, T, L, mem) -> m.Vec3:
@@ -199,7 +200,7 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         slack: m.lane
         reach: m.lane
 
-    @m.shared
+    @m.func
     def closing_motion(b, t, p: int, reach: m.lane, dt: m.lane, T, P, L, mem) -> Closing:
         """The relative motion of the shapes of pair p, which may be at most `reach` from each other. No point within the radius and half of
         `reach` of one of them comes closer to the other one by more, nor by more than slack and the way along any direction."""

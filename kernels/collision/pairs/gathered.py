@@ -219,7 +219,7 @@ def _append_gathered_code(width: int) -> str:
 
 
 def gathered_pairs(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``clear_slots``, ``append_candidate`` and ``gather_pairs``, for lanes of several worlds."""
+    """For the namespace `m`: ``clear_slots``, ``append_candidate``, ``load_shapes`` and ``gather_pairs``, for lanes of several worlds."""
     if not hasattr(m, "width") or m.width == 1:
         return {}
     real = m.real
@@ -319,6 +319,13 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
                 m.put(mem, at + MORE_MATERIAL + i, t, m.collider_param(P, b, r, SURFACE + MU + i))
 
     @m.func
+    def load_shapes(b, t, first_here: bool, T, P, L, mem):
+        """shape_more <- sizes, margins, gaps and materials of all shapes of pairs; those that are equal in all worlds only for the first
+        block of a launch."""
+        if first_here or P.colliders_vary != 0:
+            place_more(b, t, T, P, L, mem)
+
+    @m.func
     def points_of_kinds(kind: int, other: int) -> int:
         """Number of contact points of shapes of these kinds, as `points_of` of the records."""
         n = int(4)
@@ -372,18 +379,22 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
         return slots
 
     @m.func
+    def close_pairs_at(T) -> int:
+        return 3 * T.candidates + T.dofs + T.pairs
+
+    @m.func
     def gather_pairs(b, t, slots: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]) -> int:
         """Gives the contacts of all pairs slots, behind `slots` that there are. Returns the number of slots."""
         m.weigh_trees(t, T, L, mem)
         m.place_shapes(b, t, dt, T, P, L, mem)
-        place_more(b, t, T, P, L, mem)
         n = int(0)
-        p = m.next_close_pair(t, 0, T.pairs, T, L, mem)
-        while p < T.pairs:
+        # in the second half of the list of near pairs, which does not reach them before they are read
+        close = close_pairs_at(T)
+        for i in range(m.list_close_pairs(t, close, T, L, mem, active)):
+            p = active[close + i, t]
             limit = m.look_limit(b, t, p, dt, T, P, L, mem)
             n = note_near(n, p, limit, T, L, mem, active)
             m.put(mem, L.pair_limit + p, t, limit)
-            p = m.next_close_pair(t, p + 1, T.pairs, T, L, mem)
         kinds = next_kinds(n, -1, T, L, mem, active)
         while kinds >= 0:
             if kinds % KINDS == HULL:
@@ -398,4 +409,6 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
             kinds = next_kinds(n, kinds, T, L, mem, active)
         return slots
 
-    return dict(clear_slots=clear_slots, append_candidate=append_candidate, gather_pairs=gather_pairs)
+    return dict(
+        clear_slots=clear_slots, append_candidate=append_candidate, load_shapes=load_shapes, gather_pairs=gather_pairs
+    )

@@ -112,17 +112,22 @@ def _rows_code(width: int, real) -> str:
         {chain_bits_code(width)}
         simdi second[{WORDS}], first_of[{WORDS}]; unsigned used[{WORDS}]; int dofs[{MOST_DOFS}], n = 0;
         const int words = (D + 31) / 32;
+        // numbers of worlds in memory: a register whose numbers are written one after the other waits for each of them
         const simdi leaf = __builtin_convertvector(R[{SLOT_IDS + 1}], simdi), other = __builtin_convertvector(R[{SLOT_IDS + 2}], simdi);
+        typedef decltype(+leaf[0]) integer;
+        integer leaves[{width}], others[{width}], of_leaf[{width}], of_other[{width}];
+        __builtin_memcpy(leaves, &leaf, sizeof(simdi)); __builtin_memcpy(others, &other, sizeof(simdi));
         int* const bits = active.data + T.candidates + T.dofs + 2 * s;
         bits[0] = 0; bits[1] = 0;
         // from the last one on
         for (int k = words - 1; k >= 0; --k) {{
             // no branches: where worlds have contacts is hard to predict
             for (int l = 0; l < {width}; ++l) {{
-                const int a = leaf[l], b = other[l];
-                second[k][l] = chain_bits[{WORDS} * (a < 0 ? 0 : a) + k] & ~(a >> 31);
-                first_of[k][l] = chain_bits[{WORDS} * (b < 0 ? 0 : b) + k] & ~(b >> 31);
+                const int a = leaves[l], b = others[l];
+                of_leaf[l] = chain_bits[{WORDS} * (a < 0 ? 0 : a) + k] & ~(a >> 31);
+                of_other[l] = chain_bits[{WORDS} * (b < 0 ? 0 : b) + k] & ~(b >> 31);
             }}
+            __builtin_memcpy(second + k, of_leaf, sizeof(simdi)); __builtin_memcpy(first_of + k, of_other, sizeof(simdi));
             const unsigned all = (unsigned)__builtin_reduce_or(second[k] | first_of[k]);
             used[k] = all;
             for (unsigned left = all; left;) {{

@@ -181,6 +181,23 @@ def test_contacts_start_from_their_forces_of_the_step_before(rng):
     assert np.median(again / cold) < 0.05
 
 
+def test_worlds_have_their_own_materials(rng):
+    """Equal worlds of other blocks with another friction move in another way, and those with the same friction in the same way."""
+    model, q, qd = robots(rng, wp.float32, 0.0, friction=0.6)
+    slippery = rng.permutation(WORLDS) < WORLDS // 2
+    mu = model.shape_material_mu.numpy()
+    mu[slippery[np.maximum(model.shape_world.numpy(), 0)]] = 0.1
+    model.shape_material_mu.assign(mu)
+    solver = SolverFeatherstone(model, evaluator="general", threads=1)
+    state = model.state()
+    solver.reset(state, None, np.tile(q[0], WORLDS), np.tile(qd[0], WORLDS))
+    solver.step(state, state, None, None, DT)
+    new = state.joint_qd.numpy().reshape(WORLDS, -1)
+    for kind in (slippery, ~slippery):
+        assert (new[kind] == new[kind][0]).all()
+    assert not np.allclose(new[slippery][0], new[~slippery][0], rtol=1e-3)
+
+
 def with_turning(model, first) -> None:
     """The robot of the first world has torsional friction."""
     friction = model.shape_material_mu_torsional.numpy()

@@ -240,23 +240,27 @@ def _visit_code(width: int, real, listed: bool) -> str:
         const simd s1 = p[1] - (R[{NORMAL_SLIDE_1}] * dn + y) * R[{SLIDE_STEP}];
         const simd s2 = p[2] - (R[{NORMAL_SLIDE_2}] * dn + z) * R[{SLIDE_STEP}];
         {disc("s1", "s2", f"R[{MU_SLIDE}] * pn", 1)}"""
-    # visits of the normal and of both tangents, between which velocities change by the response matrix alone
-    again = f"""const simd first = old, first_1 = p[1], first_2 = p[2]; simd pn;
+    # visits of the normal and of both tangents, between which velocities change by the response matrix alone. A visit waits for each of its
+    # operations in turn, so what does not depend on the velocities is computed apart. Where no contact acts, masses and impulses are zero
+    again = f"""const simd first_1 = p[1], first_2 = p[2], n1 = R[{NORMAL_SLIDE_1}], n2 = R[{NORMAL_SLIDE_2}];
+        const simd mass = R[{MASS}], soft = R[{SOFTNESS}], aim = R[{TARGET}] * mass, step = R[{SLIDE_STEP}], c1 = n1 * step, c2 = n2 * step;
+        simd pn = old, p1 = first_1, p2 = first_2;
         for (int visit = 0; ; ++visit) {{
-            const simd error = (x - R[{TARGET}]) * R[{MASS}], before = p[0];
-            const simd goal = (before - error) - R[{SOFTNESS}] * before;
-            const simd dn = on * ((goal > 0 ? goal : simd(0)) - before);
-            pn = before + dn;
-            p[0] = pn;
-            const simd n1 = R[{NORMAL_SLIDE_1}], n2 = R[{NORMAL_SLIDE_2}], step = R[{SLIDE_STEP}];
-            const simd s1 = p[1] - (n1 * dn + y) * step, s2 = p[2] - (n2 * dn + z) * step;
-            {disc("s1", "s2", f"R[{MU_SLIDE}] * pn", 1)}
+            const simd apart = (aim - soft * pn) + pn, apart_1 = p1 - y * step, apart_2 = p2 - z * step;
+            const simd goal = apart - mass * x, before = pn, before_1 = p1, before_2 = p2;
+            pn = goal > 0 ? goal : simd(0);
+            const simd dn = pn - before, s1 = apart_1 - c1 * dn, s2 = apart_2 - c2 * dn;
+            const simd square = s1 * s1 + (s2 * s2 + real_t(1.0e-30)), bound = R[{MU_SLIDE}] * pn;
+            simd shrink; {shrink_code(width, real, "shrink")}
+            p1 = s1 * shrink; p2 = s2 * shrink;
             if (visit == {INNER - 1}) break;
-            x = ((x + R[{NORMAL_NORMAL}] * dn) + n1 * d_s1) + n2 * d_s2;
-            y = ((y + n1 * dn) + R[{SLIDE_11}] * d_s1) + R[{SLIDE_12}] * d_s2;
-            z = ((z + n2 * dn) + R[{SLIDE_12}] * d_s1) + R[{SLIDE_22}] * d_s2;
+            const simd d_1 = p1 - before_1, d_2 = p2 - before_2;
+            x = ((x + R[{NORMAL_NORMAL}] * dn) + n1 * d_1) + n2 * d_2;
+            y = ((y + n1 * dn) + R[{SLIDE_11}] * d_1) + R[{SLIDE_12}] * d_2;
+            z = ((z + n2 * dn) + R[{SLIDE_12}] * d_1) + R[{SLIDE_22}] * d_2;
         }}
-        const simd dn = pn - first, d_s1 = p[1] - first_1, d_s2 = p[2] - first_2;"""
+        p[0] = pn; p[1] = p1; p[2] = p2;
+        const simd dn = pn - old, d_s1 = p1 - first_1, d_s2 = p2 - first_2;"""
     return f"""{{{FUSE}{simd_types(width, real)}
         simd* const M = (simd*)mem.data; simd* const Z = M + L.z; const int rows = T.contact_rows; {place}
         const simd on = R[{ON}], old = p[0];

@@ -191,18 +191,22 @@ def _visit_code(width: int, real, listed: bool) -> str:
         if listed:
             return f"""int k = 0; for (; k + 1 < size; k += 2) {{ const int d = dofs[k], e = dofs[k + 1]; {first} }}
                 if (k < size) {{ const int d = dofs[k]; {last} }}"""
-        return f"""for (int half = 0; half < 2; ++half) for (unsigned left = (unsigned)bits[half]; left; left &= left - 1) {{
-                const int k = 64 * half + 2 * __builtin_ctz(left), d = k, e = k + 1;
+        return f"""for (unsigned long long left = members; left; left &= left - 1) {{
+                const size_t k = 2 * __builtin_ctzll(left), d = k, e = k + 1;
                 if (e < D) {{ {first} }} else {{ {last} }} }}"""
+
+    def rows_from(row: int, n: int) -> str:
+        """Statements: pointers to n successive rows, so that entries have short addresses."""
+        return "".join(f"const simd* const Y{i} = rows_of + {row + i} * stride;" for i in range(n))
 
     def products(names: str, row: int) -> str:
         """Statements: the products of successive rows with the velocities."""
-        even = "".join(f"even{n} = even{n} + Y[{i} * stride + k] * v;" for i, n in enumerate(names))
-        odd = "".join(f"odd{n} = odd{n} + Y[{i} * stride + k + 1] * w;" for i, n in enumerate(names))
+        even = "".join(f"even{n} = even{n} + Y{i}[k] * v;" for i, n in enumerate(names))
+        odd = "".join(f"odd{n} = odd{n} + Y{i}[k + 1] * w;" for i, n in enumerate(names))
         loop = over(f"const simd v = Z[d], w = Z[e]; {even} {odd}", f"const simd v = Z[d]; {even}")
         sums = "".join(f"simd even{n} = 0, odd{n} = 0;" for n in names)
         total = "".join(f"simd {n} = even{n} + odd{n};" for n in names)
-        return f"{sums} {{ const simd* const Y = rows_of + {row} * stride; {loop} }} {total}"
+        return f"{sums} {{ {rows_from(row, len(names))} {loop} }} {total}"
 
     def moved(changes: tuple, row: int) -> str:
         """Statements: the velocities <- those with these changes of the impulses of successive rows."""
@@ -210,11 +214,11 @@ def _visit_code(width: int, real, listed: bool) -> str:
         def line(z: str, k: str) -> str:
             value = f"Z[{z}]"
             for i, p in enumerate(changes):
-                value = f"({value} + Y[{i} * stride + {k}] * {p})"
+                value = f"({value} + Y{i}[{k}] * {p})"
             return f"Z[{z}] = {value};"
 
         loop = over(line("d", "k") + line("e", "k + 1"), line("d", "k"))
-        return f"{{ const simd* const Y = rows_of + {row} * stride; {loop} }}"
+        return f"{{ {rows_from(row, len(changes))} {loop} }}"
 
     def disc(x: str, y: str, bound: str, at: int) -> str:
         """Statements: the impulses at p + at, p + at + 1 <- (x, y) in the disc of radius `bound`; d_x, d_y <- their changes."""
@@ -226,11 +230,12 @@ def _visit_code(width: int, real, listed: bool) -> str:
             p[{at}] = new_one; p[{at + 1}] = new_two; d_{x} = new_one - one; d_{y} = new_two - two; }}"""
 
     if listed:
-        place = f"""const int* const dofs = T.pair_table.data + at; const int stride = T.reach;
+        place = f"""const int* const dofs = T.pair_table.data + at; const size_t stride = T.reach;
             simd* const p = M + L.impulse + rows * c; const simd* const R = M + L.contact + {CONTACT} * a;
             const simd* const rows_of = M + L.contact_y + stride * rows * a;"""
     else:
-        place = f"""const int stride = T.dofs, D = T.dofs; const int* const bits = active.data + T.candidates + T.dofs + 2 * a;
+        place = f"""const size_t stride = T.dofs, D = T.dofs; const int* const bits = active.data + T.candidates + T.dofs + 2 * a;
+            const unsigned long long members = (unsigned)bits[0] | (unsigned long long)(unsigned)bits[1] << 32;
             simd* const p = M + L.packed_impulse + rows * a; const simd* const R = M + L.packed + {CONTACT} * a;
             const simd* const rows_of = M + L.packed_y + stride * rows * a;"""
     law = f"""const simd error = (x - R[{TARGET}]) * R[{MASS}];

@@ -8,7 +8,7 @@ from newton_like.kernels.solvers.xpbd.bodies import POS
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ACTS, ACT_NUMBERS, AIM, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, DOFS_AT,
     DOF_NUMBERS, DRIFT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KEPT_OF_HARD, KIND, KV, LEAD,
-    LEAST_SPEED, LENGTH, LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, NEAR, PARENT_ARM,
+    LEAST_SPEED, LENGTH, LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, NEAR, OWED, PARENT_ARM,
     PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROTOR,
     ROWS, SOFT, SPEED, STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
@@ -134,9 +134,11 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         h: real,
         push_speed: real,
         changed: lane,
+        share: lane,
     ):
         """Stores what acts along a free row: u is the velocity of the joint at the end of the sub-step before, q its position, `lack` the
-        way to the target, `strain` that from the rest position; `changed` is positive where velocities of bodies were set since then."""
+        way to the target, `strain` that from the rest position; `changed` is positive where velocities of bodies were set since then;
+        `share`: that of its gaps which the joint closes."""
         c = b * JOINT_NUMBERS + DOFS_AT + DOF_NUMBERS * dof
         at = b * JOINT_WORK + ACTS + ACT_NUMBERS * dof
         P = J.numbers
@@ -192,15 +194,18 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             # Rows that dampers, friction or limits of velocity hold close what later joints moved them, as locked rows do. Otherwise the
             # impulses that close locked rows act on them and get no answer, which makes chains of such joints unstable.
             drift = m.sub(m.get(J.work, b * JOINT_WORK + ROTOR + dof, 0), u)
-            drift = m.where_lt(m.mul(drift, drift), far, drift, zero)
+            known = m.mul(drift, drift)
+            drift = m.add(drift, m.get(J.work, b * JOINT_WORK + OWED + dof, 0))
+            drift = m.where_lt(known, far, drift, zero)
             drift = m.where_lt(zero, changed, zero, drift)
-            drift = m.mul(drift, m.shrink(fastest, m.mul(drift, drift)))
             springs = m.where_lt(zero, m.get(P, c + LOSS, 0), zero, m.add(ke, stiffness))
             drift = m.where_lt(zero, m.add(springs, armature), zero, drift)
             drift = m.where_lt(m.smaller(most, m.neg(least)), fastest, zero, drift)
             if J.blocks[b, KIND] == LENGTH:
                 drift = zero
-            m.put(J.work, b * JOINT_WORK + DRIFT + dof, 0, drift)
+            closed = m.mul(share, drift)
+            m.put(J.work, b * JOINT_WORK + OWED + dof, 0, m.sub(drift, closed))
+            m.put(J.work, b * JOINT_WORK + DRIFT + dof, 0, closed)
         speed = m.get(P, c + SPEED, 0)
         m.put(J.work, at + LEAST_SPEED, 0, m.smaller(speed, m.larger(least, m.neg(speed))))
         m.put(J.work, at + MOST_SPEED, 0, m.larger(m.neg(speed), m.smaller(most, speed)))
@@ -282,7 +287,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             m.put3(J.work, at + ROWS, 0, d)
             m.factor_rows(J.work, at, 1, 0, 0, 6, ia, ib, mass)
             u = row_speed(J, at, 0, False, va, wa, vb, wb)
-            put_acts(J, b, 0, 0, ids, u, length, zero, zero, h, push_speed, changed)
+            put_acts(J, b, 0, 0, ids, u, length, zero, zero, h, push_speed, changed, zero)
         else:
             fq = m.quat_multiply(qa, m.get4(J.numbers, n0 + PARENT_FRAME, 0))
             turn = m.quat_to_matrix(fq)
@@ -315,7 +320,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                 x = m.dot(m.get3(J.work, at + ROWS + 3 * (locked + i), 0), gap)
                 lack = m.sub(m.fetch(J.target_q, i, -1, cs), x)
                 strain = m.sub(x, of_joint(J, b, DOFS_AT + DOF_NUMBERS * i + REST))
-                put_acts(J, b, locked + i, i, ids, u, x, lack, strain, h, push_speed, changed)
+                put_acts(J, b, locked + i, i, ids, u, x, lack, strain, h, push_speed, changed, share)
             turns = m.zero3()
             lacks = m.zero3()
             strains = m.zero3()
@@ -391,7 +396,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                     angle = turns.z
                     lack = lacks.z
                     strain = strains.z
-                put_acts(J, b, row, linear + i, ids, u, angle, lack, strain, h, push_speed, changed)
+                put_acts(J, b, row, linear + i, ids, u, angle, lack, strain, h, push_speed, changed, share)
 
     @m.func
     def free_factor(W: m.memory, at: int, i: int, j: int, first: int) -> lane:

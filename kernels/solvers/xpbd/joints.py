@@ -52,7 +52,9 @@ ROTOR = 156
 LEAD = 162
 # ... and of other rows, by how much the velocity after the last impulse was larger than that at the end of the sub-step
 DRIFT = 168
-JOINT_WORK = 174
+# ... and what is left of these differences, of which rows close the same share as locked rows of their gaps
+OWED = 174
+JOINT_WORK = 180
 # a velocity of a rotor or an angle that is not known
 UNKNOWN = 1.0e10
 # what acts along a free row: push and slope of the drive, its limit, push and slope of the passive part, friction, bounds of the velocity

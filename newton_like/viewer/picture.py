@@ -66,8 +66,8 @@ def picture(
         TypeError: ``model`` is not a model, ``state`` is not a state, ``contacts`` are not a list of contacts, or an argument is
             not a number.
         IndexError: the world does not exist.
-        ValueError: the model has nothing to draw; the state has the wrong size; a size is not positive; matplotlib does not
-            support the suffix of the file.
+        ValueError: the model has nothing to draw; the pose of a body is not finite; the state has the wrong size; a size is not
+            positive; matplotlib does not support the suffix of the file.
         OSError: the file cannot be written.
     """
     try:

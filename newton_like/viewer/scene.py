@@ -231,13 +231,24 @@ class Scene:
         """The triangles at the poses of a state, or of the model, and those of markers, and of dots and arrows for a list of contacts.
 
         Raises:
-            TypeError, ValueError: see :meth:`frame`; there is nothing to draw.
+            TypeError, ValueError: see :meth:`frame`; there is nothing to draw; the pose of a body that is shown is not finite.
         """
         frame = self.frame(state, contacts, markers)
+        self._require_finite(frame)
         found = self.at_frame(frame, 0.0 if frame.marks is None else frame.marks.largest)
         if not len(found.corners):
             raise ValueError(HIDDEN)
         return found
+
+    def _require_finite(self, frame: Frame) -> None:
+        broken = self.bodies[~np.isfinite(frame.poses).all(axis=1)]
+        if len(broken):
+            first, model = int(broken[0]), self.model
+            raise ValueError(
+                f"the pose of body {first} ('{model.body_label[first]}', world {int(model.body_world.numpy()[first])}) is not finite: it"
+                f" cannot be drawn ({len(broken)} such bodies are shown). solver.check(state) finds such worlds; choose another one with"
+                " world="
+            )
 
     def at_frame(self, frame: Frame, largest: float = 0.0) -> Triangles:
         """The triangles of a frame.

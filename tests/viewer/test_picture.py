@@ -408,3 +408,19 @@ def test_height_fields_are_drawn_and_do_not_widen_the_view(rng):
     assert np.abs(large - none).mean() > 20.0
     corners = large[[0, 0, -1], [0, -1, 0]]  # the fourth is in the shadow of the ball
     assert np.abs(corners - corners[0]).max() < 12  # the ground fills the picture
+
+
+@pytest.mark.parametrize("world", [1, [0, 1], None])
+def test_poses_that_are_not_finite_are_refused_by_name(world, rng):
+    body = ModelBuilder()
+    body.add_shape_box(body.add_body(label="crate"), hx=0.1, hy=0.2, hz=0.3)
+    scene = ModelBuilder()
+    scene.add_ground_plane()
+    scene.replicate(body, 2)
+    model = scene.finalize("cpu")
+    state, poses = model.state(), model.body_q.numpy().reshape(2, 7)
+    poses[1, rng.integers(7)] = rng.choice([np.nan, np.inf])
+    state.body_q.assign(poses)
+    with pytest.raises(ValueError, match=r"body 1 \('.*crate', world 1\).*not finite.*solver\.check"):
+        picture(model, state, world=world)
+    picture(model, state, world=0)

@@ -7,7 +7,7 @@ the free row of the joint, together with the impulses of its locked rows that ke
 joint. So the row moves both bodies about the joint, and its inertia is that which the degree of freedom has between these two bodies.
 
 Along a line act the same forces as along a degree of freedom of a joint, see `newton_like.kernels.solvers.xpbd.joints`. A sub-step closes
-a fifth of the error of an equation (`RECOVERY`), at no more than the speed at which shapes are separated.
+the whole error of an equation, at no more than the speed at which shapes are separated.
 """
 
 import types
@@ -16,8 +16,8 @@ import warp as wp
 from newton_like.kernels.tree import STRAIGHT
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
-    ACT_NUMBERS, CHILD_ARM, DRIVE, DRIVE_SLOPE, FACTOR, LEAST_SPEED, MOST, MOST_SPEED, PARENT_ARM, PASSIVE, PASSIVE_SLOPE, POSITION,
-    RECOVERY, ROWS, STICK,
+    ACT_NUMBERS, CHILD_ARM, DRIVE, DRIVE_SLOPE, FACTOR, KEPT_OF_HARD, LEAST_SPEED, MOST, MOST_SPEED,
+    PARENT_ARM, PASSIVE, PASSIVE_SLOPE, POSITION, RECOVERY, ROWS, STICK,
 )  # fmt: skip
 
 # Columns of the table of lines: kind, first pair and the end, first body and the end, first number of the work memory.
@@ -212,8 +212,8 @@ def line_program(m: types.SimpleNamespace) -> dict:
         for i in range(ACT_NUMBERS):
             m.put(X.work, at + i, 0, zero)
         if X.blocks[n, LINE_KIND] == EQUATION:
-            # the closure of a whole error and the kept impulses of joints would excite each other
-            speed = m.neg(m.mul(length, slow))
+            # the whole error, as locked rows do: a slower closure does not answer their impulses, which makes trees unstable
+            speed = m.neg(m.mul(length, m.fill(real(1.0) / h)))
             speed = m.larger(m.neg(fastest), m.smaller(fastest, speed))
             m.put(X.work, at + LEAST_SPEED, 0, speed)
             m.put(X.work, at + MOST_SPEED, 0, speed)
@@ -294,9 +294,12 @@ def line_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def line_start(X: wp.ref[Lines], n: int, B: wp.array[real], body_at: int, stride: int, h: real, scale: real):
-        """Applies the impulse of the sub-step before, times `scale`."""
+        """Applies the impulse of the sub-step before, times `scale`, and at most times `KEPT_OF_HARD` of equations."""
         at = X.blocks[n, WORK_AT] + LINE_IMPULSE
-        x = m.mul(m.fill(scale), m.get(X.work, at, 0))
+        kept = real(scale)
+        if X.blocks[n, LINE_KIND] == EQUATION:
+            kept = wp.min(kept, real(KEPT_OF_HARD))
+        x = m.mul(m.fill(kept), m.get(X.work, at, 0))
         m.put(X.work, at, 0, x)
         push_line(X, n, B, x, body_at, stride)
 

@@ -114,7 +114,7 @@ def bounds(model, state=None, *, world=0) -> np.ndarray:
         model, state, world: as there.
 
     Raises:
-        ValueError: the model has nothing that could be drawn.
+        ValueError: the model has nothing that could be drawn, or the pose of a body is not finite.
     """
     return Scene(model, world).at(state).box
 

@@ -245,9 +245,9 @@ class Scene:
         if len(broken):
             first, model = int(broken[0]), self.model
             raise ValueError(
-                f"the pose of body {first} ('{model.body_label[first]}', world {int(model.body_world.numpy()[first])}) is not finite: it"
-                f" cannot be drawn ({len(broken)} such bodies are shown). solver.check(state) finds such worlds; choose another one with"
-                " world="
+                f"body '{model.body_label[first]}' (index {first}, world {int(model.body_world.numpy()[first])}): its pose is not finite"
+                f" and cannot be drawn; {len(broken)} of {len(self.bodies)} shown bodies have such a pose. solver.check(state) names"
+                " worlds that diverged; other worlds can be drawn with world="
             )
 
     def at_frame(self, frame: Frame, largest: float = 0.0) -> Triangles:

@@ -320,7 +320,7 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def load_shapes(b, t, first_here: bool, T, P, L, mem):
-        """shape_more <- sizes, margins, gaps and materials of all shapes of pairs; those that are equal in all worlds only for the first
+        """shape_more <- sizes, margins, gaps and materials of all shapes of pairs; where worlds have equal shapes, only for the first
         block of a launch."""
         if first_here or P.colliders_vary != 0:
             place_more(b, t, T, P, L, mem)
@@ -388,7 +388,7 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
         m.weigh_trees(t, T, L, mem)
         m.place_shapes(b, t, dt, T, P, L, mem)
         n = int(0)
-        # in the second half of the list of near pairs, which does not reach them before they are read
+        # the close pairs are in the second half of the memory of near pairs; `note_near` writes there only over what was read
         close = close_pairs_at(T)
         for i in range(m.list_close_pairs(t, close, T, L, mem, active)):
             p = active[close + i, t]

@@ -50,9 +50,10 @@ AIM = 150
 ROTOR = 156
 # ... and by how much this was faster than the joint at the end of the sub-step
 LEAD = 162
-# ... and of other rows, by how much the velocity after the last impulse was larger than that at the end of the sub-step
+# ... and of other rows, what they close in this sub-step of the differences between the velocity after their last impulse and that at
+# the end of the sub-step
 DRIFT = 168
-# ... and what is left of these differences, of which rows close the same share as locked rows of their gaps
+# ... and what they have yet to close of these differences; the share of a sub-step is that of the gaps of locked rows
 OWED = 174
 JOINT_WORK = 180
 # a velocity of a rotor or an angle that is not known
@@ -77,9 +78,9 @@ CLOSING_TURN = 0.1
 # Largest turn of a body in a sub-step whose curvature the rows follow [rad].
 MOST_TURN = 0.25
 
-# Largest share of the impulse of a hard row that a sub-step starts from: of a kept distance, a position limit, dry friction that holds, or
-# of drives, springs and dampers that are stiffer than SOFT. Larger shares are unstable where locked rows, which start from nothing, act in
-# nearly the same direction, for any number of iterations: what closed the last error is then part of the next impulse.
+# Largest share of the impulse of a hard row that a sub-step starts from: of a kept distance, an equation, a position limit, dry friction
+# that holds, or of drives, springs and dampers that are stiffer than SOFT. Larger shares are unstable where locked rows, which start from
+# nothing, act in nearly the same direction, for any number of iterations: what closed the last error is then part of the next impulse.
 KEPT_OF_HARD = 0.5
 
 # Slope of a row times its response, up to which it is soft: shares of 0.8 are stable up to about 4 for springs, and beyond for dampers.

@@ -212,7 +212,7 @@ def line_program(m: types.SimpleNamespace) -> dict:
         for i in range(ACT_NUMBERS):
             m.put(X.work, at + i, 0, zero)
         if X.blocks[n, LINE_KIND] == EQUATION:
-            # the whole error, as locked rows do: a slower closure does not answer their impulses, which makes trees unstable
+            # the whole error, as locked rows close small gaps: a slower closure makes trees unstable
             speed = m.neg(m.mul(length, m.fill(real(1.0) / h)))
             speed = m.larger(m.neg(fastest), m.smaller(fastest, speed))
             m.put(X.work, at + LEAST_SPEED, 0, speed)

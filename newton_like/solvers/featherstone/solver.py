@@ -97,7 +97,7 @@ class SolverFeatherstone(SolverBase):
             round has `iterations` sweeps and starts from the impulses of the step before; each further round has as many sweeps as all
             before. A world is done after half of `iterations` (if they are four or more) if these changed its velocities by no more than a
             hundredth of this bound. A single robot whose links touch each other is solved in another way, unless couplings, loop joints or
-            tendons act on it: after six quarters of `iterations` (of threads with one world three quarters), steps of Newton solve it,
+            tendons act on it: after one and a half times `iterations` (with one world a thread, three quarters), steps of Newton solve it,
             until a sweep would change the velocities by about a fifth of `tolerance` or less; before these steps, a world is done after an
             even number of sweeps if the last one changed its velocities by no more than a tenth of it. Sweeps of a single robot with
             couplings, loop joints or tendons, whose links do not touch each other, go on in the same way, with two differences: the first

@@ -48,12 +48,14 @@ def check_bodies(model, bodies: np.ndarray) -> None:
     if i is not None:
         i = int(bodies[i])
         joined = model.joint_type.numpy()[model.joint_child.numpy() == i]
-        how = (
-            "give it mass, or merge it with collapse_fixed_joints"
-            if look_up(joined, "fixed").any()
-            else "give it mass and inertia, at least about 5 % of those that it carries; importers make such links where the joints of a"
-            " body do not fit into one joint"
-        )
+        how = "give it mass and inertia"
+        if look_up(joined, "fixed").any():
+            how = "give it mass, or merge it with collapse_fixed_joints"
+        elif (model.joint_parent.numpy() == i).any():
+            how += (
+                ", at least about 5 % of those that it carries; importers make such links where the joints of a body do not fit into one"
+                " joint"
+            )
         raise ValueError(
             f"body '{model.body_label[i]}' (index {i}) has no mass and is not fixed to the world; {SOLVER} moves each body by its own mass:"
             f" {how}"

@@ -57,6 +57,9 @@ def test_massless_links_are_told_what_helps():
     with pytest.raises(ValueError, match=rf"'{ankle.body_label[link]}' \(index {link}\).*give it mass") as told:
         SolverXPBD(ankle.finalize("cpu"))
     assert "collapse" not in str(told.value)
+    with pytest.raises(ValueError, match=r"brick.*give it mass and inertia") as told:
+        SolverXPBD(one_body(mass=0.0, inertia=np.zeros((3, 3))).finalize("cpu"))
+    assert "importers" not in str(told.value)
     ankle.body_mass[link], ankle.body_inertia[link] = 0.05, 2e-4 * np.eye(3)
     SolverXPBD(ankle.finalize("cpu"))
 

@@ -52,8 +52,8 @@ def check_sizes(model, state, names: tuple[str, ...] = ("body_q",)) -> None:
             )
 
 
-def finite_poses(model, state, time: float, bodies: np.ndarray | None = None) -> np.ndarray:
-    """A copy of the poses of some bodies, or of all, at a time [s], ``[bodies, 7]``, for recorders.
+def finite_poses(model, state, time: float | None = None, bodies: np.ndarray | None = None) -> np.ndarray:
+    """A copy of the poses of some bodies, or of all, ``[bodies, 7]``, for recorders and pictures; errors name the time [s], if given.
 
     Raises:
         TypeError, ValueError: see :func:`check_sizes`; a pose is not finite.
@@ -65,8 +65,9 @@ def finite_poses(model, state, time: float, bodies: np.ndarray | None = None) ->
     if wrong.any():
         first = int(np.flatnonzero(wrong)[0])
         body = first if bodies is None else int(bodies[first])
+        when = "" if time is None else f" at {time:g} s"
         raise ValueError(
-            f"body {model.body_label[body]!r} (index {body}): its pose {poses[first].tolist()} at {time:g} s is not finite; "
+            f"body {model.body_label[body]!r} (index {body}): its pose {poses[first].tolist()}{when} is not finite; "
             "the simulation diverged, use a smaller time step"
         )
     return poses

@@ -12,7 +12,7 @@ from newton_like.collision.marks import Marks, marks_of
 from newton_like.geometry.markers import Markers
 from newton_like.geometry.outline import corner_normals, triangles
 from newton_like.geometry.transforms import IDENTITY, quat_rotate, quat_to_matrix, transform_multiply
-from newton_like.model.arguments import check_model, check_sizes
+from newton_like.model.arguments import check_model, check_sizes, finite_poses
 from newton_like.model.builder.worlds import grid_offsets
 from newton_like.model.overlays import overlays_of
 from newton_like.types import GeoType, ShapeFlags
@@ -234,21 +234,11 @@ class Scene:
             TypeError, ValueError: see :meth:`frame`; there is nothing to draw; the pose of a body that is shown is not finite.
         """
         frame = self.frame(state, contacts, markers)
-        self._require_finite(frame)
+        finite_poses(self.model, self.model if state is None else state, bodies=self.bodies)
         found = self.at_frame(frame, 0.0 if frame.marks is None else frame.marks.largest)
         if not len(found.corners):
             raise ValueError(HIDDEN)
         return found
-
-    def _require_finite(self, frame: Frame) -> None:
-        broken = self.bodies[~np.isfinite(frame.poses).all(axis=1)]
-        if len(broken):
-            first, model = int(broken[0]), self.model
-            raise ValueError(
-                f"body '{model.body_label[first]}' (index {first}, world {int(model.body_world.numpy()[first])}): its pose is not finite"
-                f" and cannot be drawn; {len(broken)} of {len(self.bodies)} shown bodies have such a pose. solver.check(state) names"
-                " worlds that diverged; other worlds can be drawn with world="
-            )
 
     def at_frame(self, frame: Frame, largest: float = 0.0) -> Triangles:
         """The triangles of a frame.

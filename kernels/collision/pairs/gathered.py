@@ -379,17 +379,13 @@ def gathered_pairs(m: types.SimpleNamespace) -> dict:
         return slots
 
     @m.func
-    def close_pairs_at(T) -> int:
-        return 3 * T.candidates + T.dofs + T.pairs
-
-    @m.func
     def gather_pairs(b, t, slots: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]) -> int:
         """Gives the contacts of all pairs slots, behind `slots` that there are. Returns the number of slots."""
         m.weigh_trees(t, T, L, mem)
         m.place_shapes(b, t, dt, T, P, L, mem)
         n = int(0)
         # the close pairs are in the second half of the memory of near pairs; `note_near` writes there only over what was read
-        close = close_pairs_at(T)
+        close = 3 * T.candidates + T.dofs + T.pairs
         for i in range(m.list_close_pairs(t, close, T, L, mem, active)):
             p = active[close + i, t]
             limit = m.look_limit(b, t, p, dt, T, P, L, mem)

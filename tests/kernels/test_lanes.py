@@ -253,13 +253,13 @@ def rows_kernel(m):
     return kernel
 
 
-@pytest.mark.parametrize("width", [1, 8, 16])
-def test_loops_over_rows(rng, width):
+@pytest.mark.parametrize(("real", "width"), [(wp.float32, 1), (wp.float32, 8), (wp.float32, 16), (wp.float64, 8)])
+def test_loops_over_rows(rng, real, width):
     """Rows beside those that are named stay as they are."""
     n = 5
-    m = extended(lane_math(width), (spatial_algebra,))
-    old = rng.normal(size=(7 * n, width)).astype(np.float32)
-    factor = rng.normal(size=width).astype(np.float32)
+    m = extended(lane_math(width, real), (spatial_algebra,))
+    old = rng.normal(size=(7 * n, width)).astype(wp.dtype_to_numpy(real))
+    factor = rng.normal(size=width).astype(old.dtype)
     block = (1,) if width == 1 else (1, width)
     mem = wp.array(old.reshape(7 * n, *block), dtype=m.lane, device="cpu")
     factors = wp.array(factor.reshape(block), dtype=m.lane, device="cpu")

@@ -189,6 +189,7 @@ def test_worlds_have_their_own_materials(rng):
     mu[slippery[np.maximum(model.shape_world.numpy(), 0)]] = 0.1
     model.shape_material_mu.assign(mu)
     solver = SolverFeatherstone(model, evaluator="general", threads=1)
+    assert solver._steppers[0].slotted
     state = model.state()
     solver.reset(state, None, np.tile(q[0], WORLDS), np.tile(qd[0], WORLDS))
     solver.step(state, state, None, None, DT)

@@ -32,6 +32,15 @@ IMPACT_SPEED = 0.2
 FALLS = 0.98
 """Least share of the normal impulse of the sub-step before that a contact keeps as it is."""
 
+RAILED = 2
+"""Mark of a body whose only motion against the world is along a direction."""
+
+FAR = 1.0e6
+"""Distance of shapes whose contact has no force [m]."""
+
+ACROSS = 1.0e-3
+"""Largest cosine between the normal of a contact and the only direction of motion of its body, of contacts that have no force."""
+
 RISES = 1.1
 """Largest normal impulse that a contact of a body with joints keeps, as a multiple of that kept the sub-step before. It rises further by as
 much as changes the velocity of the heavier body by `STOPS`."""
@@ -76,12 +85,14 @@ def order_struct(real):
         round_axis: wp.array[vec3]
         round_turn: wp.array[quat]
         # of bodies: chunk and slot, whether forces move them, their articulation or -1, whether a joint connects them to the world, whether
-        # joints constrain them, and their world; of worlds: the slot of their fixed bodies
+        # joints constrain them, and their world; `body_rail`: the direction of the only motion that a joint with the world leaves to a
+        # body; of worlds: the slot of their fixed bodies
         body_chunk: wp.array[int]
         body_slot: wp.array[int]
         body_moves: wp.array[int]
         body_tree: wp.array[int]
         body_anchored: wp.array[int]
+        body_rail: wp.array[vec3]
         body_held: wp.array[int]
         body_world: wp.array[int]
         fixed_slot: wp.array[int]
@@ -396,6 +407,11 @@ def order_kernels(real):
                 anchored = N.body_anchored[wp.max(a, b)] != 0
                 if anchored:
                     stiff = wp.min(stiff, stiffest)
+                    # A contact along whose normal the joint does not let the body move acts on the joint alone, and its
+                    # friction would brake the body.
+                    rail = N.body_rail[wp.max(a, b)]
+                    if N.body_anchored[wp.max(a, b)] == RAILED and wp.abs(wp.dot(rail, n)) < real(ACROSS):
+                        numbers[j + MARGINS * room] = real(-FAR)
             numbers[j + DEEP_GIVE * room] = stiff / (real(1.0) + stiff)
             numbers[j + IMPULSES * room] = wp.max(real(0.0), wp.dot(force, n)) * h
             numbers[j + (IMPULSES + 1) * room] = wp.dot(force, t1) * h

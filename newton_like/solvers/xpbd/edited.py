@@ -30,6 +30,7 @@ from newton_like.solvers.xpbd.tables import (
     joint_rows,
     limited_floating_joints,
     number_places,
+    rails_of_bodies,
     remember_velocities,
 )
 
@@ -37,7 +38,13 @@ from newton_like.solvers.xpbd.tables import (
 def order_of(model) -> tuple[bytes, ...]:
     """What the order of the tables follows from, of the arrays that may be edited."""
     floating = floating_joints_that_act(model), limited_floating_joints(model)
-    parts = (moving_bodies(model), model.joint_enabled.numpy(), *floating, bounded_joints(model))
+    parts = (
+        moving_bodies(model),
+        model.joint_enabled.numpy(),
+        *floating,
+        bounded_joints(model),
+        *rails_of_bodies(model),
+    )
     return (*(x.tobytes() for x in parts), bytes([remember_velocities(model)]))
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from newton_like.geometry.transforms import quat_from_matrix, quat_multiply
+from newton_like.geometry.transforms import quat_from_matrix, quat_multiply, quat_to_matrix
 
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     BODY_INERTIA, BODY_INVERSE, BODY_NUMBERS, DYNAMIC, INVERSE_MASS, LINE, QUAT,
@@ -68,6 +68,20 @@ def anchored_bodies(model) -> np.ndarray:
         holds = ~look_up(model.joint_type.numpy(), "floats") & model.joint_enabled.numpy().astype(bool)
         anchored[model.joint_child.numpy()[holds & (model.joint_parent.numpy() < 0)]] = 1
     return anchored
+
+
+def rails_of_bodies(model) -> tuple[np.ndarray, np.ndarray]:
+    """Bodies that an enabled joint with one translation connects to the world, as a mask, and the directions of their motion in world axes,
+    ``[body_count, 3]``."""
+    found, along = np.zeros(model.body_count, dtype=bool), np.zeros((model.body_count, 3))
+    if model.joint_count:
+        slides = (model.joint_dof_dim.numpy() == (1, 0)).all(axis=1) & model.joint_enabled.numpy().astype(bool)
+        slides = np.flatnonzero(slides & (model.joint_parent.numpy() < 0))
+        child = model.joint_child.numpy()[slides]
+        turn = quat_to_matrix(model.joint_X_p.numpy()[slides, 3:].astype(np.float64))
+        axis = model.joint_axis.numpy()[model.joint_qd_start.numpy()[slides]].astype(np.float64)
+        found[child], along[child] = True, np.einsum("nij,nj->ni", turn, axis)
+    return found, along
 
 
 def held_bodies(model) -> np.ndarray:

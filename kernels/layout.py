@@ -236,7 +236,7 @@ STEP = (
     Row("mix_change", "how that changed from one sweep to the next", lambda n: max(n.packed, n.slotted) * n.dofs, "kernel"),
     Row("mix_way", "how the z after a sweep did", lambda n: max(n.packed, n.slotted) * n.dofs, "kernel"),
     Row("aside_impulse", "impulses before the last step", lambda n: n.polished * _impulses(n), "kernel"),
-    Row("sweep_change", "change of z by the last sweep, squared", lambda n: n.polished, "kernel"),
+    Row("sweep_change", "change of z or of impulses by the last sweep, squared; negative in pairs of sweeps", _one, "kernel"),
     Row("tried", "one for a world that makes a step", lambda n: n.polished, "kernel"),
     Row("resting", "one for a world whose last step was taken back", lambda n: n.polished, "kernel"),
     Row("beside", "numbers of single worlds, side by side",

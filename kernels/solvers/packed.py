@@ -40,6 +40,11 @@ WILD = 16.0
 """Where the velocities change by more than the square root of this times their first change, in the norm of the kinetic energy,
 impulses are extrapolated no further: with much friction, extrapolated sweeps may diverge where plain ones converge."""
 
+GROWN = 1.5
+"""Extrapolation starts anew where a sweep changes the impulses by more than the square root of this times what the sweep before changed.
+Extrapolated sweeps in one direction may diverge where bodies share many contacts, and where they jam. The changes of sweeps that converge
+grow a little now and then: with a smaller number, sweeps over towers and walls lose their pace."""
+
 
 def _pack_code(width: int, real) -> str:
     """C++ body of ``pack_contacts``."""
@@ -155,11 +160,11 @@ def _extrapolate_code(width: int, real) -> str:
                 simd* const p = M + L.coupling_impulse;
                 simd* const swept = M + L.swept_impulse + place; simd* const start = M + L.start_impulse + place; {body} }}"""
 
-    back = "const simd way = p[i] - swept[i]; back = back + (start[i] - p[i]) * way;"
+    back = "const simd way = p[i] - swept[i], turn = start[i] - p[i]; back = back + turn * way; change = change + turn * turn;"
     on = "const simd old = p[i], moved = further * (old - swept[i]) + old; p[i] = moved; start[i] = moved; swept[i] = old;"
     return f"""{{{FUSE}{simd_types(width, real)}
         simd* const M = (simd*)mem.data; const int rows = T.contact_rows;
-        simd back = 0;
+        simd back = 0, change = 0;
         {each(back)}
         simd last_pace = M[L.pace];
         // steps of Newton between packed sweeps change the velocities, too
@@ -169,6 +174,9 @@ def _extrapolate_code(width: int, real) -> str:
             const simd first = M[L.first_way] > 0 ? M[L.first_way] : all;
             M[L.first_way] = first;
             last_pace = all > real_t({WILD}) * first ? simd(0) : last_pace;
+            const simd last = M[L.sweep_change], grown = real_t({GROWN}) * last;
+            back = last > 0 ? (change > grown ? simd(1) : back) : back;
+            M[L.sweep_change] = last < 0 ? last : change;
         }}
         const simd old_pace = back > 0 ? simd(1) : last_pace;
         const simd square = old_pace * old_pace;

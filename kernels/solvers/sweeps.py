@@ -3,7 +3,7 @@
 An impulse passes about one contact a sweep, so a pile needs many sweeps. There, impulses are extrapolated along their change (Nesterov
 1983), with restarts (O'Donoghue and Candes 2015), and sweeps go on until the velocities settle. After some sweeps forwards, sweeps come in
 pairs, one backwards and one forwards: symmetric Gauss-Seidel descends in a symmetric metric, so it can be accelerated, while many
-extrapolated sweeps in one direction diverge.
+extrapolated sweeps in one direction diverge. These start anew where a sweep changes much more than the one before.
 
 Sweeps of a robot alone with couplings, loop joints or tendons go on as well, without extrapolation.
 
@@ -17,7 +17,7 @@ import types
 
 import warp as wp
 from newton_like.kernels.solvers.mixing import FRESH
-from newton_like.kernels.solvers.packed import WILD
+from newton_like.kernels.solvers.packed import GROWN, WILD
 from newton_like.kernels.solvers.polish import STILL
 from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES
 from newton_like.kernels.tree import FRICTION, VELOCITY, VELOCITY_LIMIT
@@ -170,16 +170,26 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         m.copy_rows(t, one, 0, L.round_z, L.swept_impulse, 0, 0, contacts, contacts, limits, T, L, mem, active)
         m.put(mem, L.pace, t, one)
         m.put(mem, L.first_way, t, m.fill(real(0.0)))
+        m.put(mem, L.sweep_change, t, m.fill(real(0.0)))
+
+    @m.struct
+    class Change:
+        # how far the last sweep turned impulses back against their change before it, and by how much it changed them, squared
+        back: m.lane
+        size: m.lane
 
     @m.func
-    def change_back(t, at: int, first: int, n: int, back: m.lane, L, mem) -> m.lane:
-        """`back` and the part of the impulses from `at` on, the active ones from `first` on: how far the last sweep turned back against the
-        change before it."""
+    def change_of(t, at: int, first: int, n: int, sum: Change, L, mem) -> Change:
+        """`sum` and the part of the impulses from `at` on, the active ones from `first` on."""
+        back = sum.back
+        size = sum.size
         for i in range(n):
             p = m.get(mem, at + i, t)
             way = m.sub(p, m.get(mem, L.swept_impulse + first + i, t))
-            back = m.fma(m.sub(m.get(mem, L.start_impulse + first + i, t), p), way, back)
-        return back
+            turn = m.sub(m.get(mem, L.start_impulse + first + i, t), p)
+            back = m.fma(turn, way, back)
+            size = m.fma(turn, turn, size)
+        return Change(back, size)
 
     @m.func
     def go_on(t, at: int, first: int, n: int, further: m.lane, L, mem):
@@ -196,30 +206,32 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
         t: int, contacts: int, visited: int, packed: int, limits: int, T, L, mem, active: wp.array2d[int]
     ):
         """Moves impulses and z on along their change by the last sweep or pair of sweeps (Nesterov 1983), where that does not turn back
-        against the change before (O'Donoghue and Candes 2015), and is not `WILD`."""
+        against the change before (O'Donoghue and Candes 2015), has not `GROWN`, and is not `WILD`."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        back = zero
+        change = Change(zero, zero)
         rows = T.contact_rows
         of_limits = rows * contacts
         of_couplings = of_limits + DOF_IMPULSES * limits
         for a in range(contacts):
-            back = change_back(t, L.impulse + rows * active[a, t], rows * a, rows, back, L, mem)
+            change = change_of(t, L.impulse + rows * active[a, t], rows * a, rows, change, L, mem)
         for k in range(limits):
             at = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + k, t] // 2)
-            back = change_back(t, at, of_limits + DOF_IMPULSES * k, DOF_IMPULSES, back, L, mem)
-        back = change_back(t, L.coupling_impulse, of_couplings, T.bonds, back, L, mem)
+            change = change_of(t, at, of_limits + DOF_IMPULSES * k, DOF_IMPULSES, change, L, mem)
+        change = change_of(t, L.coupling_impulse, of_couplings, T.bonds, change, L, mem)
+        back = change.back
         pace = m.get(mem, L.pace, t)
         # steps of Newton between packed sweeps change the velocities, too
         if packed == 0:
-            way = zero
-            for i in range(T.dofs):
-                d = m.sub(m.get(mem, L.z + i, t), m.get(mem, L.swept_z + i, t))
-                way = m.fma(d, d, way)
+            way = m.squared_distance(t, L.z, L.swept_z, T.dofs, mem)
             first = m.get(mem, L.first_way, t)
             first = m.where_lt(zero, first, first, way)
             m.put(mem, L.first_way, t, first)
             pace = m.where_lt(m.mul(m.fill(real(WILD)), first), way, zero, pace)
+            last = m.get(mem, L.sweep_change, t)
+            grown = m.mul(m.fill(real(GROWN)), last)
+            back = m.where_lt(zero, last, m.where_lt(grown, change.size, one, back), back)
+            m.put(mem, L.sweep_change, t, m.where_lt(last, zero, last, change.size))
         old = m.where_lt(zero, back, one, pace)
         new = m.fma(m.fill(real(0.5)), m.sqrt(m.fma(m.fill(real(4.0)), m.mul(old, old), one)), m.fill(real(0.5)))
         m.put(mem, L.pace, t, m.where_lt(zero, pace, new, zero))
@@ -257,6 +269,7 @@ def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, pair
             sweep_forwards(b, t, visited, packed, limits, plain, o, T, P, L, mem, active)
         if done + forwards == FORWARDS:
             m.put(mem, L.pace, t, m.fill(real(1.0)))
+            m.put(mem, L.sweep_change, t, m.fill(real(-1.0)))
         for _pair in range((more - forwards + 1) // 2):
             extrapolate(t, contacts, visited, packed, limits, T, L, mem, active)
             sweep_backwards(b, t, visited, packed, limits, plain, o, T, P, L, mem, active)

@@ -37,6 +37,10 @@ TIE = 1.0e-4
 TURN = 0.9
 COSINE, SINE = math.cos(TURN), math.sin(TURN)
 HALF_FAR = 0.5 * FAR
+# Numbers of candidates are below this, and that of the closest point is above.
+LAST_BUT_HALF = CANDIDATES - 1.5
+# A corner of a polygon that is outside of two or three chosen ones by more than this share of their distances is a further contact point.
+OUTER = 2.0e-2
 # Two lines are parallel if the part of one that is along the other is longer, in units of tolerances.
 CROSSING = 10.0 * WIDTH
 
@@ -227,6 +231,81 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         """One where two integers differ, else zero."""
         return m.where_lt(m.fill(real(0.5)), m.magnitude(m.sub(a, c)), m.fill(real(1.0)), m.fill(real(0.0)))
 
+    @m.struct
+    class Chosen:
+        """The numbers of four candidates, and one where the second, third and fourth of them exist, else zero."""
+
+        i0: m.lane
+        i1: m.lane
+        i2: m.lane
+        i3: m.lane
+        e1: m.lane
+        e2: m.lane
+        e3: m.lane
+
+    @m.func
+    def beyond(x: m.lane, y: m.lane, px: m.lane, py: m.lane, qx: m.lane, qy: m.lane, side: m.lane) -> m.lane:
+        """How far (x, y) is on the right side of the line from p to q, on the left one where `side` is -1. Zero for a point."""
+        a = m.sub(qx, px)
+        c = m.sub(qy, py)
+        square = m.fma(a, a, m.mul(c, c))
+        inverse = m.rcp(m.sqrt(m.larger(square, m.fill(real(SHORTEST)))))
+        return m.mul(m.mul(side, inverse), m.fnma(a, m.sub(y, py), m.mul(c, m.sub(x, px))))
+
+    @m.shared
+    def with_outer_candidate(t, edges: int, second: int, old: Chosen, L, mem) -> Chosen:
+        """Two or three chosen candidates, and the one that is farthest outside of their line or triangle. One or four stay as they are."""
+        half = m.fill(real(0.5))
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        at = L.pair_work + CANDIDATE_AT
+        closest = int(CANDIDATES - 1)
+        number = m.add(old.e1, m.add(old.e2, old.e3))
+        # of two, the second one counts twice
+        p = m.where_lt(half, old.e1, old.i1, m.where_lt(half, old.e2, old.i2, old.i3))
+        q = m.where_lt(half, old.e3, old.i3, m.where_lt(half, old.e2, old.i2, old.i1))
+        ax = m.gather(mem, at, CANDIDATE, old.i0, t)
+        ay = m.gather(mem, at + 1, CANDIDATE, old.i0, t)
+        px = m.gather(mem, at, CANDIDATE, p, t)
+        py = m.gather(mem, at + 1, CANDIDATE, p, t)
+        qx = m.gather(mem, at, CANDIDATE, q, t)
+        qy = m.gather(mem, at + 1, CANDIDATE, q, t)
+        turn = m.fnma(m.sub(py, ay), m.sub(qx, ax), m.mul(m.sub(px, ax), m.sub(qy, ay)))
+        side = m.where_lt(turn, zero, m.fill(real(-1.0)), one)
+        length = m.larger(m.magnitude(m.sub(px, ax)), m.magnitude(m.sub(py, ay)))
+        length = m.larger(length, m.larger(m.magnitude(m.sub(qx, ax)), m.magnitude(m.sub(qy, ay))))
+        least = m.fma(m.fill(real(OUTER)), length, point_tolerance(t, CROSSING, PLACE_ERROR, L, mem))
+        distance = m.get(mem, at + CANDIDATE * closest + 3, t)
+        best = Best(m.fill(real(closest)), least)
+        for k in range(2 * (edges + second)):
+            i = k
+            if k >= 2 * edges:
+                i = k - 2 * edges + 2 * PATCH_CORNERS
+            gap = m.get(mem, at + CANDIDATE * i + 3, t)
+            if m.any_lt(gap, m.fill(real(HALF_FAR))):
+                x = m.get(mem, at + CANDIDATE * i, t)
+                y = m.get(mem, at + CANDIDATE * i + 1, t)
+                out = m.larger(beyond(x, y, ax, ay, px, py, side), beyond(x, y, px, py, qx, qy, side))
+                out = m.larger(out, beyond(x, y, qx, qy, ax, ay, side))
+                cost = m.mul(m.fill(real(DEPTH_FACTOR)), m.sub(gap, distance))
+                score = m.where_lt(gap, m.fill(real(HALF_FAR)), m.sub(out, cost), m.fill(real(-FAR)))
+                best = best_of(best, m.fill(real(i)), score, zero)
+        found = m.where_lt(m.fill(real(LAST_BUT_HALF)), best.i, zero, one)
+        found = m.mul(found, m.where_lt(half, number, one, zero))
+        # into the first place that is free
+        first = m.mul(found, m.sub(one, old.e1))
+        then = m.mul(found, m.mul(old.e1, m.sub(one, old.e2)))
+        last = m.mul(found, m.mul(old.e1, m.mul(old.e2, m.sub(one, old.e3))))
+        return Chosen(
+            old.i0,
+            m.where_lt(half, first, best.i, old.i1),
+            m.where_lt(half, then, best.i, old.i2),
+            m.where_lt(half, last, best.i, old.i3),
+            m.larger(old.e1, first),
+            m.larger(old.e2, then),
+            m.larger(old.e3, last),
+        )
+
     @m.func
     def choose_points(t, edges: int, second: int, frame: m.Frame, unit: m.lane, feature: m.lane, L, mem):
         """Stores the contact points. `edges` and `second` are the numbers of edges of both patches."""
@@ -273,13 +352,19 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         i0 = m.where_lt(m.add(least, tie), shallow, deepest.i, b0.i)
         i0 = m.where_lt(m.add(distance, tie), m.smaller(least, shallow), m.fill(real(closest)), i0)
         # where there is no candidate, all numbers are that of the closest point
-        second_exists = differ(b1.i, i0)
-        third_exists = m.mul(differ(b2.i, i0), differ(b2.i, b1.i))
-        fourth_exists = m.mul(differ(b3.i, i0), m.mul(differ(b3.i, b1.i), differ(b3.i, b2.i)))
-        put_candidate_point(t, 0, i0, one, frame, unit, feature, L, mem)
-        put_candidate_point(t, 1, b1.i, second_exists, frame, unit, feature, L, mem)
-        put_candidate_point(t, 2, b2.i, third_exists, frame, unit, feature, L, mem)
-        put_candidate_point(t, 3, b3.i, fourth_exists, frame, unit, feature, L, mem)
+        e1 = differ(b1.i, i0)
+        e2 = m.mul(differ(b2.i, i0), differ(b2.i, b1.i))
+        e3 = m.mul(differ(b3.i, i0), m.mul(differ(b3.i, b1.i), differ(b3.i, b2.i)))
+        chosen = Chosen(i0, b1.i, b2.i, b3.i, e1, e2, e3)
+        # the corners of a polygon that is not regular may be missed: one may be farthest along two directions
+        if m.any_lt(m.add(e1, m.add(e2, e3)), m.fill(real(2.5))):
+            chosen = with_outer_candidate(t, edges, second, chosen, L, mem)
+            if m.any_lt(m.add(chosen.e1, m.add(chosen.e2, chosen.e3)), m.fill(real(2.5))):
+                chosen = with_outer_candidate(t, edges, second, chosen, L, mem)
+        put_candidate_point(t, 0, chosen.i0, one, frame, unit, feature, L, mem)
+        put_candidate_point(t, 1, chosen.i1, chosen.e1, frame, unit, feature, L, mem)
+        put_candidate_point(t, 2, chosen.i2, chosen.e2, frame, unit, feature, L, mem)
+        put_candidate_point(t, 3, chosen.i3, chosen.e3, frame, unit, feature, L, mem)
 
     @m.func
     def is_pointed(kind: int) -> bool:

@@ -4,11 +4,12 @@ Most worlds of a block settle after a few sweeps. A sweep for the others costs a
 with the rows of the matrix G = Y YT, changes of impulses p change velocities u = Y z, and need no dofs.
 
 Steps of Newton follow each other without sweeps between them (see `kernels.solvers.semismooth`), until the impulses are as near to their
-goals as `tolerance` asks for. A step is halved where it does not come nearer. Steps may also lead away from the goals, because they often
-have to cross a hill to the right set of rows: after PATIENCE steps in a row that do not come nearer, the nearest impulses come back (the
-watchdog of Chamberlain, Lemarechal, Pedersen and Powell 1982) and extrapolated sweeps follow (see `kernels.solvers.sweeps`). Rows of
-contacts between the same two bodies depend on each other, so impulses may grow against each other; after such a step, changes of impulses
-are resisted more (Levenberg 1944, Marquardt 1963; here it is a proximal step, which leaves the solution as it is).
+goals as `tolerance` asks for. Whole steps are made, also where they lead away from the goals, because they often have to cross a hill to
+the right set of rows. A shorter step would end at the next change of that set. After PATIENCE steps in a row that do not come nearer, the
+nearest impulses come back (the watchdog of Chamberlain, Lemarechal, Pedersen and Powell 1982) and extrapolated sweeps follow (see
+`kernels.solvers.sweeps`). Rows of contacts between the same two bodies depend on each other, so impulses may grow against each other; after
+a step that leads far `AWAY`, changes of impulses are resisted more (Levenberg 1944, Marquardt 1963; here it is a proximal step, which
+leaves the solution as it is). A step that is `WILD` is taken back first.
 
 The code is native and computes with vectors along the rows of a world.
 """
@@ -51,23 +52,26 @@ from newton_like.kernels.solvers.rows.dof_rows import (  # isort: skip
 ROUNDS = 24
 """Rounds of steps and sweeps, at most."""
 
-TRIALS = 4
-"""Lengths of a step of Newton that are tried: the whole step, a half, and so on."""
-
 FAR = 2.0
 """A world is solved if its distance, squared, is less than this multiple of the bound of the change by a sweep."""
 
 NEARER = 0.8
 """A step is good where it reduces the distance, squared, to less than this part."""
 
-PATIENCE = 3
+AWAY = 10.0
+"""Changes are resisted more after a step that raises the distance, squared, by more than this factor."""
+
+WILD = 1.0e4
+"""A step is taken back where it raises the distance, squared, by more than this factor, unless changes are resisted as much as possible."""
+
+PATIENCE = 5
 """Sweeps follow after so many steps of Newton that are not good."""
 
-PULL, PULL_MOST = 3.0e-4, 0.1
+PULL, PULL_MOST = 1.0e-3, 0.1
 """Part of the response of a row by which a change of its impulse is resisted, at first and at most."""
 
 PULL_UP, PULL_DOWN = 10.0, 0.5
-"""Its factors after steps that are not good, and that are good."""
+"""Its factors after steps that lead far away, and after those that are good."""
 
 PLAIN_SWEEPS = 6
 """Sweeps where steps of Newton do not help."""
@@ -369,26 +373,20 @@ def _finish_code(width: int, real, slotted: bool) -> str:
                 {each("KEPT[j] = IMPULSES[j];")}
                 for (int j = 0; j < n; ++j) KEPT_U[j] = U[j];
                 if (!newton(pull)) break;
-                {each("WAY[j] = WAY[j] + (IMPULSES[j] - KEPT[j]);")}
-                for (int j = 0; j < n; ++j) WAY_U[j] = WAY_U[j] + (U[j] - KEPT_U[j]);
-                const real_t before = merit;
-                real_t part = 1, best_part = 1, smallest = real_t(1e30);
-                auto move = [&](real_t part) {{
-                    {each("IMPULSES[j] = KEPT[j] + part * WAY[j];")}
-                    for (int j = 0; j < n; ++j) U[j] = KEPT_U[j] + part * WAY_U[j];
+                const real_t before = merit, more = pull * real_t({PULL_UP}), highest = real_t({PULL_MOST});
+                {each("IMPULSES[j] = IMPULSES[j] + WAY[j];")}
+                for (int j = 0; j < n; ++j) U[j] = U[j] + WAY_U[j];
+                merit = look();
+                if (!(merit < real_t({WILD}) * before) && pull < highest) {{
+                    pull = more < highest ? more : highest;
+                    {each("IMPULSES[j] = KEPT[j];")}
+                    for (int j = 0; j < n; ++j) U[j] = KEPT_U[j];
                     merit = look();
-                }};
-                for (int trial = 0; trial < {TRIALS}; ++trial) {{
-                    move(part);
-                    if (merit < smallest) {{ smallest = merit; best_part = part; }}
-                    if (merit < real_t({NEARER}) * before) break;
-                    part = part * real_t(0.5);
+                    continue;
                 }}
-                if (!(merit <= smallest)) move(best_part);
                 done = merit <= real_t({FAR}) * bound();
-                const bool nearer = merit < real_t({NEARER}) * before;
-                pull = pull * (nearer ? real_t({PULL_DOWN}) : real_t({PULL_UP}));
-                pull = pull < real_t({PULL}) ? real_t({PULL}) : pull > real_t({PULL_MOST}) ? real_t({PULL_MOST}) : pull;
+                pull = merit < real_t({NEARER}) * before ? pull * real_t({PULL_DOWN}) : merit > real_t({AWAY}) * before ? more : pull;
+                pull = pull < real_t({PULL}) ? real_t({PULL}) : pull > highest ? highest : pull;
                 since = merit < real_t({NEARER}) * least ? 0 : since + 1;
                 if (merit < least) {{
                     least = merit;

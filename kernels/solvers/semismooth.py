@@ -13,7 +13,6 @@ tangents, along their second ones, and about their axes, then those of dofs. So 
 import warp as wp
 from newton_like.kernels.layout import SINGLE_ROWS
 from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
-from newton_like.kernels.simd import ONE_BY_ONE
 from newton_like.kernels.solvers.polish import ALONG, elimination_code, equations_code
 from newton_like.kernels.solvers.rows.contact_rows import (
     CONTACT,
@@ -40,9 +39,6 @@ OF_LOOKS = (
 """Numbers of the law of a contact that count here. Those from number AXES on are of rows about axes."""
 
 AXES = 7
-
-RUN = 8
-"""Numbers that are copied together."""
 
 BLOCKS = MOST_ROWS // ALONG
 
@@ -148,23 +144,28 @@ def look_code() -> str:
 
 
 def _columns_code(real) -> str:
-    """C++ statements: the rows and columns of G that act, in S. They are chosen in registers where one holds a vector, and otherwise
-    copied: RUN columns at a time, of which the next ones replace what is too much."""
-    copies = f"""
-                int source[{MOST_ACTING}], target[{MOST_ACTING}], copies = 0;
-                for (int i = 0, length = 0; i < m; ++i) {{
-                    length = i > 0 && length < {RUN} && from[i] == from[i - 1] + 1 ? length + 1 : 1;
-                    source[copies] = from[i]; target[copies] = i; copies += length == 1;
-                }}
-                for (int i = 0; i < m; ++i) {{
-                    const real_t* const row = (const real_t*)(G + from[i] * all);
-                    real_t* const to = g + i * wide;
-                    {ONE_BY_ONE}
-                    for (int q = 0; q < copies; ++q) __builtin_memcpy(to + target[q], row + source[q], {RUN} * sizeof(real_t));
-                    for (int j = m; j < wide; ++j) to[j] = 0;
+    """C++ statements: the rows and columns of G that act, in S. Their columns are chosen in registers: from the vectors of a row where one
+    register holds a vector, and otherwise number by number, a register at a time."""
+    half = ALONG // 2
+    numbers = ", ".join(f"row[c[{q}]]" for q in range(half))
+    loads = f"""
+                typedef real_t half_t __attribute__((ext_vector_type({half})));
+                half_t PLACE; for (int q = 0; q < {half}; ++q) PLACE[q] = q;
+                for (int i = m; i < wide; ++i) from[i] = from[0];
+                for (int k = 0; k < wide; k += {half}) {{
+                    const int* const c = from + k;
+                    for (int i = 0; i < m; ++i) {{
+                        half_t found = 0;
+                        if (k < m) {{
+                            const real_t* const row = (const real_t*)(G + from[i] * all);
+                            const half_t listed = {{{numbers}}};
+                            found = PLACE < real_t(m - k) ? listed : found;
+                        }}
+                        __builtin_memcpy(g + i * wide + k, &found, sizeof(found));
+                    }}
                 }}"""
     if real is not wp.float32:
-        return copies
+        return loads
     return f"""
 #ifdef __AVX512F__
                 typedef int places_t __attribute__((ext_vector_type({ALONG}), aligned(4)));
@@ -179,7 +180,7 @@ def _columns_code(real) -> str:
                     }}
                 }}
 #else
-{copies}
+{loads}
 #endif"""
 
 

@@ -231,6 +231,14 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         """One where two integers differ, else zero."""
         return m.where_lt(m.fill(real(0.5)), m.magnitude(m.sub(a, c)), m.fill(real(1.0)), m.fill(real(0.0)))
 
+    @m.func
+    def candidate_of(k: int, edges: int) -> int:
+        """The number of candidate k of those of both patches, of which the first has so many edges."""
+        i = int(k)
+        if k >= 2 * edges:
+            i = k - 2 * edges + 2 * PATCH_CORNERS
+        return i
+
     @m.struct
     class Chosen:
         """The numbers of four candidates, and one where the second, third and fourth of them exist, else zero."""
@@ -278,9 +286,7 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         distance = m.get(mem, at + CANDIDATE * closest + 3, t)
         best = Best(m.fill(real(closest)), least)
         for k in range(2 * (edges + second)):
-            i = k
-            if k >= 2 * edges:
-                i = k - 2 * edges + 2 * PATCH_CORNERS
+            i = candidate_of(k, edges)
             gap = m.get(mem, at + CANDIDATE * i + 3, t)
             if m.any_lt(gap, m.fill(real(HALF_FAR))):
                 x = m.get(mem, at + CANDIDATE * i, t)
@@ -307,6 +313,13 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         )
 
     @m.func
+    def two_or_three(chosen: Chosen) -> bool:
+        """Whether some lane has two or three candidates."""
+        half = m.fill(real(0.5))
+        number = m.add(chosen.e1, m.add(chosen.e2, chosen.e3))
+        return m.any_lt(m.where_lt(half, number, number, m.fill(real(3.0))), m.fill(real(2.5)))
+
+    @m.func
     def choose_points(t, edges: int, second: int, frame: m.Frame, unit: m.lane, feature: m.lane, L, mem):
         """Stores the contact points. `edges` and `second` are the numbers of edges of both patches."""
         one = m.fill(real(1.0))
@@ -323,9 +336,7 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         b3 = none
         deepest = none
         for k in range(2 * (edges + second)):
-            i = k
-            if k >= 2 * edges:
-                i = k - 2 * edges + 2 * PATCH_CORNERS
+            i = candidate_of(k, edges)
             gap = m.get(mem, at + CANDIDATE * i + 3, t)
             if m.any_lt(gap, m.fill(real(HALF_FAR))):
                 x = m.get(mem, at + CANDIDATE * i, t)
@@ -357,9 +368,9 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         e3 = m.mul(differ(b3.i, i0), m.mul(differ(b3.i, b1.i), differ(b3.i, b2.i)))
         chosen = Chosen(i0, b1.i, b2.i, b3.i, e1, e2, e3)
         # the corners of a polygon that is not regular may be missed: one may be farthest along two directions
-        if m.any_lt(m.add(e1, m.add(e2, e3)), m.fill(real(2.5))):
+        if two_or_three(chosen):
             chosen = with_outer_candidate(t, edges, second, chosen, L, mem)
-            if m.any_lt(m.add(chosen.e1, m.add(chosen.e2, chosen.e3)), m.fill(real(2.5))):
+            if two_or_three(chosen):
                 chosen = with_outer_candidate(t, edges, second, chosen, L, mem)
         put_candidate_point(t, 0, chosen.i0, one, frame, unit, feature, L, mem)
         put_candidate_point(t, 1, chosen.i1, chosen.e1, frame, unit, feature, L, mem)

@@ -32,9 +32,6 @@ IMPACT_SPEED = 0.2
 FALLS = 0.98
 """Least share of the normal impulse of the sub-step before that a contact keeps as it is."""
 
-RAILED = 2
-"""Mark of a body whose only motion against the world is along a direction."""
-
 FAR = 1.0e6
 """Distance of shapes whose contact has no force [m]."""
 
@@ -86,7 +83,7 @@ def order_struct(real):
         round_turn: wp.array[quat]
         # of bodies: chunk and slot, whether forces move them, their articulation or -1, whether a joint connects them to the world, whether
         # joints constrain them, and their world; `body_rail`: the direction of the only motion that a joint with the world leaves to a
-        # body; of worlds: the slot of their fixed bodies
+        # body, or zero; of worlds: the slot of their fixed bodies
         body_chunk: wp.array[int]
         body_slot: wp.array[int]
         body_moves: wp.array[int]
@@ -410,7 +407,7 @@ def order_kernels(real):
                     # A contact along whose normal the joint does not let the body move acts on the joint alone, and its
                     # friction would brake the body.
                     rail = N.body_rail[wp.max(a, b)]
-                    if N.body_anchored[wp.max(a, b)] == RAILED and wp.abs(wp.dot(rail, n)) < real(ACROSS):
+                    if wp.dot(rail, rail) > real(0.0) and wp.abs(wp.dot(rail, n)) < real(ACROSS):
                         numbers[j + MARGINS * room] = real(-FAR)
             numbers[j + DEEP_GIVE * room] = stiff / (real(1.0) + stiff)
             numbers[j + IMPULSES * room] = wp.max(real(0.0), wp.dot(force, n)) * h

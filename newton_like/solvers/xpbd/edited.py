@@ -43,7 +43,7 @@ def order_of(model) -> tuple[bytes, ...]:
         model.joint_enabled.numpy(),
         *floating,
         bounded_joints(model),
-        *rails_of_bodies(model),
+        rails_of_bodies(model),
     )
     return (*(x.tobytes() for x in parts), bytes([remember_velocities(model)]))
 

@@ -270,14 +270,13 @@ class SolverXPBD(SolverBase):
         def whole(n, dtype=wp.int32):
             return wp.zeros(max(n, 1), dtype=dtype, device=model.device)
 
-        rails = rails_of_bodies(model)
         fixed = dict(
             shape_body=model.shape_body, mu=model.shape_material_mu, restitution=model.shape_material_restitution,
             **round_arrays(model, self._array), time_constant=model.shape_material_time_constant,
             damping_ratio=model.shape_material_damping_ratio,
             body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._body_moves,
-            body_tree=self._array(trees_of_bodies(model)), body_anchored=self._array(anchored_bodies(model) + rails[0]),
-            body_rail=wp.array(rails[1], dtype=vec3, device=model.device),
+            body_tree=self._array(trees_of_bodies(model)), body_anchored=self._array(anchored_bodies(model)),
+            body_rail=wp.array(rails_of_bodies(model), dtype=vec3, device=model.device),
             body_held=self._array(held_bodies(model)), body_world=self._array(worlds_of_bodies(model)),
             fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             # sorting needs twice the room

@@ -70,18 +70,17 @@ def anchored_bodies(model) -> np.ndarray:
     return anchored
 
 
-def rails_of_bodies(model) -> tuple[np.ndarray, np.ndarray]:
-    """Bodies that an enabled joint with one translation connects to the world, as a mask, and the directions of their motion in world axes,
+def rails_of_bodies(model) -> np.ndarray:
+    """Directions in world axes of bodies that an enabled joint with one translation connects to the world, zero for others,
     ``[body_count, 3]``."""
-    found, along = np.zeros(model.body_count, dtype=bool), np.zeros((model.body_count, 3))
+    along = np.zeros((model.body_count, 3))
     if model.joint_count:
         slides = (model.joint_dof_dim.numpy() == (1, 0)).all(axis=1) & model.joint_enabled.numpy().astype(bool)
         slides = np.flatnonzero(slides & (model.joint_parent.numpy() < 0))
-        child = model.joint_child.numpy()[slides]
         turn = quat_to_matrix(model.joint_X_p.numpy()[slides, 3:].astype(np.float64))
         axis = model.joint_axis.numpy()[model.joint_qd_start.numpy()[slides]].astype(np.float64)
-        found[child], along[child] = True, np.einsum("nij,nj->ni", turn, axis)
-    return found, along
+        along[model.joint_child.numpy()[slides]] = np.einsum("nij,nj->ni", turn, axis)
+    return along
 
 
 def held_bodies(model) -> np.ndarray:

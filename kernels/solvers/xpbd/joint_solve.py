@@ -7,10 +7,10 @@ from newton_like.kernels.solvers.xpbd.bodies import POS
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ACTS, ACT_NUMBERS, AIM, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, DOFS_AT,
-    DOF_NUMBERS, DRIFT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KEPT_OF_HARD, KIND, KV, LEAD,
-    LEAST_SPEED, LENGTH, LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, NEAR, OWED, PARENT_ARM,
-    PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION, RECOVERY, REST, REST_TURN, RIGHT, ROTOR,
-    ROWS, SOFT, SPEED, STICK, STIFFNESS, TURNS, UPPER,
+    DOF_NUMBERS, DRIFT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KEPT_OF_HARD, KIND, KV,
+    LEAD, LEAST_SPEED, LENGTH, LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, NEAR, OVER_SLIDE,
+    OVER_TURN, OWED, PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION, RECOVERY, REST,
+    REST_TURN, RIGHT, ROTOR, ROWS, SOFT, SPEED, STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 from newton_like.kernels.tree import REST_SPEED  # isort: skip
 
@@ -458,8 +458,9 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         m.motion_add(B, A, motion_a, m.neg3(p), m.neg3(other))
 
     @m.func
-    def joint_solve(J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int):
-        """Applies the impulses of block b that close the pose after the next drift."""
+    def joint_solve(J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, over: real, h: real):
+        """Applies the impulses of block b that close the pose after the next drift, and those of locked rows for `over` times more, within
+        `OVER_SLIDE` and `OVER_TURN`."""
         kind = J.blocks[b, KIND]
         linear = J.blocks[b, LINEAR]
         angular = J.blocks[b, ANGULAR]
@@ -487,6 +488,11 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             y = m.sub(m.get(W, at + AIM + i, 0), m.dot(d, moves))
             if i >= 3 - linear:
                 y = m.sub(m.get(W, at + AIM + i, 0), m.dot(d, turns))
+            most = m.fill(real(OVER_SLIDE) * h)
+            if i >= 3 - linear:
+                most = m.fill(real(OVER_TURN) * h)
+            more = m.mul(m.fill(over), y)
+            y = m.add(y, m.larger(m.neg(most), m.smaller(more, most)))
             row = at + FACTOR + i * (i + 1) // 2
             for k in range(i):
                 y = m.fnma(m.get(W, row + k, 0), m.get(W, at + RIGHT + k, 0), y)

@@ -58,7 +58,7 @@ def joint_functions(m: types.SimpleNamespace, joints: bool):
         """There are no joints."""
 
     @wp.func
-    def no_solve(J: wp.ref[Joints], b: int, B: wp.array[real], at: int, stride: int):
+    def no_solve(J: wp.ref[Joints], b: int, B: wp.array[real], at: int, stride: int, over: real, h: real):
         """There are no joints."""
 
     return no_prepare, no_start, no_solve

@@ -28,7 +28,7 @@ from newton_like.kernels.solvers.xpbd.contact_laws import (
 from newton_like.kernels.solvers.xpbd.contacts import contact_program
 from newton_like.kernels.solvers.xpbd.friction import friction_program
 from newton_like.kernels.solvers.xpbd.joint_solve import joint_solve_program
-from newton_like.kernels.solvers.xpbd.joints import GIVEN, IMPULSE, ROTOR, UNKNOWN, joint_program
+from newton_like.kernels.solvers.xpbd.joints import GIVEN, IMPULSE, OVER, ROTOR, UNKNOWN, joint_program
 from newton_like.kernels.solvers.xpbd.lines import LINE_IMPULSE, WORK_AT, line_program
 
 from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
@@ -336,11 +336,15 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         B: wp.array[real],
         at: int,
         stride: int,
+        h: real,
         share: real,
+        over: real,
+        last: int,
         M: wp.ref[Team],
     ):
         """Passes over all joints of a chunk, colour by colour: 1 applies this share of kept impulses, 2 solves, 3 solves in the order of
-        second passes, see `newton_like.solvers.xpbd.colours`."""
+        second passes, see `newton_like.solvers.xpbd.colours`. Passes over-relax by `over`; the last one does not where it solves
+        joints for the last time."""
         first = M.stage_at[c]
         behind = M.stage_at[c + 1]
         turns = behind
@@ -348,6 +352,9 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
             turns = behind - M.stages[behind - 1, 3]
         for k in range(first, behind):
             n = k
+            more = real(over)
+            if last != 0 and k >= turns:
+                more = real(0.0)
             if stage == 3 and k < turns:
                 n = first + turns - 1 - k
             begin = M.stages[n, 0]
@@ -367,7 +374,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                 if stage == 1:
                     joint_start(J, b, B, at, stride, share)
                 else:
-                    joint_solve(J, b, B, at, stride)
+                    joint_solve(J, b, B, at, stride, more, h)
             wait_for_all(M.sync, c, M.members, M.pause)
 
     options = module_options(GENERAL_FLAGS, width)
@@ -396,6 +403,9 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         begin = G.chunks[c, FIRST_BLOCK]
         behind = G.chunks[c, LAST_BLOCK]
         h = o.dt / real(o.substeps)
+        over = real(OVER)
+        if o.iterations == 1:
+            over = real(0.0)
         B = G.numbers
         blocks = stride // width
         # the bodies and joints of this member
@@ -471,7 +481,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
             if sub == 0:
                 scale = scale * o.impulse_scale
             if J.acting != 0:
-                sweep_joints(1, J, c, B, at, stride, scale, M)
+                sweep_joints(1, J, c, B, at, stride, h, scale, over, 0, M)
             if M.member == 0:
                 sweep_lines(1, X, c, B, at, stride, h, scale)
             wait_for_all(M.sync, c, M.members, M.pause)
@@ -483,7 +493,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                 if N.impact[c, COLOURS] == sub + 1:
                     hit = 1
             for sweep in range(o.iterations):
-                sweep_joints(2 + sweep % 2, J, c, B, at, stride, scale, M)
+                sweep_joints(2 + sweep % 2, J, c, B, at, stride, h, scale, over, int(sweep == o.iterations - 1), M)
                 if M.member == 0:
                     sweep_lines(2, X, c, B, at, stride, h, o.push_speed)
                 wait_for_all(M.sync, c, M.members, M.pause)

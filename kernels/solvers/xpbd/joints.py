@@ -81,10 +81,10 @@ MOST_TURN = 0.25
 # Largest share of the impulse of a hard row that a sub-step starts from: of a kept distance, an equation, a position limit, dry friction
 # that holds, or of drives, springs and dampers that are stiffer than SOFT. Larger shares are unstable where locked rows, which start from
 # nothing, act in nearly the same direction, for any number of iterations: what closed the last error is then part of the next impulse.
-KEPT_OF_HARD = 0.3
+KEPT_OF_HARD = 0.25
 
 # Passes over joints close this much more than what locked rows lack (successive over-relaxation), but not where a joint is solved for the
-# last time in a sub-step: twice as much weight of a tree arrives at its base. Kept impulses of hard rows above 0.3 make light links
+# last time in a sub-step: twice as much weight of a tree arrives at its base. Kept impulses of hard rows of 0.3 make light links
 # between heavy ones tremble then; 0.5 is right without over-relaxation.
 OVER = 0.4
 

@@ -31,6 +31,7 @@ from newton_like.solvers.xpbd.edited import arrays_of, order_of, take_over
 from newton_like.solvers.xpbd.features import check_features, warn_open_joints, warn_unposed
 from newton_like.solvers.xpbd.forgetting import forget_worlds
 from newton_like.solvers.xpbd.laws import contact_laws_of
+from newton_like.solvers.xpbd.light import warn_light_links
 from newton_like.solvers.xpbd.lines import LinesOf, make_line_blocks
 from newton_like.solvers.xpbd.moving import moving_bodies
 from newton_like.solvers.xpbd.newton_options import NEWTON
@@ -157,6 +158,7 @@ class SolverXPBD(SolverBase):
         self._recorded: dict = {}
         super().__init__(model)
         check_features(model)
+        warn_light_links(model, stacklevel=2)
         self.iterations, self.substeps = iterations, substeps
         self.restitution_speed, self.max_depenetration_speed = restitution_speed, max_depenetration_speed
         self.angular_damping = angular_damping

@@ -1,9 +1,12 @@
 """Links of a few grams under drives that are stiff for them: one sub-step cannot close the gaps that such drives open."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 import newton_like as nl
+from newton_like.solvers.xpbd.light import LEAST, inertia_ratios
 from tests.solvers.xpbd.scenes import energies, started, xpbd
 
 WORLDS = 32
@@ -52,3 +55,52 @@ def test_stiff_drives_give_light_links_no_more_energy_than_they_have(dt, rng):
     assert np.isfinite(found).all()
     # passes that have not converged: 1.002 with the shorter step and 1.1 with the other one in 20 drawn sets of 32
     assert (np.max(found, axis=0) / first).max() < 1.5
+
+
+def random_tree(rng, floating: bool):
+    """A tree of random links, in random order, with moments of inertia of 1e-6 to 1 kg m^2, and the parent of each."""
+    builder, count = nl.ModelBuilder(), 12
+    moments = 10.0 ** rng.uniform(-6.0, 0.0, size=count)
+    links = [builder.add_link(mass=1.0, inertia=moments[i] * np.diag([1.0, 1.5, 1.2])) for i in range(count)]
+    above = [-1] + [int(rng.integers(i)) for i in range(1, count)]
+    joints = [builder.add_joint_free(links[0]) if floating else builder.add_joint_ball(-1, links[0])]
+    joints += [builder.add_joint_revolute(links[above[i]], links[i], axis=rng.normal(size=3)) for i in range(1, count)]
+    builder.add_articulation(joints)
+    return builder, moments, above
+
+
+@pytest.mark.parametrize("floating", [True, False])
+def test_a_warning_names_light_links_between_heavier_ones(floating, rng):
+    """Ratios are those of the definition, link by link; the warning names the lightest link, and none is given where all are above."""
+    builder, moments, above = random_tree(rng, floating)
+    model = builder.finalize("cpu")
+
+    def chain(i):
+        return [] if above[i] < 0 else [above[i], *chain(above[i])]
+
+    expected = {}
+    for i in range(len(moments)):
+        below = [moments[k] for k in range(len(moments)) if i in chain(k)]
+        up = [moments[k] for k in chain(i)] + ([] if floating else [np.inf])
+        if below and up:
+            expected[i] = moments[i] / min(max(below), max(up))
+    links, ratios = inertia_ratios(model)
+    assert links.tolist() == sorted(expected)
+    np.testing.assert_allclose(ratios, [expected[i] for i in links], rtol=1e-6)  # moments are stored in float32
+
+    lightest = links[ratios.argmin()]
+    for scale in (0.5, 2.0):
+        # the lightest link alone is made to be on one side of the bound, the others above it
+        inertias = np.maximum(moments, 0.1 * moments.max())[:, None, None] * np.diag([1.0, 1.5, 1.2])
+        heavy = min(inertias[[k for k in range(len(moments)) if lightest in chain(k)], 0, 0].max(), np.inf)
+        if floating:
+            heavy = min(heavy, inertias[chain(lightest), 0, 0].max())
+        inertias[lightest] = scale * LEAST * heavy * np.diag([1.0, 1.5, 1.2])
+        model.body_inertia.assign(inertias)
+        model.body_inv_inertia.assign(np.linalg.inv(inertias))
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            xpbd(model)
+        said = [str(one.message) for one in found if "shake" in str(one.message)]
+        assert len(said) == (scale < 1.0)
+        assert not said or f"'{model.body_label[lightest]}'" in said[0]

@@ -78,10 +78,13 @@ CLOSING_TURN = 0.1
 # Largest turn of a body in a sub-step whose curvature the rows follow [rad].
 MOST_TURN = 0.25
 
-# Largest share of the impulse of a hard row that a sub-step starts from: of a kept distance, an equation, a position limit, dry friction
-# that holds, or of drives, springs and dampers that are stiffer than SOFT. Larger shares are unstable where locked rows, which start from
+# Largest share of the impulse of a hard row that a sub-step starts from: of a kept distance, a position limit, dry friction that holds,
+# or of drives, springs and dampers that are stiffer than SOFT. Larger shares are unstable where locked rows, which start from
 # nothing, act in nearly the same direction, for any number of iterations: what closed the last error is then part of the next impulse.
 KEPT_OF_HARD = 0.25
+
+# That of an equation. Lines do not over-relax.
+KEPT_OF_EQUATIONS = 0.5
 
 # Passes over joints close this much more than what locked rows lack (successive over-relaxation), but not where a joint is solved for the
 # last time in a sub-step: twice as much weight of a tree arrives at its base. Kept impulses of hard rows of 0.3 make light links

@@ -16,7 +16,7 @@ import warp as wp
 from newton_like.kernels.tree import STRAIGHT
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
-    ACT_NUMBERS, CHILD_ARM, DRIVE, DRIVE_SLOPE, FACTOR, KEPT_OF_HARD, LEAST_SPEED, MOST, MOST_SPEED,
+    ACT_NUMBERS, CHILD_ARM, DRIVE, DRIVE_SLOPE, FACTOR, KEPT_OF_EQUATIONS, LEAST_SPEED, MOST, MOST_SPEED,
     PARENT_ARM, PASSIVE, PASSIVE_SLOPE, POSITION, RECOVERY, ROWS, STICK,
 )  # fmt: skip
 
@@ -294,11 +294,11 @@ def line_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def line_start(X: wp.ref[Lines], n: int, B: wp.array[real], body_at: int, stride: int, h: real, scale: real):
-        """Applies the impulse of the sub-step before, times `scale`, and at most times `KEPT_OF_HARD` of equations."""
+        """Applies the impulse of the sub-step before, times `scale`, and at most times `KEPT_OF_EQUATIONS` of equations."""
         at = X.blocks[n, WORK_AT] + LINE_IMPULSE
         kept = real(scale)
         if X.blocks[n, LINE_KIND] == EQUATION:
-            kept = wp.min(kept, real(KEPT_OF_HARD))
+            kept = wp.min(kept, real(KEPT_OF_EQUATIONS))
         x = m.mul(m.fill(kept), m.get(X.work, at, 0))
         m.put(X.work, at, 0, x)
         push_line(X, n, B, x, body_at, stride)

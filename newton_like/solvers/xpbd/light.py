@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 
+from newton_like.model.joint_types import look_up
 from newton_like.solvers.xpbd.features import SOLVER
-from newton_like.types import JointType
 
 LEAST = 1.5e-3
 """Ratio of :func:`inertia_ratios` below which :func:`warn_light_links` warns. Under drives, robots of ``example-robot-data`` below it shake
@@ -68,10 +68,10 @@ def warn_light_links(model, stacklevel: int) -> None:
 
 
 def _tree(model) -> tuple[np.ndarray, np.ndarray]:
-    """Of each body, the parent in its tree, and the joint that holds it, both -1 if there is none; free joints hold nothing."""
+    """Of each body, the parent in its tree and the joint that holds it, or -1. Free and distance joints hold nothing."""
     above, joint = np.full(model.body_count, -1), np.full(model.body_count, -1)
     holds = (model.joint_articulation.numpy() >= 0) & model.joint_enabled.numpy().astype(bool)
-    holds = np.flatnonzero(holds & (model.joint_type.numpy() != int(JointType.FREE)))
+    holds = np.flatnonzero(holds & ~look_up(model.joint_type.numpy(), "floats"))
     child = model.joint_child.numpy()[holds]
     above[child], joint[child] = model.joint_parent.numpy()[holds], holds
     return above, joint

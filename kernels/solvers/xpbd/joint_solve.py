@@ -440,16 +440,14 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             m.put(W, at + PARENT_TURNS + i, 0, m.mul(y, m.get(W, at + FACTOR + i * (i + 1) // 2 + i, 0)))
         p = m.zero3()
         turn = m.zero3()
-        for i in range(rows):
-            d = m.get3(W, at + ROWS + 3 * i, 0)
-            x = m.get(W, at + PARENT_TURNS + i, 0)
-            turns = (i >= 3 - linear and i < locked) or i >= free_turns
-            if kind == LENGTH:
-                turns = False
-            if turns:
-                turn = m.fma3(d, x, turn)
-            else:
-                p = m.fma3(d, x, p)
+        for i in range(wp.min(3 - linear, locked)):
+            p = m.fma3(m.get3(W, at + ROWS + 3 * i, 0), m.get(W, at + PARENT_TURNS + i, 0), p)
+        for i in range(3 - linear, locked):
+            turn = m.fma3(m.get3(W, at + ROWS + 3 * i, 0), m.get(W, at + PARENT_TURNS + i, 0), turn)
+        for i in range(locked, wp.min(free_turns, rows)):
+            p = m.fma3(m.get3(W, at + ROWS + 3 * i, 0), m.get(W, at + PARENT_TURNS + i, 0), p)
+        for i in range(free_turns, rows):
+            turn = m.fma3(m.get3(W, at + ROWS + 3 * i, 0), m.get(W, at + PARENT_TURNS + i, 0), turn)
         own = m.cross_plus(m.get3(W, at + CHILD_ARM, 0), p, turn)
         other = m.cross_plus(m.get3(W, at + PARENT_ARM, 0), p, turn)
         own = m.sym_apply(m.body_response(B, C), own)

@@ -18,9 +18,15 @@ def access_program(m: types.SimpleNamespace) -> dict:
     ints = wp.types.vector(width, int)
     vector, whole = f"wp::vec_t<{width}, {C_NAME[real]}>", f"wp::vec_t<{width}, int>"
 
-    @wp.func_native(
-        f"{whole} r; for (int k = 0; k < {width}; ++k) r[k] = k < valid ? list.data[start + k] : rest; return r;"
+    order = ", ".join(map(str, range(width)))
+    masks = (
+        f"typedef bool simdb __attribute__((ext_vector_type({width})));"
+        f" typedef int wholes __attribute__((ext_vector_type({width}), aligned(4))); const wholes order = {{{order}}};"
     )
+    some = f"{masks} const simdb some = __builtin_convertvector(order < valid, simdb);"
+    out = f"{whole} r; __builtin_memcpy(&r, &out, sizeof(out)); return r;"
+
+    @wp.func_native(f"{some} const wholes out = __builtin_masked_load(some, list.data + start, wholes(rest)); {out}")
     def listed(list: wp.array[int], start: int, valid: int, rest: int) -> ints:
         """The `valid` entries of a list from `start` on, then `rest`."""
 
@@ -39,26 +45,33 @@ def access_program(m: types.SimpleNamespace) -> dict:
         """The numbers at `at` plus the indices; `first`: the first index where they are consecutive, else -1."""
 
     @wp.func_native(
-        f"{simd} simd in; __builtin_memcpy(&in, &x, sizeof(simd));"
-        f" if (first >= 0) __builtin_memcpy(array.data + at + first, &in, sizeof(simd));"
-        f" else for (int k = 0; k < {width}; ++k) array.data[at + index[k]] = in[k];"
+        f"{simd} simd out; __builtin_memcpy(&out, array.data + at, sizeof(simd));"
+        f" {vector} r; __builtin_memcpy(&r, &out, sizeof(simd)); return r;"
     )
-    def deposit(array: wp.array[real], at: int, first: int, index: ints, x: lane):
-        """Writes numbers where ``fetch`` reads them."""
+    def fetch_run(array: wp.array[real], at: int) -> lane:
+        """The numbers from `at` on."""
 
-    @wp.func_native(f"for (int k = 0; k < {width}; ++k) if (k < valid) array.data[at + k] = x[k];")
+    @wp.func_native("__builtin_memcpy(array.data + at, &x, sizeof(x));")
+    def deposit_run(array: wp.array[real], at: int, x: lane):
+        """Writes the numbers from `at` on."""
+
+    @wp.func_native(
+        f"{simd} {some} simd in; __builtin_memcpy(&in, &x, sizeof(simd)); __builtin_masked_store(some, in, array.data + at);"
+    )
     def deposit_some(array: wp.array[real], at: int, valid: int, x: lane):
         """Writes the first `valid` numbers from `at` on."""
 
     @wp.func_native(
-        f"{simd} simd chosen; __builtin_memcpy(&chosen, &mask, sizeof(simd));"
-        f" {whole} r; for (int k = 0; k < {width}; ++k) r[k] = k < valid && chosen[k] > 0 ? list.data[start + k] : rest; return r;"
+        f"{simd} {masks} simd chosen; __builtin_memcpy(&chosen, &mask, sizeof(simd));"
+        " const simdb some = __builtin_convertvector(order < valid, simdb) & __builtin_convertvector(chosen > 0, simdb);"
+        f" const wholes out = __builtin_masked_load(some, list.data + start, wholes(rest)); {out}"
     )
     def listed_where(list: wp.array[int], start: int, valid: int, rest: int, mask: lane) -> ints:
         """As ``listed``, with `rest` where the mask is not positive."""
 
     return dict(
-        ints=ints, listed=listed, listed_where=listed_where, counted=counted, fetch=fetch, deposit=deposit, deposit_some=deposit_some
+        ints=ints, listed=listed, listed_where=listed_where, counted=counted, fetch=fetch, fetch_run=fetch_run,
+        deposit_run=deposit_run, deposit_some=deposit_some,
     )  # fmt: skip
 
 
@@ -81,13 +94,18 @@ def _scalar_access(real) -> dict:
         return array[at + wp.where(first >= 0, first, index)]
 
     @wp.func
-    def deposit(array: wp.array[real], at: int, first: int, index: int, x: real):
-        array[at + wp.where(first >= 0, first, index)] = x
+    def fetch_run(array: wp.array[real], at: int) -> real:
+        return array[at]
+
+    @wp.func
+    def deposit_run(array: wp.array[real], at: int, x: real):
+        array[at] = x
 
     @wp.func
     def deposit_some(array: wp.array[real], at: int, valid: int, x: real):
         array[at] = x
 
     return dict(
-        ints=int, listed=listed, listed_where=listed_where, counted=counted, fetch=fetch, deposit=deposit, deposit_some=deposit_some
+        ints=int, listed=listed, listed_where=listed_where, counted=counted, fetch=fetch, fetch_run=fetch_run,
+        deposit_run=deposit_run, deposit_some=deposit_some,
     )  # fmt: skip

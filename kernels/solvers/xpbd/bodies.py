@@ -141,31 +141,44 @@ def body_program(m: types.SimpleNamespace) -> dict:
         return m.fetch(B, r.at + i * r.stride, r.first, r.slot)
 
     @inlined
-    def body_put(B: wp.array[real], r: BodyRef, i: int, x: lane):
-        m.deposit(B, r.at + i * r.stride, r.first, r.slot, x)
+    def run_number(B: wp.array[real], r: BodyRef, i: int) -> lane:
+        """The same of bodies in slots that follow each other; so are those of the next functions."""
+        return m.fetch_run(B, r.at + i * r.stride + r.first)
+
+    @inlined
+    def run_put(B: wp.array[real], r: BodyRef, i: int, x: lane):
+        m.deposit_run(B, r.at + i * r.stride + r.first, x)
+
+    @inlined
+    def run_vec(B: wp.array[real], r: BodyRef, i: int) -> m.Vec3:
+        return m.vec(run_number(B, r, i), run_number(B, r, i + 1), run_number(B, r, i + 2))
+
+    @inlined
+    def run_put_vec(B: wp.array[real], r: BodyRef, i: int, a: m.Vec3):
+        run_put(B, r, i, a.x)
+        run_put(B, r, i + 1, a.y)
+        run_put(B, r, i + 2, a.z)
+
+    @inlined
+    def run_turn(B: wp.array[real], r: BodyRef, i: int) -> m.Quat:
+        return m.quat(run_number(B, r, i), run_number(B, r, i + 1), run_number(B, r, i + 2), run_number(B, r, i + 3))
+
+    @inlined
+    def run_put_turn(B: wp.array[real], r: BodyRef, i: int, q: m.Quat):
+        run_put(B, r, i, q.x)
+        run_put(B, r, i + 1, q.y)
+        run_put(B, r, i + 2, q.z)
+        run_put(B, r, i + 3, q.w)
+
+    @inlined
+    def run_sym(B: wp.array[real], r: BodyRef, i: int) -> m.Sym3:
+        a = run_vec(B, r, i)
+        c = run_vec(B, r, i + 3)
+        return m.sym(a.x, a.y, a.z, c.x, c.y, c.z)
 
     @inlined
     def body_vec(B: wp.array[real], r: BodyRef, i: int) -> m.Vec3:
         return m.vec(body_number(B, r, i), body_number(B, r, i + 1), body_number(B, r, i + 2))
-
-    @inlined
-    def body_put_vec(B: wp.array[real], r: BodyRef, i: int, a: m.Vec3):
-        body_put(B, r, i, a.x)
-        body_put(B, r, i + 1, a.y)
-        body_put(B, r, i + 2, a.z)
-
-    @inlined
-    def body_turn(B: wp.array[real], r: BodyRef, i: int) -> m.Quat:
-        return m.quat(
-            body_number(B, r, i), body_number(B, r, i + 1), body_number(B, r, i + 2), body_number(B, r, i + 3)
-        )
-
-    @inlined
-    def body_put_turn(B: wp.array[real], r: BodyRef, i: int, q: m.Quat):
-        body_put(B, r, i, q.x)
-        body_put(B, r, i + 1, q.y)
-        body_put(B, r, i + 2, q.z)
-        body_put(B, r, i + 3, q.w)
 
     @inlined
     def body_sym(B: wp.array[real], r: BodyRef, i: int) -> m.Sym3:
@@ -208,29 +221,30 @@ def body_program(m: types.SimpleNamespace) -> dict:
         d = m.quat_multiply(m.quat(part.x, part.y, part.z, less), q)
         square = m.fma(q.x, q.x, m.fma(q.y, q.y, m.fma(q.z, q.z, m.mul(q.w, q.w))))
         unit = m.mul(m.fill(real(0.5)), m.sub(one, square))
-        low = body_turn(B, r, LOW_QUAT)
+        low = run_turn(B, r, LOW_QUAT)
         x, lx = add_to(q.x, m.fma(q.x, unit, m.add(d.x, low.x)))
         y, ly = add_to(q.y, m.fma(q.y, unit, m.add(d.y, low.y)))
         z, lz = add_to(q.z, m.fma(q.z, unit, m.add(d.z, low.z)))
         c, lc = add_to(q.w, m.fma(q.w, unit, m.add(d.w, low.w)))
-        body_put_turn(B, r, LOW_QUAT, m.quat(lx, ly, lz, lc))
+        run_put_turn(B, r, LOW_QUAT, m.quat(lx, ly, lz, lc))
         return m.quat(x, y, z, c)
 
     @m.func
     def body_drift(B: wp.array[real], r: BodyRef, h: lane):
-        """Moves bodies freely for the time h, and computes their inverse inertia in world axes. Kinematic bodies keep their velocities."""
+        """Moves bodies in slots that follow each other freely for the time h, and computes their inverse inertia in world axes. Kinematic
+        bodies keep their velocities."""
         zero = m.fill(real(0.0))
         motion = body_motion(B, r)
         pose = body_pose(B, r)
         w = motion.spin
         q = pose.turn
         dynamic = motion.dynamic
-        inertia = body_sym(B, r, BODY_INERTIA)
-        inverse = body_sym(B, r, BODY_INVERSE)
+        inertia = run_sym(B, r, BODY_INERTIA)
+        inverse = run_sym(B, r, BODY_INVERSE)
         pose.shift = m.fma3(motion.vel, h, pose.shift)
-        change = m.sub3(w, body_vec(B, r, SPIN_BEFORE))
+        change = m.sub3(w, run_vec(B, r, SPIN_BEFORE))
         moved = m.dot(change, change)
-        momentum = body_vec(B, r, MOMENTUM)
+        momentum = run_vec(B, r, MOMENTUM)
         if m.any_lt(zero, moved):
             momentum = m.where3_lt(zero, moved, m.turned_apply(inertia, m.quat_to_matrix(q), w), momentum)
         close = m.fill(real(CLOSE))
@@ -253,8 +267,8 @@ def body_program(m: types.SimpleNamespace) -> dict:
         lack = m.sub3(momentum, m.turned_apply(inertia, turn, w))
         motion.spin = m.fma3(m.sym_apply(response.inertia, lack), dynamic, w)
         deposit_motion(B, r.at + MOTION, r.slot, motion)
-        body_put_vec(B, r, SPIN_BEFORE, motion.spin)
-        body_put_vec(B, r, MOMENTUM, momentum)
+        run_put_vec(B, r, SPIN_BEFORE, motion.spin)
+        run_put_vec(B, r, MOMENTUM, momentum)
 
     @m.func
     def body_swing(B: wp.array[real], r: BodyRef, q: m.Quat, w: m.Vec3) -> m.Vec3:
@@ -264,10 +278,10 @@ def body_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def body_kick(B: wp.array[real], r: BodyRef, h: lane):
-        """Adds the forces of a sub-step."""
+        """Adds the forces of a sub-step to bodies in slots that follow each other."""
         motion = body_motion(B, r)
-        motion.vel = m.fma3(body_vec(B, r, PUSH), h, motion.vel)
-        turn = m.sym_apply(body_response(B, r), body_vec(B, r, TORQUE))
+        motion.vel = m.fma3(run_vec(B, r, PUSH), h, motion.vel)
+        turn = m.sym_apply(body_response(B, r), run_vec(B, r, TORQUE))
         motion.spin = m.fma3(turn, h, motion.spin)
         deposit_motion(B, r.at + MOTION, r.slot, motion)
 

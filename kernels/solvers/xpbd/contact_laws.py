@@ -77,7 +77,7 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def extra(K: wp.ref[m.Touching], i: int, k: int) -> lane:
-        return m.fetch(K.extra, K.extra_at + i * K.room, k, m.counted(k))
+        return m.fetch_run(K.extra, K.extra_at + i * K.room + k)
 
     @m.func
     def extra_put(K: wp.ref[m.Touching], i: int, k: int, valid: int, x: lane):

@@ -1,16 +1,21 @@
-"""The two passes over joints of a sub-step: their rows at the pose now, and the impulses that close the pose after the next drift."""
+"""The two passes over joints of a sub-step: their rows at the pose now, and the impulses that close the pose after the next drift.
+
+Short loops over rows are written with `while`: those over a range, whose step Warp does not know, take longer than what they do. Vectors
+are not chosen by `if` in them, because Warp then keeps both in memory.
+"""
 
 import types
 
 import warp as wp
+from newton_like.kernels.registration import inlined
 from newton_like.kernels.solvers.xpbd.bodies import POS
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ACTS, ACT_NUMBERS, AIM, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, DOFS_AT,
     DOF_NUMBERS, DRIFT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KEPT_OF_HARD, KIND, KV,
     LEAD, LEAST_SPEED, LENGTH, LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, NEAR, OVER_SLIDE,
-    OVER_TURN, OWED, PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION, RECOVERY, REST,
-    REST_TURN, RIGHT, ROTOR, ROWS, SOFT, SPEED, STICK, STIFFNESS, TURNS, UPPER,
+    OVER_TURN, OWED, PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION, RECOVERY, RESPONSES,
+    REST, REST_TURN, RIGHT, ROTOR, ROWS, SOFT, SPEED, STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 from newton_like.kernels.tree import REST_SPEED  # isort: skip
 
@@ -271,6 +276,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         wb = motion_b.spin
         ia = m.body_response(B, A)
         ib = m.body_response(B, C)
+        m.put_sym(J.work, at + RESPONSES, 0, ia)
+        m.put_sym(J.work, at + RESPONSES + 6, 0, ib)
         mass = m.add(motion_a.mass, motion_b.mass)
         ids = m.listed(J.dof, start, width, 0)
         cs = m.listed(J.coordinate, start, width, 0)
@@ -285,7 +292,6 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             d = m.scale3(gap, m.rcp(m.larger(length, tiny)))
             d.x = m.where_lt(length, tiny, m.fill(real(1.0)), d.x)
             m.put3(J.work, at + ROWS, 0, d)
-            m.factor_rows(J.work, at, 1, 0, 0, 6, ia, ib, mass)
             u = row_speed(J, at, 0, False, va, wa, vb, wb)
             put_acts(J, b, 0, 0, ids, u, length, zero, zero, h, push_speed, changed, zero)
         else:
@@ -306,7 +312,6 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             if J.closing != 0:
                 share = close_slowly(J, b, linear, locked, share, h * push_speed)
             m.put_aims(J.work, at, linear, angular, va, wa, vb, wb, share, dt, m.fill(real(1.0) / h))
-            m.factor_rows(J.work, at, 6, 3 - linear, locked, locked + linear, ia, ib, mass)
             # angular accelerations of free motion
             swing_a = m.zero3()
             swing_b = m.zero3()
@@ -397,6 +402,16 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                     lack = lacks.z
                     strain = strains.z
                 put_acts(J, b, row, linear + i, ids, u, angle, lack, strain, h, push_speed, changed, share)
+        rows = int(6)
+        first_angular = 3 - linear
+        last_angular = 6 - linear - angular
+        first_free = 6 - angular
+        if kind == LENGTH:
+            rows = 1
+            first_angular = 0
+            last_angular = 0
+            first_free = 6
+        m.factor_rows(J.work, at, rows, first_angular, last_angular, first_free, ia, ib, mass)
 
     @m.func
     def free_factor(W: m.memory, at: int, i: int, j: int, first: int) -> lane:
@@ -405,8 +420,10 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         row = at + FACTOR + i * (i + 1) // 2
         other = at + FACTOR + j * (j + 1) // 2
         a = m.fill(real(0.0))
-        for k in range(first, j):
+        k = int(first)
+        while k < j:
             a = m.fma(m.get(W, row + k, 0), m.get(W, other + k, 0), a)
+            k += 1
         inverse = m.get(W, other + j, 0)
         root = m.where_lt(zero, inverse, m.rcp(m.larger(inverse, m.fill(real(1.0e-20)))), zero)
         last = root
@@ -417,13 +434,17 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def reduce_locked(W: m.memory, at: int, locked: int, rows: int):
         """right <- right minus what the impulses of the free rows do to the locked ones, in the factor's axes."""
-        for k in range(locked):
+        k = int(0)
+        while k < locked:
             y = m.get(W, at + RIGHT + k, 0)
-            for i in range(locked, rows):
+            i = int(locked)
+            while i < rows:
                 y = m.fnma(m.get(W, at + FACTOR + i * (i + 1) // 2 + k, 0), m.get(W, at + PARENT_TURNS + i, 0), y)
+                i += 1
             m.put(W, at + RIGHT + k, 0, y)
+            k += 1
 
-    @m.func
+    @inlined
     def apply_rows(
         J: wp.ref[Joints], b: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, motion_a: wp.ref[m.Motion],
         motion_b: wp.ref[m.Motion], kind: int, linear: int, locked: int, rows: int,
@@ -432,26 +453,38 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         """Finds the impulses of the locked rows, and applies those of all rows to both bodies, which have these motions."""
         at = b * JOINT_WORK
         W = J.work
-        for back in range(locked):
+        back = int(0)
+        while back < locked:
             i = locked - 1 - back
             y = m.get(W, at + RIGHT + i, 0)
-            for k in range(i + 1, locked):
+            k = int(i + 1)
+            while k < locked:
                 y = m.fnma(m.get(W, at + FACTOR + k * (k + 1) // 2 + i, 0), m.get(W, at + PARENT_TURNS + k, 0), y)
+                k += 1
             m.put(W, at + PARENT_TURNS + i, 0, m.mul(y, m.get(W, at + FACTOR + i * (i + 1) // 2 + i, 0)))
+            back += 1
         p = m.zero3()
         turn = m.zero3()
-        for i in range(wp.min(3 - linear, locked)):
+        i = int(0)
+        while i < wp.min(3 - linear, locked):
             p = m.fma3(m.get3(W, at + ROWS + 3 * i, 0), m.get(W, at + PARENT_TURNS + i, 0), p)
-        for i in range(3 - linear, locked):
+            i += 1
+        i = int(3 - linear)
+        while i < locked:
             turn = m.fma3(m.get3(W, at + ROWS + 3 * i, 0), m.get(W, at + PARENT_TURNS + i, 0), turn)
-        for i in range(locked, wp.min(free_turns, rows)):
+            i += 1
+        i = int(locked)
+        while i < wp.min(free_turns, rows):
             p = m.fma3(m.get3(W, at + ROWS + 3 * i, 0), m.get(W, at + PARENT_TURNS + i, 0), p)
-        for i in range(free_turns, rows):
+            i += 1
+        i = int(free_turns)
+        while i < rows:
             turn = m.fma3(m.get3(W, at + ROWS + 3 * i, 0), m.get(W, at + PARENT_TURNS + i, 0), turn)
+            i += 1
         own = m.cross_plus(m.get3(W, at + CHILD_ARM, 0), p, turn)
         other = m.cross_plus(m.get3(W, at + PARENT_ARM, 0), p, turn)
-        own = m.sym_apply(m.body_response(B, C), own)
-        other = m.sym_apply(m.body_response(B, A), other)
+        own = m.sym_apply(m.get_sym(W, at + RESPONSES + 6, 0), own)
+        other = m.sym_apply(m.get_sym(W, at + RESPONSES, 0), other)
         m.motion_add(B, C, motion_b, p, own)
         m.motion_add(B, A, motion_a, m.neg3(p), m.neg3(other))
 
@@ -481,38 +514,47 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         moves = m.cross_plus(motion_b.spin, m.get3(W, at + CHILD_ARM, 0), motion_b.vel)
         moves = m.sub3(moves, m.cross_plus(motion_a.spin, m.get3(W, at + PARENT_ARM, 0), motion_a.vel))
         turns = m.sub3(motion_b.spin, motion_a.spin)
-        for i in range(locked):
+        i = int(0)
+        while i < locked:
             d = m.get3(W, at + ROWS + 3 * i, 0)
             y = m.sub(m.get(W, at + AIM + i, 0), m.dot(d, moves))
             if i >= 3 - linear:
                 y = m.sub(m.get(W, at + AIM + i, 0), m.dot(d, turns))
-            most = m.fill(real(OVER_SLIDE) * h)
+            bound = real(OVER_SLIDE)
             if i >= 3 - linear:
-                most = m.fill(real(OVER_TURN) * h)
-            more = m.mul(m.fill(over), y)
-            y = m.add(y, m.larger(m.neg(most), m.smaller(more, most)))
+                bound = real(OVER_TURN)
+            most = m.fill(bound * h)
+            y = m.add(y, m.larger(m.neg(most), m.smaller(m.mul(m.fill(over), y), most)))
             row = at + FACTOR + i * (i + 1) // 2
-            for k in range(i):
+            k = int(0)
+            while k < i:
                 y = m.fnma(m.get(W, row + k, 0), m.get(W, at + RIGHT + k, 0), y)
+                k += 1
             m.put(W, at + RIGHT + i, 0, m.mul(y, m.get(W, row + i, 0)))
+            i += 1
         if rows > locked:
-            for i in range(locked, rows):
+            i = int(locked)
+            while i < rows:
                 d = m.get3(W, at + ROWS + 3 * i, 0)
                 u = m.dot(d, moves)
                 if i >= free_turns:
                     u = m.dot(d, turns)
                 row = at + FACTOR + i * (i + 1) // 2
-                for k in range(locked):
+                k = int(0)
+                while k < locked:
                     u = m.fma(m.get(W, row + k, 0), m.get(W, at + RIGHT + k, 0), u)
+                    k += 1
                 if J.rotors != 0:
                     u = m.sub(u, m.get(W, at + DRIFT + i - locked, 0))
                 m.put(W, at + RIGHT + i, 0, u)
                 m.put(W, at + PARENT_TURNS + i, 0, zero)
+                i += 1
             passes = int(1)
             if rows - locked > 1:
                 passes = 2
             for _turn in range(passes):
-                for i in range(locked, rows):
+                i = int(locked)
+                while i < rows:
                     acc = at + IMPULSE + i - locked
                     response = free_factor(W, at, i, i, locked)
                     old = m.get(W, acc, 0)
@@ -523,9 +565,12 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                         m.put(W, at + ROTOR + i - locked, 0, moved)
                     m.put(W, acc, 0, m.add(old, change))
                     m.put(W, at + PARENT_TURNS + i, 0, m.add(m.get(W, at + PARENT_TURNS + i, 0), change))
-                    for j in range(locked, rows):
+                    j = int(locked)
+                    while j < rows:
                         share = free_factor(W, at, wp.max(i, j), wp.min(i, j), locked)
                         m.put(W, at + RIGHT + j, 0, m.fma(share, change, m.get(W, at + RIGHT + j, 0)))
+                        j += 1
+                    i += 1
             reduce_locked(W, at, locked, rows)
         apply_rows(
             J, b, B, A, C, motion_a, motion_b, kind, linear, locked, rows, free_turns

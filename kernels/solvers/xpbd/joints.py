@@ -55,7 +55,9 @@ LEAD = 162
 DRIFT = 168
 # ... and what they have yet to close of these differences; the share of a sub-step is that of the gaps of locked rows
 OWED = 174
-JOINT_WORK = 180
+# ... and the inverse inertias of the parent and of the child
+RESPONSES = 180
+JOINT_WORK = 192
 # a velocity of a rotor or an angle that is not known
 UNKNOWN = 1.0e10
 # what acts along a free row: push and slope of the drive, its limit, push and slope of the passive part, friction, bounds of the velocity
@@ -379,7 +381,8 @@ def joint_program(m: types.SimpleNamespace) -> dict:
         rb = m.get3(W, at + CHILD_ARM, 0)
         tiny = m.fill(real(1.0e-20))
         zero = m.fill(real(0.0))
-        for i in range(n):
+        i = int(0)
+        while i < n:
             d = m.get3(W, at + ROWS + 3 * i, 0)
             ja = d
             jb = d
@@ -391,25 +394,34 @@ def joint_program(m: types.SimpleNamespace) -> dict:
             m.put3(W, at + CHILD_TURNS + 3 * i, 0, jb)
             wa = m.sym_apply(ia, ja)
             wb = m.sym_apply(ib, jb)
-            for j in range(i + 1):
+            j = int(0)
+            while j <= i:
                 other = (j >= first_angular and j < last_angular) or j >= first_free
                 a = m.dot(wa, m.get3(W, at + PARENT_TURNS + 3 * j, 0))
                 a = m.dot_plus(wb, m.get3(W, at + CHILD_TURNS + 3 * j, 0), a)
                 if not turns and not other:
                     a = m.fma(mass, m.dot(d, m.get3(W, at + ROWS + 3 * j, 0)), a)
                 m.put(W, at + FACTOR + i * (i + 1) // 2 + j, 0, a)
-        for i in range(n):
+                j += 1
+            i += 1
+        i = int(0)
+        while i < n:
             row = at + FACTOR + i * (i + 1) // 2
-            for j in range(i + 1):
+            j = int(0)
+            while j <= i:
                 row_j = at + FACTOR + j * (j + 1) // 2
                 a = m.get(W, row + j, 0)
-                for k in range(j):
+                k = int(0)
+                while k < j:
                     a = m.fnma(m.get(W, row + k, 0), m.get(W, row_j + k, 0), a)
+                    k += 1
                 if j < i:
                     m.put(W, row + j, 0, m.mul(a, m.get(W, row_j + j, 0)))
                 else:
                     # the inverse of the root; bodies that nothing moves have none
                     m.put(W, row + i, 0, m.where_lt(tiny, a, m.rcp(m.sqrt(m.larger(a, tiny))), zero))
+                j += 1
+            i += 1
 
     @m.func
     def free_speed(u: lane, response: lane, before: lane, push: lane, W: m.memory, c: int) -> lane:

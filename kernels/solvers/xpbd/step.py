@@ -307,7 +307,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
     ):  # fmt: skip
         """Passes over all contacts of a chunk, colour by colour: 0 prepares them, 1 applies kept impulses, 2 solves, 3 relaxes; 4 and 5 do
         so again with those that begin with an impact, 6 and 7 with those that need more passes, 9 with groups that rebound."""
-        for colour in range(COLOURS):
+        for colour in range(K.colours):
             if stage < 4 or stage >= 8 or N.impact[c, colour] == sub + 1:
                 start = N.colour_start[c, colour]
                 end = N.colour_start[c, colour + 1]
@@ -436,6 +436,9 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
             K.body_a = body_a
             K.body_b = body_b
             K.first = N.start[c]
+            K.colours = 0
+            while K.colours < COLOURS and N.colour_start[c, K.colours] < N.start[c + 1] - N.start[c]:
+                K.colours += 1
             K.at = CONTACT_NUMBERS * (N.start[c] + c * width)
             K.room = N.start[c + 1] - N.start[c] + width
             K.dummy = G.chunks[c, DUMMY]

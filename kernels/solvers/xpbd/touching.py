@@ -40,7 +40,7 @@ def touching_program(m: types.SimpleNamespace) -> dict:
         """Contacts of a chunk: their numbers, and the slots of their bodies.
 
         at, room: the first number of the chunk, and the distance of rows; report: whether impulses of sub-steps are added up; strong:
-        whether a contact of this sub-step may need further passes;
+        whether a contact of this sub-step may need further passes; colours: number of colours that contacts have;
         extra_at, extra, law, laws: numbers of contacts with laws, see `newton_like.kernels.solvers.xpbd.contact_laws`.
         """
 
@@ -57,10 +57,11 @@ def touching_program(m: types.SimpleNamespace) -> dict:
         law: wp.array[int]
         laws: wp.array[real]
         strong: int
+        colours: int
 
     @inlined
     def of_contact(K: wp.ref[Touching], i: int, k: int) -> lane:
-        return m.fetch(K.numbers, K.at + i * K.room, k, m.counted(k))
+        return m.fetch_run(K.numbers, K.at + i * K.room + k)
 
     @inlined
     def contact_put(K: wp.ref[Touching], i: int, k: int, valid: int, x: lane):

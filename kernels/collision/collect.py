@@ -22,11 +22,21 @@ LOOKAHEAD = 1.0 / 120.0
 """Contacts are detected between shapes that come within their gap of each other in twice this time [s]."""
 
 
-def detect_kernel(m, surfaces: bool = False):
-    """Kernel over blocks: computes the candidates of all colliders from the poses and velocities of bodies. `surfaces`: whether shapes may
-    touch height fields or meshes."""
-    look = m.look_at_pairs_and_surfaces if surfaces else m.look_at_pairs
+def detect_kernel(m, pairs: bool = True, surfaces: bool = False):
+    """Kernel over blocks: computes the candidates of all colliders from the poses and velocities of bodies.
+
+    Args:
+        m: the namespace of a step.
+        pairs: whether there are pairs of shapes on bodies; without them the kernel takes a third of the time to compile.
+        surfaces: whether shapes may touch height fields or meshes.
+    """
     real = m.real
+
+    @wp.func
+    def look_at_none(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """There are no pairs."""
+
+    look = m.look_at_pairs_and_surfaces if surfaces else m.look_at_pairs if pairs else look_at_none
 
     @wp.func
     def compute(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):

@@ -68,8 +68,8 @@ mesh. They decide how many threads share them."""
 
 
 @cache
-def _detect_kernel(width: int, real, surfaces: bool):
-    return detect_kernel(namespace(width, real, STEP_ROWS), surfaces)
+def _detect_kernel(width: int, real, pairs: bool, surfaces: bool):
+    return detect_kernel(namespace(width, real, STEP_ROWS), pairs, surfaces)
 
 
 _OF_PAIRS = [
@@ -100,7 +100,7 @@ class _Part:
         }
         sizes = row_sizes(batch.template, dict.fromkeys(rows), **counts, **PAIR_COUNTS, surface_numbers=SURFACE_WORK)
         self.work = work.with_memory(sizes, tables.fields)
-        kernel = _detect_kernel(width, model.dtype, counts["surface_pairs"] > 0)
+        kernel = _detect_kernel(width, model.dtype, counts["pairs"] > 0, counts["surface_pairs"] > 0)
         self.kernel = Kernel(kernel, _LOOKING * count + _PAIR * counts["pairs"] + _SURFACE * counts["surface_pairs"])
         self.recorded = Recordings(_RECORDED, model.device)
 

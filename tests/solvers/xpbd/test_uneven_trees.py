@@ -7,6 +7,9 @@ import newton_like as nl
 from tests.solvers.xpbd.scenes import energies, of_worlds, started, xpbd
 from tests.support.random_trees import random_unit
 
+# the solver warns of links as light as these
+pytestmark = pytest.mark.filterwarnings("ignore:the moments of inertia of")
+
 KINDS = ("fixed", "ball", "revolute", "prismatic")
 
 

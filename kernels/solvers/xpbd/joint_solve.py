@@ -94,28 +94,6 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         return m.dot_plus(m.cross(spin, d), m.sub3(wb, wa), m.dot(d, swing))
 
     @m.func
-    def rates_before(x: Vec3, z: Vec3, wa: Vec3, wb: Vec3, swing: Vec3, sa: lane, dt: lane) -> Vec3:
-        """The rates of three angles a time dt ago, of free motion: x is fixed in the parent, z in the child; their dual basis as in
-        `joint_rows`."""
-        x0 = m.fnma3(m.cross(wa, x), dt, x)
-        z0 = m.fnma3(m.cross(wb, z), dt, z)
-        u = m.fnma3(swing, dt, m.sub3(wb, wa))
-        y0 = m.unit3(m.cross(z0, x0))
-        volume = m.dot(x0, m.cross(y0, z0))
-        small = m.fill(real(1.0e-3))
-        volume = m.rcp(m.where_lt(volume, small, small, volume))
-        first = m.mul(m.dot(m.cross(y0, z0), u), volume)
-        last = m.mul(m.dot(m.cross(x0, y0), u), m.mul(volume, sa))
-        return m.vec(first, m.dot(y0, u), last)
-
-    @m.func
-    def nearest_turn(angle: lane, reference: lane) -> lane:
-        """The angle plus the full turns that bring it nearest to the reference."""
-        turn = m.fill(real(6.283185307179586))
-        share = m.mul(m.sub(reference, angle), m.fill(real(0.15915494309189535)))
-        return m.fma(turn, m.floor(m.add(share, m.fill(real(0.5)))), angle)
-
-    @m.func
     def last_angle(J: wp.ref[Joints], at: int, i: int, dof: int, cs: ints) -> lane:
         """The angle of the sub-step before; or joint_q, if that has changed since it was read last."""
         given = m.fetch(J.joint_q, dof, -1, cs)
@@ -356,7 +334,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                         angle = turns.y
                     if i == 2:
                         angle = turns.z
-                    angle = nearest_turn(angle, last_angle(J, at, i, linear + i, cs))
+                    angle = m.nearest_turn(angle, last_angle(J, at, i, linear + i, cs))
                     m.put(J.work, at + POSITION + linear + i, 0, angle)
                     lack = m.sub(m.fetch(J.target_q, linear + i, -1, cs), angle)
                     strain = m.sub(angle, of_joint(J, b, DOFS_AT + DOF_NUMBERS * (linear + i) + REST))
@@ -375,7 +353,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             past = m.zero3()
             if J.rotors != 0 and angular == 3:
                 z = m.apply(turn, m.column(r, 2))
-                past = rates_before(m.column(turn, 0), z, wa, wb, m.sub3(swing_b, swing_a), sa, dt)
+                past = m.rates_before(m.column(turn, 0), z, wa, wb, m.sub3(swing_b, swing_a), sa, dt)
             for i in range(angular):
                 row = locked + linear + i
                 u = row_speed(J, at, row, True, va, wa, vb, wb)
@@ -412,37 +390,6 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             last_angular = 0
             first_free = 6
         m.factor_rows(J.work, at, rows, first_angular, last_angular, first_free, ia, ib, mass)
-
-    @m.func
-    def free_factor(W: m.memory, at: int, i: int, j: int, first: int) -> lane:
-        """Entry (i, j) of the inverse inertia of the free rows, from row `first` on, without the locked ones; i >= j."""
-        zero = m.fill(real(0.0))
-        row = at + FACTOR + i * (i + 1) // 2
-        other = at + FACTOR + j * (j + 1) // 2
-        a = m.fill(real(0.0))
-        k = int(first)
-        while k < j:
-            a = m.fma(m.get(W, row + k, 0), m.get(W, other + k, 0), a)
-            k += 1
-        inverse = m.get(W, other + j, 0)
-        root = m.where_lt(zero, inverse, m.rcp(m.larger(inverse, m.fill(real(1.0e-20)))), zero)
-        last = root
-        if i != j:
-            last = m.get(W, row + j, 0)
-        return m.fma(last, root, a)
-
-    @m.func
-    def reduce_locked(W: m.memory, at: int, locked: int, rows: int):
-        """right <- right minus what the impulses of the free rows do to the locked ones, in the factor's axes."""
-        k = int(0)
-        while k < locked:
-            y = m.get(W, at + RIGHT + k, 0)
-            i = int(locked)
-            while i < rows:
-                y = m.fnma(m.get(W, at + FACTOR + i * (i + 1) // 2 + k, 0), m.get(W, at + PARENT_TURNS + i, 0), y)
-                i += 1
-            m.put(W, at + RIGHT + k, 0, y)
-            k += 1
 
     @inlined
     def apply_rows(
@@ -556,7 +503,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                 i = int(locked)
                 while i < rows:
                     acc = at + IMPULSE + i - locked
-                    response = free_factor(W, at, i, i, locked)
+                    response = m.free_factor(W, at, i, i, locked)
                     old = m.get(W, acc, 0)
                     u = m.get(W, at + RIGHT + i, 0)
                     change = m.free_update(u, response, old, W, at + ACTS + ACT_NUMBERS * (i - locked))
@@ -567,11 +514,11 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                     m.put(W, at + PARENT_TURNS + i, 0, m.add(m.get(W, at + PARENT_TURNS + i, 0), change))
                     j = int(locked)
                     while j < rows:
-                        share = free_factor(W, at, wp.max(i, j), wp.min(i, j), locked)
+                        share = m.free_factor(W, at, wp.max(i, j), wp.min(i, j), locked)
                         m.put(W, at + RIGHT + j, 0, m.fma(share, change, m.get(W, at + RIGHT + j, 0)))
                         j += 1
                     i += 1
-            reduce_locked(W, at, locked, rows)
+            m.reduce_locked(W, at, locked, rows)
         apply_rows(
             J, b, B, A, C, motion_a, motion_b, kind, linear, locked, rows, free_turns
         )  # fmt: skip
@@ -605,7 +552,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                 else:
                     c = at + ACTS + ACT_NUMBERS * (i - locked)
                     slope = m.add(m.get(W, c + DRIVE_SLOPE, 0), m.get(W, c + PASSIVE_SLOPE, 0))
-                    slope = m.mul(slope, free_factor(W, at, i, i, locked))
+                    slope = m.mul(slope, m.free_factor(W, at, i, i, locked))
                     kept = m.where_lt(m.fill(real(SOFT)), slope, hard, kept)
                     # friction that slips is as large as its bound
                     impulse = m.get(W, at + IMPULSE + i - locked, 0)
@@ -620,7 +567,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                 x = m.mul(kept, m.get(W, at + IMPULSE + i - locked, 0))
                 m.put(W, at + IMPULSE + i - locked, 0, x)
                 m.put(W, at + PARENT_TURNS + i, 0, x)
-            reduce_locked(W, at, locked, rows)
+            m.reduce_locked(W, at, locked, rows)
             motion_a = m.body_motion(B, A)
             motion_b = m.body_motion(B, C)
             apply_rows(

@@ -454,4 +454,57 @@ def joint_program(m: types.SimpleNamespace) -> dict:
         x = m.larger(m.get(W, c + LEAST_SPEED, 0), m.smaller(m.get(W, c + MOST_SPEED, 0), x))
         return m.where_lt(tiny, response, m.div(m.sub(x, u), m.larger(response, tiny)), zero)
 
+    @m.func
+    def rates_before(x: Vec3, z: Vec3, wa: Vec3, wb: Vec3, swing: Vec3, sa: lane, dt: lane) -> Vec3:
+        """The rates of three angles a time dt ago, of free motion: x is fixed in the parent, z in the child; their dual basis as in
+        `joint_rows`."""
+        x0 = m.fnma3(m.cross(wa, x), dt, x)
+        z0 = m.fnma3(m.cross(wb, z), dt, z)
+        u = m.fnma3(swing, dt, m.sub3(wb, wa))
+        y0 = unit3(m.cross(z0, x0))
+        volume = m.dot(x0, m.cross(y0, z0))
+        small = m.fill(real(1.0e-3))
+        volume = m.rcp(m.where_lt(volume, small, small, volume))
+        first = m.mul(m.dot(m.cross(y0, z0), u), volume)
+        last = m.mul(m.dot(m.cross(x0, y0), u), m.mul(volume, sa))
+        return m.vec(first, m.dot(y0, u), last)
+
+    @m.func
+    def nearest_turn(angle: lane, reference: lane) -> lane:
+        """The angle plus the full turns that bring it nearest to the reference."""
+        turn = m.fill(real(6.283185307179586))
+        share = m.mul(m.sub(reference, angle), m.fill(real(0.15915494309189535)))
+        return m.fma(turn, m.floor(m.add(share, m.fill(real(0.5)))), angle)
+
+    @m.func
+    def free_factor(W: m.memory, at: int, i: int, j: int, first: int) -> lane:
+        """Entry (i, j) of the inverse inertia of the free rows, from row `first` on, without the locked ones; i >= j."""
+        zero = m.fill(real(0.0))
+        row = at + FACTOR + i * (i + 1) // 2
+        other = at + FACTOR + j * (j + 1) // 2
+        a = m.fill(real(0.0))
+        k = int(first)
+        while k < j:
+            a = m.fma(m.get(W, row + k, 0), m.get(W, other + k, 0), a)
+            k += 1
+        inverse = m.get(W, other + j, 0)
+        root = m.where_lt(zero, inverse, m.rcp(m.larger(inverse, m.fill(real(1.0e-20)))), zero)
+        last = root
+        if i != j:
+            last = m.get(W, row + j, 0)
+        return m.fma(last, root, a)
+
+    @m.func
+    def reduce_locked(W: m.memory, at: int, locked: int, rows: int):
+        """right <- right minus what the impulses of the free rows do to the locked ones, in the factor's axes."""
+        k = int(0)
+        while k < locked:
+            y = m.get(W, at + RIGHT + k, 0)
+            i = int(locked)
+            while i < rows:
+                y = m.fnma(m.get(W, at + FACTOR + i * (i + 1) // 2 + k, 0), m.get(W, at + PARENT_TURNS + i, 0), y)
+                i += 1
+            m.put(W, at + RIGHT + k, 0, y)
+            k += 1
+
     return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "Vec3", "Quat")}

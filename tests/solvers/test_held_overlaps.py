@@ -5,8 +5,16 @@ import pytest
 
 import newton_like as nl
 from newton_like import dynamics
+from newton_like.geometry.transforms import quat_from_axis_angle, quat_multiply
 from newton_like.solvers import SolverFeatherstone, SolverXPBD
 from tests.articulation.robots import add_robot
+from tests.support.random_trees import random_unit
+
+
+def random_turn(rng) -> np.ndarray:
+    q = rng.normal(size=4)
+    return q / np.linalg.norm(q)
+
 
 WORLDS, MASS = 8, 5.0
 
@@ -103,3 +111,121 @@ def test_carts_that_overlap_their_fixed_rails_move_as_without_contacts(rng, spee
         solver.step(state, state, dt=1 / 240)
     # with forces of these contacts, poles turn at 0.01 to 1 rad/s for ever, and carts stop
     assert state.joint_qd.numpy() == pytest.approx(start, abs=1e-4)
+
+
+def around_balls(rng, joint: str, held: bool):
+    """Boxes on joints with the world, which fixed balls around the anchors overlap. `held`: whether a fixed joint holds the balls."""
+    builder = nl.ModelBuilder()
+    for _ in range(WORLDS):
+        world, at = nl.ModelBuilder(), (*rng.normal(size=3), *random_turn(rng))
+        ball, parent = -1, -1
+        joints = []
+        if held:
+            ball = parent = world.add_link(mass=1.0, inertia=np.eye(3))
+            joints.append(world.add_joint_fixed(-1, ball, parent_xform=at))
+        world.add_shape_sphere(ball, xform=(0, 0, 0, 0, 0, 0, 1) if held else at, radius=rng.uniform(0.05, 0.1))
+        body = world.add_link()
+        turn = random_turn(rng)
+        world.add_shape_box(body, xform=(*rng.uniform(-0.1, 0.1, 3), *turn), hx=0.3, hy=0.12, hz=rng.uniform(0.11, 0.2))
+        frames = dict(child_xform=(0, 0, 0, *random_turn(rng)), collision_filter_parent=False)
+        frames["parent_xform"] = (0, 0, 0, *random_turn(rng)) if held else at
+        if joint == "hinge":
+            joints.append(world.add_joint_revolute(parent, body, axis=random_unit(rng), **frames))
+        elif joint == "universal":
+            axes = [nl.JointDofConfig(axis=axis) for axis in ((1, 0, 0), (0, 1, 0))]
+            joints.append(world.add_joint_d6(parent, body, angular_axes=axes, **frames))
+        else:
+            joints.append(world.add_joint_ball(parent, body, **frames))
+        world.add_articulation(joints)
+        builder.add_world(world)
+    model = builder.finalize("cpu")
+    model.set_gravity((0, 0, 0))
+    return model
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("joint", ["hinge", "universal", "ball"])
+@pytest.mark.parametrize("held", [False, True])
+def test_contacts_whose_forces_meet_the_anchor_do_not_change_the_turn(rng, joint, held):
+    """The normals pass through the anchor, so that the joint takes all forces, and there is no friction."""
+    model = around_balls(rng, joint, held)
+    start, states = rng.normal(size=model.joint_dof_count), []
+    for touching in (True, False):
+        solver, state = SolverXPBD(model), model.state()
+        state.joint_qd.assign(start)
+        nl.eval_fk(model, state.joint_q, state.joint_qd, state)
+        none, found = model.contacts(), model.contacts()
+        for _ in range(120):
+            model.collide(state, found)
+            solver.step(state, state, contacts=found if touching else none, dt=1 / 240)
+        states.append(state)
+    assert found.rigid_contact_count.numpy()[0] >= WORLDS
+    # with forces on the free bodies, velocities differ by 0.7 to 2.6 m/s or rad/s
+    assert states[0].body_qd.numpy() == pytest.approx(states[1].body_qd.numpy(), abs=5e-3)
+    assert states[0].body_q.numpy() == pytest.approx(states[1].body_q.numpy(), abs=2e-3)
+
+
+@pytest.mark.slow
+def test_rods_on_pivots_lie_on_the_ground_with_the_force_that_levers_give(rng):
+    """A rod on a hinge or ball joint whose free end lies on smooth ground: the contact carries the moment of the weight about
+    the anchor."""
+    builder, expected = nl.ModelBuilder(), []
+    # friction would carry a part of the moment
+    builder.add_ground_plane(cfg=nl.ShapeConfig(mu=0.0))
+    for k in range(2 * WORLDS):
+        world, length, radius, height = nl.ModelBuilder(), rng.uniform(0.5, 1.0), 0.02, rng.uniform(0.1, 0.3)
+        rod, turn = world.add_link(), rng.uniform(-np.pi, np.pi)
+        slope = np.arcsin((height - radius) / length)
+        # along x of the link, from the anchor down to the ground
+        along = quat_multiply(quat_from_axis_angle((0, 0, 1), turn), quat_from_axis_angle((0, 1, 0), slope))
+        world.add_shape_sphere(
+            rod, xform=(length, 0, 0, 0, 0, 0, 1), radius=radius, cfg=nl.ShapeConfig(density=0.0, mu=0.0)
+        )
+        mass, place = rng.uniform(0.5, 5.0), rng.uniform(0.2, 0.9) * length
+        world.body_mass[rod], world.body_com[rod], world.body_inertia[rod] = mass, (place, 0, 0), 0.1 * mass * np.eye(3)
+        at = dict(parent_xform=(0, 0, height, *along))
+        if k % 2:
+            joint = world.add_joint_ball(-1, rod, **at)
+        else:
+            joint = world.add_joint_revolute(-1, rod, axis=(0, 1, 0), **at)
+        world.add_articulation([joint])
+        builder.add_world(world)
+        expected.append(mass * 9.81 * place / length)
+    model = builder.finalize("cpu")
+    model.request_contact_attributes("force")
+    solver, state, contacts = SolverXPBD(model), model.state(), model.contacts()
+    nl.eval_fk(model, state.joint_q, state.joint_qd, state)
+    for _ in range(240):
+        solver.step(state, state, dt=1 / 240)
+    solver.update_contacts(contacts)
+    assert contacts.rigid_contact_count.numpy()[0] == 2 * WORLDS
+    force = abs(contacts.force.numpy()[: 2 * WORLDS, 2])
+    assert force == pytest.approx(expected, rel=0.01)
+    assert abs(state.body_qd.numpy()).max() < 1e-2
+
+
+@pytest.mark.slow
+def test_second_links_that_overlap_a_fixed_shape_do_not_spin(rng):
+    """Two hinges in series hold a box in a fixed capsule."""
+    builder = nl.ModelBuilder()
+    for _ in range(2 * WORLDS):
+        world = nl.ModelBuilder()
+        world.add_shape_capsule(-1, xform=(0, 0, 0, *random_turn(rng)), radius=0.04, half_height=rng.uniform(0.05, 0.3))
+        first, second = world.add_link(mass=1.0, inertia=0.01 * np.eye(3)), world.add_link()
+        sides = dict(hx=rng.uniform(0.05, 0.3), hy=rng.uniform(0.03, 0.1), hz=rng.uniform(0.03, 0.1))
+        world.add_shape_box(second, xform=(*rng.uniform(-0.1, 0.1, 3), *random_turn(rng)), **sides)
+        hinges = (
+            world.add_joint_revolute(-1, first, axis=(1, 0, 0)),
+            world.add_joint_revolute(first, second, axis=(0, 1, 0)),
+        )
+        world.add_articulation(hinges)
+        builder.add_world(world)
+    model = builder.finalize("cpu")
+    model.set_gravity((0, 0, 0))
+    solver, state, fastest = SolverXPBD(model), model.state(), 0.0
+    nl.eval_fk(model, state.joint_q, state.joint_qd, state)
+    for _ in range(120):
+        solver.step(state, state, dt=1 / 240)
+        fastest = max(fastest, abs(state.body_qd.numpy()[:, 3:]).max())
+    # with contacts that are stiff at any depth, they turn at 110 rad/s
+    assert fastest < 10.0

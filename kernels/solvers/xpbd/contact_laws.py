@@ -33,16 +33,7 @@ def no_law_program(m: types.SimpleNamespace) -> dict:
     real, lane, Vec3 = m.real, m.lane, m.Vec3
 
     @m.func
-    def law_prepare(
-        K: wp.ref[m.Touching],
-        k: int,
-        valid: int,
-        B: wp.array[real],
-        A: m.BodyRef,
-        C: m.BodyRef,
-        h: real,
-        push_speed: real,
-    ):
+    def law_prepare(K: wp.ref[m.Touching], k: int, valid: int, ia: m.Sym3, ib: m.Sym3, h: real, push_speed: real):
         """There is no law."""
 
     @m.func
@@ -94,20 +85,9 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
         return m.where_lt(tiny, k, m.rcp(m.larger(k, tiny)), m.fill(real(0.0)))
 
     @m.func
-    def law_prepare(
-        K: wp.ref[m.Touching],
-        k: int,
-        valid: int,
-        B: wp.array[real],
-        A: m.BodyRef,
-        C: m.BodyRef,
-        h: real,
-        push_speed: real,
-    ):
+    def law_prepare(K: wp.ref[m.Touching], k: int, valid: int, ia: m.Sym3, ib: m.Sym3, h: real, push_speed: real):
         """Computes inverse responses of the turns, and the soft rows."""
         n = m.vec_of_contact(K, NORMAL_AT, k)
-        ia = m.body_response(B, A)
-        ib = m.body_response(B, C)
         extra_put(K, TURN_MASSES, k, valid, turn_mass(n, ia, ib))
         extra_put(K, TURN_MASSES + 1, k, valid, turn_mass(m.tangent(n), ia, ib))
         extra_put(K, TURN_MASSES + 2, k, valid, turn_mass(m.second_tangent(n), ia, ib))
@@ -123,14 +103,10 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
         damping = m.div(m.smaller(m.mul(dt, law_number(K, LAW_DAMPING, k, valid)), one), most)
         stiffness = m.mul(m.mul(dt, dt), law_number(K, LAW_STIFFNESS, k, valid))
         stiffness = m.div(m.smaller(stiffness, law_number(K, LAW_MOST, k, valid)), m.mul(most, most))
-        push = m.smaller(m.fill(push_speed), m.mul(m.mul(stiffness, m.mul(d, depth)), m.fill(real(1.0) / h)))
+        fastest = m.pushed(K, k, m.fill(push_speed))
+        push = m.smaller(fastest, m.mul(m.mul(stiffness, m.mul(d, depth)), m.fill(real(1.0) / h)))
         extra_put(K, COMPLIANCE, k, valid, m.mul(extra(K, WEIGHT, k), m.div(m.sub(one, d), d)))
         extra_put(K, TARGET, k, valid, m.add(m.fnma(damping, before, before), push))
-
-    @m.func
-    def turn_pair(B: wp.array[real], A: m.BodyRef, C: m.BodyRef, turn: Vec3):
-        m.body_push(B, C, m.zero3(), turn)
-        m.body_push(B, A, m.zero3(), m.neg3(turn))
 
     @m.func
     def whole_turn(K: wp.ref[m.Touching], k: int, n: Vec3) -> Vec3:
@@ -140,7 +116,7 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def law_start(K: wp.ref[m.Touching], k: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, n: Vec3):
         """Applies the angular impulses of the sub-step before."""
-        turn_pair(B, A, C, whole_turn(K, k, n))
+        m.turn_pair(K, k, B, A, C, whole_turn(K, k, n))
 
     @m.func
     def law_change(K: wp.ref[m.Touching], k: int, speed: lane, old: lane, mass: lane, change: lane, relax: int) -> lane:
@@ -190,7 +166,7 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
         extra_put(K, TURNS_AT + 1, k, valid, new1)
         extra_put(K, TURNS_AT + 2, k, valid, new2)
         turn = m.fma3(t1, m.sub(new1, old1), m.scale3(n, m.sub(new, old)))
-        turn_pair(B, A, C, m.fma3(t2, m.sub(new2, old2), turn))
+        m.turn_pair(K, k, B, A, C, m.fma3(t2, m.sub(new2, old2), turn))
         if relax != 0 and K.report != 0:
             m.add_vec_of_contact(K, SUMS + 3, k, valid, whole_turn(K, k, n))
 

@@ -14,7 +14,6 @@ the contacts that carry an impulse takes away the velocity that closed a gap or 
 import types
 
 import warp as wp
-from newton_like.kernels.registration import inlined
 from newton_like.kernels.solvers.xpbd.order import FALLS, FASTER, NEVER, RISES, STOPS
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
@@ -80,13 +79,15 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         contact_put(K, ARM_B, k, valid, rb.x)
         contact_put(K, ARM_B + 1, k, valid, rb.y)
         contact_put(K, ARM_B + 2, k, valid, rb.z)
-        ia = m.body_response(B, A)
-        ib = m.body_response(B, C)
-        mass = m.add(motion_a.mass, motion_b.mass)
         contact_put(K, IMPACT, k, valid, impact)
-        if m.response_prepare(K, k, valid, n, ra, rb, ia, ib, mass) != 0:
+        m.pivot_prepare(K, k, valid, pose_a, pose_b)
+        own = m.pair_responses(K, k, m.body_response(B, A), m.body_response(B, C), ra, rb)
+        mass = m.add(m.moved_mass(K, k, 0, motion_a.mass), m.moved_mass(K, k, 1, motion_b.mass))
+        whole = m.add(motion_a.mass, motion_b.mass)
+        if m.response_prepare(K, k, valid, n, own, mass, whole) != 0:
             K.strong = 1
-        m.law_prepare(K, k, valid, B, A, C, h, push_speed)
+        m.pivot_limit(K, k, valid, motion_a.mass, motion_b.mass)
+        m.law_prepare(K, k, valid, own.ia, own.ib, h, push_speed)
         begins = int(0)
         if m.any_lt(zero, impact):
             begins = 1
@@ -95,16 +96,6 @@ def contact_program(m: types.SimpleNamespace) -> dict:
             if m.any_lt(zero, rebounds):
                 begins = begins + 2
         return begins
-
-    @inlined
-    def push_pair(
-        B: wp.array[real], A: m.BodyRef, C: m.BodyRef, motion_a: wp.ref[m.Motion], motion_b: wp.ref[m.Motion], ra: Vec3, rb: Vec3,
-        p: Vec3,
-    ):  # fmt: skip
-        """Gives bodies with these motions the impulses p and -p, at the arms rb and ra."""
-        m.motion_add(B, C, motion_b, p, m.sym_apply(m.body_response(B, C), m.cross(rb, p)))
-        turn = m.sym_apply(m.body_response(B, A), m.neg3(m.cross(ra, p)))
-        m.motion_add(B, A, motion_a, m.neg3(p), turn)
 
     @m.func
     def contact_start(K: wp.ref[Touching], k: int, valid: int, B: wp.array[real], body_at: int, stride: int):
@@ -124,8 +115,10 @@ def contact_program(m: types.SimpleNamespace) -> dict:
             one = m.fill(real(1.0))
             tiny = m.fill(real(1.0e-20))
             held = of_contact(K, HELD, k)
-            response = m.smaller(motion_a.mass, motion_b.mass)
-            response = m.where_lt(zero, response, response, m.mul(held, m.larger(motion_a.mass, motion_b.mass)))
+            mass_a = m.moved_mass(K, k, 0, motion_a.mass)
+            mass_b = m.moved_mass(K, k, 1, motion_b.mass)
+            response = m.smaller(mass_a, mass_b)
+            response = m.where_lt(zero, response, response, m.mul(held, m.larger(mass_a, mass_b)))
             # if an impact ends, its impulses as they are would push the bodies apart
             fall = m.fma(m.sub(begun, normal), response, m.fill(real(-STOPS)))
             share = m.div(m.mul(fall, m.fill(real(FASTER))), m.larger(m.mul(begun, response), tiny))
@@ -145,7 +138,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         p = m.fma3(m.second_tangent(n), of_contact(K, IMPULSES + 2, k), p)
         ra = vec_of_contact(K, ARM_A, k)
         rb = vec_of_contact(K, ARM_B, k)
-        push_pair(B, A, C, motion_a, motion_b, ra, rb, p)
+        m.push_pair(K, k, B, A, C, motion_a, motion_b, ra, rb, p)
         m.law_start(K, k, B, A, C, n)
 
     @m.func
@@ -209,7 +202,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
             give = m.where_lt(zero, old, one, zero)
         else:
             gap = of_contact(K, GAP, k)
-            push = m.larger(m.mul(of_contact(K, BIAS, k), gap), m.fill(-push_speed))
+            push = m.larger(m.mul(of_contact(K, BIAS, k), gap), m.pushed(K, k, m.fill(-push_speed)))
             give = of_contact(K, GIVE, k)
             deep = m.fill(-push_speed * real(DEEP_TIME))
             if m.any_lt(gap, deep):
@@ -244,7 +237,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
                 whole = m.fma3(t1, new1, m.fma3(t2, new2, m.scale3(n, normal)))
             m.add_vec_of_contact(K, SUMS, k, valid, whole)
             m.add_vec_of_contact(K, SUMS + 3, k, valid, m.cross(ra, whole))
-        push_pair(B, A, C, motion_a, motion_b, ra, rb, p)
+        m.push_pair(K, k, B, A, C, motion_a, motion_b, ra, rb, p)
         if again == 0:
             m.law_solve(K, k, valid, B, A, C, n, normal, relax)
         return further

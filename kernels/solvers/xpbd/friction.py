@@ -32,12 +32,16 @@ def friction_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def response_prepare(
-        K: wp.ref[Touching], k: int, valid: int, n: Vec3, ra: Vec3, rb: Vec3, ia: m.Sym3, ib: m.Sym3, mass: lane
-    ) -> int:
-        """Stores the responses of contacts with the arms ra and rb between bodies with the sum of inverse masses `mass`. Returns 1 if one
-        is so large that the contact needs further passes where it is fast, else 0."""
+        K: wp.ref[Touching], k: int, valid: int, n: Vec3, own: wp.ref[m.Responses], mass: lane, whole: lane
+    ) -> int:  # fmt: skip
+        """Stores the responses of contacts between bodies with the sum of inverse masses `mass`. Returns 1 if one is so large, compared
+        with `whole`, that the contact needs further passes where it is fast, else 0."""
         tiny = m.fill(real(1.0e-20))
         zero = m.fill(real(0.0))
+        ia = own.ia
+        ib = own.ib
+        ra = own.ra
+        rb = own.rb
         t1 = m.tangent(n)
         t2 = m.second_tangent(n)
         an = m.cross(ra, n)
@@ -59,12 +63,14 @@ def friction_program(m: types.SimpleNamespace) -> dict:
         contact_put(K, TANGENT_MASS, k, valid, least)
         contact_put(K, CROSS, k, valid, m.dot_plus(a1, wan, m.dot(b1, wbn)))
         contact_put(K, CROSS + 1, k, valid, m.dot_plus(a2, wan, m.dot(b2, wbn)))
-        little = m.fill(real(1.0e-6))
+        little = m.least_share(K, k)
         contact_put(K, SHARES, k, valid, m.fma(one, least, little))
         contact_put(K, SHARES + 1, k, valid, m.fma(two, least, little))
         contact_put(K, SHARES + 2, k, valid, m.mul(m.dot_plus(a1, wa2, m.dot(b1, wb2)), least))
         strong = m.larger(normal, most)
-        at_most = m.where_lt(m.mul(mass, m.fill(real(STRONG))), strong, m.fill(real(IMPACT_SPEED)), m.fill(real(NEVER)))
+        at_most = m.where_lt(
+            m.mul(whole, m.fill(real(STRONG))), strong, m.fill(real(IMPACT_SPEED)), m.fill(real(NEVER))
+        )
         contact_put(K, AT_MOST, k, valid, at_most)
         if m.any_lt(at_most, m.fill(real(NEVER))):
             return 1

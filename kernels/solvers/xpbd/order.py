@@ -20,8 +20,8 @@ COLOURS = 64
 
 STIFFEST = 0.5
 """Largest stiffness h w (2 z + h w) of a contact between bodies of one articulation, and, while they overlap deeply, between the world and
-a body that a joint connects to it: its impulse then goes down by two thirds in a sub-step that does not need it. Joints may hold such
-bodies in each other, and the impulses of a stiff contact would grow without bound."""
+a body with joints: its impulse then goes down by two thirds in a sub-step that does not need it. Joints may hold such bodies in each other,
+and the impulses of a stiff contact would grow without bound."""
 
 NEVER = 1.0e30
 """A speed that no impact has [m/s]."""
@@ -37,6 +37,9 @@ FAR = 1.0e6
 
 ACROSS = 1.0e-3
 """Largest cosine between the normal of a contact and the only direction of motion of its body, of contacts that have no force."""
+
+ANCHORED, HELD_FAST = 1, 2
+"""Marks of bodies: a joint connects them to the world; fixed joints hold them to the world, and contacts do not move them."""
 
 RISES = 1.1
 """Largest normal impulse that a contact of a body with joints keeps, as a multiple of that kept the sub-step before. It rises further by as
@@ -83,13 +86,14 @@ def order_struct(real):
         round_turn: wp.array[quat]
         # of bodies: chunk and slot, whether forces move them, their articulation or -1, whether a joint connects them to the world, whether
         # joints constrain them, and their world; `body_rail`: the direction of the only motion that a joint with the world leaves to a
-        # body, or zero; of worlds: the slot of their fixed bodies
+        # body, or zero; `body_pivot`: see `newton_like.kernels.solvers.xpbd.pivots`; of worlds: the slot of their fixed bodies
         body_chunk: wp.array[int]
         body_slot: wp.array[int]
         body_moves: wp.array[int]
         body_tree: wp.array[int]
         body_anchored: wp.array[int]
         body_rail: wp.array[vec3]
+        body_pivot: wp.array2d[real]
         body_held: wp.array[int]
         body_world: wp.array[int]
         fixed_slot: wp.array[int]
@@ -127,6 +131,20 @@ def order_struct(real):
 
 
 @cache
+def is_fast_function(real):
+    """The function ``is_fast``: whether contacts do not move a body, -1 for the world."""
+    Listed = order_struct(real)
+
+    @wp.func
+    def is_fast(N: wp.ref[Listed], body: int) -> bool:
+        if body < 0:
+            return True
+        return N.body_anchored[body] == HELD_FAST
+
+    return is_fast
+
+
+@cache
 def tangent_function(real):
     """The function ``tangent_of``, for scalars: a tangent of a unit normal."""
     vec3 = wp.types.vector(3, real)
@@ -147,7 +165,7 @@ def order_kernels(real):
     """The struct of lists, the kernels that give contacts to chunks and that forget forces, kernels that give contacts to chunks on a GPU,
     and functions over the contacts of a chunk."""
     vec3, wrench6 = wp.types.vector(3, real), wp.types.vector(6, real)
-    Listed, tangent_of = order_struct(real), tangent_function(real)
+    Listed, tangent_of, is_fast = order_struct(real), tangent_function(real), is_fast_function(real)
 
     @wp.func
     def moving_body(N: wp.ref[Listed], i: int) -> int:
@@ -247,10 +265,10 @@ def order_kernels(real):
             a = N.shape_body[N.shape0[i]]
             b = N.shape_body[N.shape1[i]]
             used = wp.uint64(0)
-            if a >= 0:
+            if not is_fast(N, a):
                 if N.body_moves[a] != 0:
                     used = used | N.taken[first_slot + N.body_slot[a]]
-            if b >= 0:
+            if not is_fast(N, b):
                 if N.body_moves[b] != 0:
                     used = used | N.taken[first_slot + N.body_slot[b]]
             colour = int(0)
@@ -400,15 +418,20 @@ def order_kernels(real):
             numbers[j + BIAS * room] = w / reach
             numbers[j + GIVE * room] = stiff / (real(1.0) + stiff)
             anchored = bool(False)
-            if wp.min(a, b) < 0 and wp.max(a, b) >= 0:
-                anchored = N.body_anchored[wp.max(a, b)] != 0
-                if anchored:
+            fast_a = is_fast(N, a)
+            fast_b = is_fast(N, b)
+            own = wp.max(a, b)
+            if fast_b:
+                own = a
+            if (fast_a or fast_b) and own >= 0:
+                if N.body_held[own] != 0:
                     stiff = wp.min(stiff, stiffest)
-                    # A contact along whose normal the joint does not let the body move acts on the joint alone, and its
-                    # friction would brake the body.
-                    rail = N.body_rail[wp.max(a, b)]
-                    if wp.dot(rail, rail) > real(0.0) and wp.abs(wp.dot(rail, n)) < real(ACROSS):
-                        numbers[j + MARGINS * room] = real(-FAR)
+                anchored = N.body_anchored[own] != 0
+                # A contact along whose normal the joint does not let the body move acts on the joint alone, and its friction
+                # would brake the body.
+                rail = N.body_rail[own]
+                if wp.dot(rail, rail) > real(0.0) and wp.abs(wp.dot(rail, n)) < real(ACROSS):
+                    numbers[j + MARGINS * room] = real(-FAR)
             numbers[j + DEEP_GIVE * room] = stiff / (real(1.0) + stiff)
             numbers[j + IMPULSES * room] = wp.max(real(0.0), wp.dot(force, n)) * h
             numbers[j + (IMPULSES + 1) * room] = wp.dot(force, t1) * h
@@ -422,9 +445,9 @@ def order_kernels(real):
             held = int(0)
             # the impulses with which a body that is anchored in a fixed shape shakes would grow further
             if not anchored:
-                if a >= 0:
+                if not fast_a:
                     held = N.body_held[a]
-                if b >= 0:
+                if not fast_b:
                     held = wp.max(held, N.body_held[b])
             numbers[j + HELD * room] = real(held)
             if N.report != 0:
@@ -452,6 +475,10 @@ def order_kernels(real):
             normal = numbers[j + IMPULSES * room]
             mass_a = B[place_in_chunk(body_at, stride, body_a[k], INVERSE_MASS)]
             mass_b = B[place_in_chunk(body_at, stride, body_b[k], INVERSE_MASS)]
+            if is_fast(N, N.shape_body[N.now_shape0[k]]):
+                mass_a = real(0.0)
+            if is_fast(N, N.shape_body[N.now_shape1[k]]):
+                mass_b = real(0.0)
             stops = real(STOPS)
             response = wp.min(mass_a, mass_b)
             if response == real(0.0):

@@ -35,6 +35,7 @@ from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
     BODY_AT, COLOURS, DUMMY, FIRST_BLOCK, FIRST_SLOT, LAST_BLOCK, SLOTS, order_kernels,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.parts import joint_functions, line_functions
+from newton_like.kernels.solvers.xpbd.pivots import PIVOT_NUMBERS, no_pivot_program, pivot_function, pivot_program
 from newton_like.kernels.solvers.xpbd.rebounds import SPREADING, rebound_functions
 from newton_like.kernels.solvers.xpbd.round import round_function
 from newton_like.kernels.solvers.xpbd.team import SERIAL, share_start, wait_for_all
@@ -49,7 +50,6 @@ _LAYERS = (
     joint_program,
     joint_solve_program,
     touching_program,
-    friction_program,
 )
 
 FURTHER = 4
@@ -60,12 +60,15 @@ STRONG_FURTHER = 8
 """Passes that follow for contacts with long arms on a small moment of inertia. Kept impulses that are no longer needed would otherwise give
 energy to the bodies: a pass takes back only a part of them."""
 
-PROGRAMS = (*_LAYERS, contact_law_program, no_law_program, contact_program, wrapping_program, line_program)
+PROGRAMS = (
+    *_LAYERS, no_pivot_program, pivot_program, friction_program, no_law_program, contact_law_program, contact_program,
+    wrapping_program, line_program,
+)  # fmt: skip
 """All programs of this folder, in the order in which they extend the namespace; some of them are for some models only."""
 
 
 @cache
-def maximal_math(width: int, real, lines: str = "", laws: bool = False) -> types.SimpleNamespace:
+def maximal_math(width: int, real, lines: str = "", laws: bool = False, pivots: bool = False) -> types.SimpleNamespace:
     """The namespace of the programs of this folder, for one lane width and scalar type.
 
     Args:
@@ -73,25 +76,27 @@ def maximal_math(width: int, real, lines: str = "", laws: bool = False) -> types
         real: scalar type.
         lines: "": without lines; "lines": with lines, "wraps": with lines that wrap around shapes.
         laws: whether contacts have laws, see `newton_like.kernels.solvers.xpbd.contact_laws`.
+        pivots: whether bodies on pivots touch the world, see `newton_like.kernels.solvers.xpbd.pivots`.
     """
     of_lines = {"": (), "lines": (line_program,), "wraps": (wrapping_program, line_program)}[lines]
-    of_contacts = (contact_law_program if laws else no_law_program, contact_program)
+    of_pivots = pivot_program if pivots else no_pivot_program
+    of_contacts = (of_pivots, friction_program, contact_law_program if laws else no_law_program, contact_program)
     return extended(lane_math(width, real), (*_LAYERS, *of_contacts, *of_lines))
 
 
 @cache
 @collection_paused()
-def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: bool = True):
+def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: bool = True, pivots: bool = False):
     """The kernel over chunks, and the structs of its arguments: ``(kernel, Bodies, Joints, Listed, Settings, Lines, Laws,
     Team)``.
 
     Args:
         width: number of lanes.
         real: scalar type.
-        lines, laws: see :func:`maximal_math`.
+        lines, laws, pivots: see :func:`maximal_math`.
         joints: whether there are joints with laws; without them the kernel takes less time to compile.
     """
-    m = maximal_math(width, real, lines, laws)
+    m = maximal_math(width, real, lines, laws, pivots)
     joint_prepare, joint_start, joint_solve = joint_functions(m, joints)
     Lines, sweep_lines = line_functions(m, bool(lines))
     Listed, *_, of_contacts = order_kernels(real)
@@ -101,6 +106,8 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
     vec3, twist6 = wp.types.vector(3, real), wp.types.vector(6, real)
     transform, quat = wp.types.transformation(real), wp.types.quaternion(real)
     Joints, Touching = m.Joints, m.Touching
+    take_pivots = pivot_function(real, Listed, Touching, pivots)
+    contact_numbers = CONTACT_NUMBERS + (PIVOT_NUMBERS if pivots else 0)
 
     @wp.struct
     class Bodies:
@@ -439,7 +446,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
             K.colours = 0
             while K.colours < COLOURS and N.colour_start[c, K.colours] < N.start[c + 1] - N.start[c]:
                 K.colours += 1
-            K.at = CONTACT_NUMBERS * (N.start[c] + c * width)
+            K.at = contact_numbers * (N.start[c] + c * width)
             K.room = N.start[c + 1] - N.start[c] + width
             K.dummy = G.chunks[c, DUMMY]
             K.report = N.report
@@ -456,6 +463,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                 count_takers(N, c)
             wait_for_all(M.sync, c, M.members, M.pause)
             take_contacts(N, c, start, stop, K.at, K.room, h, numbers, body_a, body_b)
+            take_pivots(N, K, c, start, stop, B, at, stride)
             round_contacts(N, c, start, stop, K.at, K.room, B, at, stride, numbers, body_a, body_b)
             take_laws(N, R, K, c, start, stop, h, numbers)
         wait_for_all(M.sync, c, M.members, M.pause)

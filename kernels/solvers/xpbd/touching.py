@@ -32,8 +32,8 @@ CONTACT_NUMBERS = 51
 
 
 def touching_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: the struct ``Touching``, and functions that read and write numbers of contacts."""
-    real, lane, Vec3 = m.real, m.lane, m.Vec3
+    """For the namespace `m`: the structs ``Touching`` and ``Responses``, and functions that read and write numbers of contacts."""
+    real, lane, Vec3, Sym3 = m.real, m.lane, m.Vec3, m.Sym3
 
     @wp.struct
     class Touching:
@@ -58,6 +58,15 @@ def touching_program(m: types.SimpleNamespace) -> dict:
         laws: wp.array[real]
         strong: int
         colours: int
+
+    @wp.struct
+    class Responses:
+        """Of both bodies of contacts: inverse inertia, and the arm of an impulse. For a body on a pivot, those about the anchor."""
+
+        ia: Sym3
+        ib: Sym3
+        ra: Vec3
+        rb: Vec3
 
     @inlined
     def of_contact(K: wp.ref[Touching], i: int, k: int) -> lane:
@@ -95,4 +104,4 @@ def touching_program(m: types.SimpleNamespace) -> dict:
         shrink = m.shrink(bound, m.fma(one, one, m.fma(two, two, m.fill(real(1.0e-30)))))
         return m.mul(one, shrink), m.mul(two, shrink)
 
-    return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "Vec3")}
+    return {name: value for name, value in locals().items() if name not in ("m", "real", "lane", "Vec3", "Sym3")}

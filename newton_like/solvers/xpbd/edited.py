@@ -14,6 +14,7 @@ from newton_like.kernels.solvers.xpbd.bodies import NO_SPIN, SPIN_BEFORE
 from newton_like.kernels.solvers.xpbd.joints import JOINT_NUMBERS
 from newton_like.model.editing.edits import BODIES, GAINS, GRAVITY, JOINTS, KINDS, OTHERS, SHAPES, TYPES, edits_of
 from newton_like.model.model import contact_room
+from newton_like.solvers.xpbd.anchors import Anchors
 from newton_like.solvers.xpbd.features import check_bodies, check_features, check_joints
 from newton_like.solvers.xpbd.laws import contact_laws_of
 from newton_like.solvers.xpbd.lines import LinesOf
@@ -30,7 +31,6 @@ from newton_like.solvers.xpbd.tables import (
     joint_rows,
     limited_floating_joints,
     number_places,
-    rails_of_bodies,
     remember_velocities,
 )
 
@@ -43,7 +43,7 @@ def order_of(model) -> tuple[bytes, ...]:
         model.joint_enabled.numpy(),
         *floating,
         bounded_joints(model),
-        rails_of_bodies(model),
+        Anchors(model).kinds,
     )
     return (*(x.tobytes() for x in parts), bytes([remember_velocities(model)]))
 
@@ -89,6 +89,8 @@ def take_over(solver, since: int) -> bool:
     of_shapes = told[SHAPES] or told[TYPES] or told[OTHERS] or (told[BODIES] and solver._laws)
     if of_shapes and not _take_shapes(solver):
         return False
+    if told[JOINTS] or told[OTHERS] or told[KINDS]:
+        _take_anchors(solver)
     worlds = when[BODIES]
     if worlds.any():
         _take_bodies(solver, np.flatnonzero(worlds[solver._world_of_body]))
@@ -114,6 +116,15 @@ def _take_shapes(solver) -> bool:
         if isinstance(x, wp.array) and x is not old:
             wp.copy(old, x)
     return True
+
+
+def _take_anchors(solver) -> None:
+    """Where joints with the world hold bodies."""
+    solver._anchors = Anchors(solver.model)
+    if solver._lists is not None:
+        fixed = solver._lists["fixed"]
+        fixed["body_rail"].assign(solver._anchors.rails)
+        fixed["body_pivot"].assign(solver._anchors.pivots)
 
 
 def _take_bodies(solver, bodies: np.ndarray) -> None:

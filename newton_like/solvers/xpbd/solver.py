@@ -15,6 +15,7 @@ from newton_like.kernels.solvers.xpbd.bodies import BODY_NUMBERS
 from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
 from newton_like.kernels.solvers.xpbd.joints import LENGTH
 from newton_like.kernels.solvers.xpbd.order import COLOURS, NEVER
+from newton_like.kernels.solvers.xpbd.pivots import PIVOT_NUMBERS
 from newton_like.kernels.solvers.xpbd.step import maximal_math, turn_kernel, xpbd_kernel
 from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS
 from newton_like.kinematics import eval_ik
@@ -26,6 +27,7 @@ from newton_like.programs.device import interleaved, lane_width
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.settings import Fixed, Setting, positive, rate
 from newton_like.solvers.xpbd.ahead import load_ahead
+from newton_like.solvers.xpbd.anchors import Anchors
 from newton_like.solvers.xpbd.closing import ClosingJoints
 from newton_like.solvers.xpbd.edited import arrays_of, order_of, take_over
 from newton_like.solvers.xpbd.features import check_features, warn_open_joints, warn_unposed
@@ -42,7 +44,6 @@ from newton_like.solvers.xpbd.sharing import sharing
 from newton_like.solvers.xpbd.sleep import Sleepers
 from newton_like.solvers.xpbd.tables import (
     MASS_COLUMN,
-    anchored_bodies,
     arrays_of_joints,
     body_constants,
     body_numbers,
@@ -50,7 +51,6 @@ from newton_like.solvers.xpbd.tables import (
     held_bodies,
     make_blocks,
     make_slots,
-    rails_of_bodies,
     remember_velocities,
     trees_of_bodies,
     turning_coordinates,
@@ -190,8 +190,9 @@ class SolverXPBD(SolverBase):
         blocks = make_blocks(model, slots, width, lines.joints, lines.bodies)
         kinds = ("wraps" if lines.wraps else "lines") if lines.lines else ""
         laws = contact_laws_of(model)
-        self._m, self._slots = maximal_math(width, model.dtype, kinds, laws is not None), slots
-        self._kernel, *structs = xpbd_kernel(width, model.dtype, kinds, laws is not None, len(blocks.table) > 0)
+        parts, self._anchors = (kinds, laws is not None), Anchors(model)
+        self._m, self._slots = maximal_math(width, model.dtype, *parts, self._anchors.matter), slots
+        self._kernel, *structs = xpbd_kernel(width, model.dtype, *parts, len(blocks.table) > 0, self._anchors.matter)
         self._structs, self._threads = tuple(structs), threads
         self._teams = Teams(slots, blocks, threads, self._array, model.device.is_cuda)
         moves = moving_bodies(model)
@@ -277,8 +278,9 @@ class SolverXPBD(SolverBase):
             **round_arrays(model, self._array), time_constant=model.shape_material_time_constant,
             damping_ratio=model.shape_material_damping_ratio,
             body_chunk=self._array(self._slots.chunk_of), body_slot=self._array(self._slots.slot_of), body_moves=self._body_moves,
-            body_tree=self._array(trees_of_bodies(model)), body_anchored=self._array(anchored_bodies(model)),
-            body_rail=wp.array(rails_of_bodies(model), dtype=vec3, device=model.device),
+            body_tree=self._array(trees_of_bodies(model)), body_anchored=self._array(self._anchors.marks),
+            body_rail=wp.array(self._anchors.rails, dtype=vec3, device=model.device),
+            body_pivot=self._array(self._anchors.pivots, model.dtype),
             body_held=self._array(held_bodies(model)), body_world=self._array(worlds_of_bodies(model)),
             fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             # sorting needs twice the room
@@ -302,7 +304,8 @@ class SolverXPBD(SolverBase):
         if old is not None:
             for name, array in old.items():
                 wp.copy(banks[1][name], array, count=array.size)
-        numbers = whole(CONTACT_NUMBERS * (room + chunks * self.width), model.dtype)
+        each = CONTACT_NUMBERS + PIVOT_NUMBERS * self._anchors.matter
+        numbers = whole(each * (room + chunks * self.width), model.dtype)
         extra = whole(EXTRA_NUMBERS * (room + chunks * self.width) if self._laws else 0, model.dtype)
         self._lists = dict(
             extra=extra,

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from newton_like.geometry.transforms import quat_from_matrix, quat_multiply, quat_to_matrix
+from newton_like.geometry.transforms import quat_from_matrix, quat_multiply
 
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     BODY_INERTIA, BODY_INVERSE, BODY_NUMBERS, DYNAMIC, INVERSE_MASS, LINE, QUAT,
@@ -59,28 +59,6 @@ def trees_of_bodies(model) -> np.ndarray:
     found, owner = np.full(model.body_count, -1), model.joint_articulation.numpy()
     found[model.joint_child.numpy()[owner >= 0]] = owner[owner >= 0]
     return found
-
-
-def anchored_bodies(model) -> np.ndarray:
-    """1 for bodies that an enabled joint, other than free and distance joints, connects to the world, else 0; ``[body_count]``."""
-    anchored = np.zeros(model.body_count, dtype=np.int32)
-    if model.joint_count:
-        holds = ~look_up(model.joint_type.numpy(), "floats") & model.joint_enabled.numpy().astype(bool)
-        anchored[model.joint_child.numpy()[holds & (model.joint_parent.numpy() < 0)]] = 1
-    return anchored
-
-
-def rails_of_bodies(model) -> np.ndarray:
-    """Directions in world axes of bodies that an enabled joint with one translation connects to the world, zero for others,
-    ``[body_count, 3]``."""
-    along = np.zeros((model.body_count, 3))
-    if model.joint_count:
-        slides = (model.joint_dof_dim.numpy() == (1, 0)).all(axis=1) & model.joint_enabled.numpy().astype(bool)
-        slides = np.flatnonzero(slides & (model.joint_parent.numpy() < 0))
-        turn = quat_to_matrix(model.joint_X_p.numpy()[slides, 3:].astype(np.float64))
-        axis = model.joint_axis.numpy()[model.joint_qd_start.numpy()[slides]].astype(np.float64)
-        along[model.joint_child.numpy()[slides]] = np.einsum("nij,nj->ni", turn, axis)
-    return along
 
 
 def held_bodies(model) -> np.ndarray:

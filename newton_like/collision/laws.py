@@ -12,6 +12,7 @@ from newton_like.collision.ground import ContactTables
 from newton_like.kernels.parameters.contacts import LAW_TABLE
 from newton_like.model.mujoco.contact_settings import (
     FRICTION_RULE,
+    LARGER_RULE,
     LIMIT_SETTINGS,
     PAIR_SETTINGS,
     SOFTNESS_RULE,
@@ -316,13 +317,14 @@ def _share(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _combine_friction(table, settings: dict, turning: np.ndarray, s, g, decides) -> None:
-    """Friction of contacts: that of the shape of higher priority, or the larger numbers of both."""
+    """Friction of contacts: that of the shape of higher priority, or the larger numbers of both. Contacts of which no shape states a
+    rule, and those of which only one has the rule of the larger friction, keep the mean."""
     rules = settings["contact_rules"]
-    of_rule = [(rules[x] & FRICTION_RULE) != 0 for x in (s, g)]
-    table[:, LAW_BY_RULE] = of_rule[0] | of_rule[1]
+    stated = (rules & FRICTION_RULE) != 0
+    larger = (rules & LARGER_RULE) != 0
+    table[:, LAW_BY_RULE] = stated[s] | stated[g] | (larger[s] & larger[g])
     # a shape that states nothing has rows for all friction that it has
     plain = np.where(turning[:, 1] > 0.0, 6, np.where(turning[:, 0] > 0.0, 4, 3))
-    stated = (rules & FRICTION_RULE) != 0
     dims = np.where(stated, settings["condim"], plain)
     numbers = np.where(stated[:, None], settings["geom_turning_friction"].astype(np.float64), turning)
     dim = np.where(decides == 0, np.maximum(dims[s], dims[g]), np.where(decides < 0, dims[s], dims[g]))
@@ -407,6 +409,12 @@ def _check(model, settings: dict) -> None:
         numbers = settings[name]
         sound = (np.isfinite(numbers) & (numbers >= 0.0)).all(axis=tuple(range(1, numbers.ndim)))
         refuse(name, ~sound, f"{what} of at least 0")
+    rules = settings["contact_rules"]
+    refuse(
+        "contact_rules",
+        (rules < 0) | (rules > FRICTION_RULE + SOFTNESS_RULE + LARGER_RULE),
+        "a sum of 1, 2 and 4, or 0",
+    )
     for name in ("condim", "pair_condim"):
         refuse(name, ~np.isin(settings[name], (1, 3, 4, 6)), "1, 3, 4 or 6")
     for name in ("solref", "pair_solref", "solreflimit"):

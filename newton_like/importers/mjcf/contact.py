@@ -8,6 +8,7 @@ from newton_like.importers.xml_source import XmlElement
 from newton_like.model.mujoco.contact_settings import (
     FRICTION,
     FRICTION_RULE,
+    LARGER_RULE,
     NAMESPACE,
     PAIR,
     PAIR_FRICTION,
@@ -19,9 +20,8 @@ from newton_like.model.mujoco.contact_settings import (
 )
 
 CONDIMS = (1, 3, 4, 6)
-_STATED = ("condim", "friction", "solref", "solimp", "margin")
 _UNUSED = ("solreffriction", "adhesion")
-"""Settings of pairs that are used, and those that are not. The gap of a pair has no effect on forces."""
+"""Settings of pairs that are not used. The gap of a pair has no effect on forces."""
 
 
 def read_condim(element: XmlElement) -> int:
@@ -66,20 +66,22 @@ def read_limit_settings(model: Mjcf, element: XmlElement, label: str) -> dict:
 
 
 def read_pair_settings(model: Mjcf, elements: list[XmlElement]) -> list[dict]:
-    """Settings of pairs of geoms that state any, by the names of custom attributes without ``pair_``, and of these ``geom1`` and ``geom2``
-    by name.
+    """Settings of pairs of geoms, by the names of custom attributes without ``pair_``, and of these ``geom1`` and ``geom2`` by name. What
+    a pair does not state has MuJoCo's defaults, whatever its geoms state.
 
     Raises:
         ImportFileError: a number is not one that it can be.
     """
-    result = []
+    result, seen = [], set()
     for element in elements:
         label = f"{element.get('geom1')}-{element.get('geom2')}"
+        geoms = frozenset((element.get("geom1"), element.get("geom2")))
+        if geoms in seen:
+            model.findings.remark("geoms have several contact pairs; the first one counts", label)
+        seen.add(geoms)
         for name in _UNUSED:
             if name in element.attributes:
                 model.findings.remark(f"{name} of contact pairs is ignored", label)
-        if not any(name in element.attributes for name in _STATED):
-            continue
         friction = floats(element, "friction", 5, ())
         if min(friction, default=0.0) < 0.0:
             raise element.error(f"friction={element.attributes['friction']!r} must be at least 0")
@@ -106,7 +108,8 @@ class ContactSettings:
     """The settings of a file.
 
     A file in which some geom states ``solref`` or ``solimp`` is soft as in MuJoCo: also its other geoms, which then have MuJoCo's defaults.
-    A file in which some geom states a ``priority`` or a ``condim`` other than 3 has MuJoCo's rules for friction.
+    A file in which some geom states a ``priority`` or a ``condim`` other than 3 has MuJoCo's rules for friction. Where geoms of a file
+    differ in nothing but their sliding friction, contacts between them have the larger one, as in MuJoCo.
 
     Args:
         builder: the model builder.
@@ -123,7 +126,11 @@ class ContactSettings:
         softness = any(
             "solimp" in contact or ("solref" in contact and is_solref(_solref(contact))) for contact in stated
         )
-        self.rules = FRICTION_RULE * friction + SOFTNESS_RULE * softness
+        sliding = {
+            contact["friction"][0] if "friction" in contact else builder.default_shape_cfg.mu for contact in stated
+        }
+        larger = len(sliding) > 1 and not friction
+        self.rules = FRICTION_RULE * friction + SOFTNESS_RULE * softness + LARGER_RULE * larger
 
     def declare(self) -> None:
         """Declares the custom attributes, if there is anything to say."""

@@ -148,10 +148,11 @@ def add_mjcf(
     * Settings that the file does not have are those of ``builder.default_joint_cfg`` and ``builder.default_shape_cfg``;
       ``margin`` and ``gap`` keep their meaning.
     * If some geom of the file states ``solref`` or ``solimp``, contacts of its geoms are soft as in MuJoCo; geoms that state none have
-      MuJoCo's defaults. If some geom states a ``priority`` or a ``condim`` other than 3, friction is combined as in MuJoCo. ``solmix``
-      has its meaning in both, and so have the settings of contact pairs except ``solreffriction`` and ``adhesion``. These settings
-      become custom attributes, see :meth:`newton_like.solvers.SolverFeatherstone.register_custom_attributes`. Lists of contacts that are
-      handed to a solver use ``time_constant`` and ``damping_ratio``, which ``solref`` also gives. Friction itself is never soft.
+      MuJoCo's defaults. If some geom states a ``priority`` or a ``condim`` other than 3, friction is combined as in MuJoCo. Otherwise, if
+      geoms differ in their sliding friction, contacts between geoms of the file have the larger one, as in MuJoCo; contacts with other
+      shapes have the mean. ``solmix`` has its meaning, too. Contact pairs have their own settings, and MuJoCo's defaults of those that
+      they do not state; their ``solreffriction`` and ``adhesion`` are ignored. These settings become custom attributes, see
+      :meth:`newton_like.solvers.SolverFeatherstone.register_custom_attributes`. Friction itself is never soft.
     * Limits of hinges, slides and ball joints that state ``solreflimit``, ``solimplimit`` or ``margin`` are soft as in MuJoCo; others are
       stiff. The range of a ball joint becomes its ``max_angle``.
     * Gravity of the file becomes the gravity of the current world, or of the builder.

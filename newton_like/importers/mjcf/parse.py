@@ -535,6 +535,9 @@ def _option(root: XmlElement, findings: Findings) -> dict:
     for name in ("density", "viscosity", "wind", "actuatorgroupdisable"):
         if result.get(name, 0.0) not in (0.0, (0.0, 0.0, 0.0)):
             findings.remark("options without effect here", name)
+    if result.get("flag override"):
+        for name in [name for name in result if name.startswith("o_")] or ["override"]:
+            findings.remark("contacts keep their own settings; the override of all contacts is ignored", name)
     for name in PHYSICAL:
         if result.get(f"flag {name}") is False:
             findings.remark("flags that disable features are ignored", name)

@@ -12,7 +12,7 @@ NAMESPACE = "mujoco"
 PAIR = f"{NAMESPACE}:pair"
 """The custom frequency of pairs of shapes with settings of their own."""
 
-FRICTION_RULE, SOFTNESS_RULE = 1, 2
+FRICTION_RULE, SOFTNESS_RULE, LARGER_RULE = 1, 2, 4
 """Bits of ``contact_rules``."""
 
 SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
@@ -27,7 +27,7 @@ PAIR_FRICTION = (1.0, 1.0, 0.005, 0.0001, 0.0001)
 _VEC5 = wp.types.vector(5, wp.float32)
 
 _OF_SHAPES = (
-    # own: 1: friction as MuJoCo combines it, 2: softness by solref and solimp, 3: both
+    # own, a sum of: 1: friction as MuJoCo combines it, 2: softness by solref and solimp, 4: the larger friction of two shapes with this
     ("contact_rules", wp.int32, 0, None),
     ("condim", wp.int32, 3, "mjc:condim"),
     ("geom_priority", wp.int32, 0, "mjc:priority"),

@@ -228,9 +228,10 @@ class SolverFeatherstone(SolverBase):
         """Declares MuJoCo's settings of contacts and joint limits as custom attributes, in the namespace ``mujoco``. :func:`add_mjcf` does
         so for files with such settings.
 
-        Of shapes: ``contact_rules`` (0: the rules of :class:`ShapeConfig`; 1: friction as in MuJoCo; 2: softness as in MuJoCo; 3: both),
-        ``condim``, ``geom_priority``, ``geom_solmix``, ``solref`` (time constant [s] and damping ratio; or, as negative numbers,
-        stiffness [1/s^2] and damping [1/s]), ``geom_solimp`` (least and largest impedance, width [m], midpoint, power),
+        Of shapes: ``contact_rules`` (0: the rules of :class:`ShapeConfig`; or a sum of 1: friction as in MuJoCo, 2: softness as in MuJoCo,
+        4: the larger sliding friction in contacts of two shapes with this number), ``condim``, ``geom_priority``, ``geom_solmix``,
+        ``solref`` (time constant [s] and damping ratio; or, as negative numbers, stiffness [1/s^2] and damping [1/s]),
+        ``geom_solimp`` (least and largest impedance, width [m], midpoint, power),
         ``geom_turning_friction`` (torsional and rolling [m]). Sliding friction is ``shape_material_mu``. Of pairs, the custom frequency
         ``mujoco:pair``: ``pair_geom1``, ``pair_geom2`` (shapes), ``pair_condim``, ``pair_friction`` (five numbers: the second and the fifth
         are not used), ``pair_solref``, ``pair_solimp``, ``pair_margin`` [m], ``pair_gap`` [m] (not used). Of degrees of freedom:
@@ -247,7 +248,7 @@ class SolverFeatherstone(SolverBase):
 
         In a contact of two shapes, a shape that states no rules has no share in the softness, and the priority 0. The solver reads the
         settings when it is made, and after ``notify_model_changed(ModelFlags.SHAPE_PROPERTIES)`` or ``JOINT_DOF_PROPERTIES``. Contacts that
-        are handed over do not have them. Limits have them in all steps.
+        are handed over have them, too.
 
         Args:
             builder: a :class:`newton_like.model.builder.builder.ModelBuilder`.

@@ -408,6 +408,14 @@ def test_options_and_flags_that_do_not_act_are_named():
     assert re.search(r"\(1\): density; .*\(1\): limit$", str(told[0].message))
 
 
+@pytest.mark.parametrize(
+    ("stated", "named"), [('o_solref=".05 1" o_margin=".01"', "o_solref, o_margin"), ("", "override")]
+)
+def test_the_override_of_all_contacts_is_named(stated, named):
+    with pytest.warns(MjcfWarning, match=rf"override of all contacts.*: {named}$"):
+        ModelBuilder().add_mjcf(model(BOX, f'<option {stated}><flag override="enable"/></option>'))
+
+
 def test_a_clean_file_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

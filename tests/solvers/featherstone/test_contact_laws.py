@@ -194,10 +194,8 @@ def test_laws_are_those_of_mujocos_contacts(rng):
             contact.friction[2] if contact.dim > 3 else 0.0,
             contact.friction[3] if contact.dim > 4 else 0.0,
         ]
-        plain = (reference.geom_condim == 3).all() and not reference.geom_priority.any() and not extra
-        assert law[LAW_BY_RULE] == (not plain)
-        if not plain:
-            np.testing.assert_allclose(law[LAW_MU : LAW_MU + 3], wanted, rtol=1e-6)
+        assert law[LAW_BY_RULE] == 1.0
+        np.testing.assert_allclose(law[LAW_MU : LAW_MU + 3], wanted, rtol=1e-6)
         time, ratio = contact.solref
         most = law[LAW_IMPEDANCE_MOST]
         assert most == pytest.approx(contact.solimp[1], rel=1e-6)
@@ -219,6 +217,8 @@ def test_sliding_force_is_that_of_the_combined_friction(rng):
     """The larger friction of both, that of the higher priority, and none for condim 1."""
     low, high = rng.uniform(0.1, 0.2), rng.uniform(0.3, 0.5)
     cases = [
+        (f'friction="{low}"', f'friction="{high}"', high),
+        (f'friction="{low}"', "", 1.0),
         (f'friction="{low}" condim="4"', f'friction="{high}"', high),
         (f'friction="{low}" priority="1"', f'friction="{high}"', low),
         ('condim="1"', 'condim="1"', 0.0),
@@ -255,6 +255,37 @@ def test_a_plane_of_the_engine_has_no_share_in_softness_but_in_friction(rng):
     assert law[LAW_MU] == pytest.approx(2.0 * mu, rel=1e-6)
 
 
+def test_pairs_without_numbers_have_mujocos_defaults(rng):
+    """Settings of the geoms do not count for their pair."""
+    geom = f'friction="{rng.uniform(0.1, 0.4)}" condim="{rng.choice([1, 6])}" {softness(rng)}'
+    bodies = f'<geom name="a" type="plane" size="1 1 1" {geom}/><body pos="0 0 .09"><freejoint/><geom name="b" size=".1" {geom}/></body>'
+    xml = scene(bodies, '<contact><pair geom1="a" geom2="b"/></contact>')
+    reference = mujoco.MjModel.from_xml_string(xml)
+    parameters = SolverFeatherstone(built([xml]), evaluator="general")._steppers[0].work.parameters
+    law = parameters.rows()[0, parameters.at["law"] :]
+    np.testing.assert_allclose(law[LAW_MU : LAW_MU + 3], [reference.pair_friction[0, 0], 0.0, 0.0], rtol=1e-6)
+    time, ratio = reference.pair_solref[0]
+    np.testing.assert_allclose(law[[LAW_STIFFNESS, LAW_DAMPING]], [1.0 / (time * ratio) ** 2, 2.0 / time], rtol=1e-6)
+    np.testing.assert_allclose(law[[LAW_IMPEDANCE, LAW_IMPEDANCE_MOST]], reference.pair_solimp[0, :2], rtol=1e-6)
+
+
+def test_the_larger_friction_is_for_geoms_of_files_alone(rng):
+    """A plane of the engine and a geom have the mean friction, also where geoms of the file have the larger one."""
+    one, two, mu = rng.uniform(0.1, 0.3), rng.uniform(0.4, 0.6), rng.uniform(0.7, 0.9)
+    builder = ModelBuilder()
+    bodies = (falling(rng, BALL, 0.1, f'friction="{one}"'), falling(rng, BALL, 0.31, f'friction="{two}"'))
+    builder.add_mjcf(scene("".join(bodies)))
+    builder.add_ground_plane(cfg=ShapeConfig(mu=mu))
+    model = builder.finalize(dtype=wp.float64)
+    solver = SolverFeatherstone(model, evaluator="general")
+    laws = solver._steppers[0].tables.laws
+    by_rule = {
+        frozenset(pair): law[LAW_BY_RULE]
+        for *pair, law in zip(*(shapes[0].tolist() for shapes in laws.shapes), laws.table[0], strict=True)
+    }
+    assert by_rule == {frozenset((0, 1)): 1.0, frozenset((0, 2)): 0.0, frozenset((1, 2)): 0.0}
+
+
 def test_files_without_settings_have_no_laws(rng):
     xml = scene(PLANE.format('friction="1 .1 .1" margin=".01"') + falling(rng, BALL, 0.1, 'condim="3"'))
     model = built([xml])
@@ -281,6 +312,12 @@ def test_edited_settings_act_after_a_notice(rng):
     assert law()[LAW_MU] == 0.125
     model.mujoco.condim.fill_(2)
     with pytest.raises(ValueError, match=r"shape '\S+geom_0' \(index 0\): mujoco:condim.*\b2\b.*1, 3, 4 or 6"):
+        solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)
+    model.mujoco.condim.fill_(3)
+    model.mujoco.contact_rules.fill_(8)
+    with pytest.raises(
+        ValueError, match=r"shape '\S+geom_0' \(index 0\): mujoco:contact_rules is 8; give a sum of 1, 2 and 4"
+    ):
         solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)
 
 
@@ -344,6 +381,20 @@ def test_settings_of_pairs_that_are_not_used_are_named():
         ModelBuilder().add_mjcf(scene(bodies, f"<contact>{pair}</contact>"))
     assert re.search(r"solreffriction.*a-b", str(told[0].message))
     assert re.search(r"tangents.*a-b", str(told[0].message))
+
+
+def test_the_first_of_several_pairs_of_the_same_geoms_counts():
+    pairs = "".join(
+        f'<pair geom1="{one}" geom2="{two}" friction="{mu} {mu}"/>'
+        for one, two, mu in (("b", "a", 0.25), ("a", "b", 0.5))
+    )
+    bodies = (
+        '<geom name="a" type="plane" size="1 1 1"/><body pos="0 0 .1"><freejoint/><geom name="b" size=".1"/></body>'
+    )
+    with pytest.warns(MjcfWarning, match=r"several contact pairs; the first one counts \(1\): a-b"):
+        model = built([scene(bodies, f"<contact>{pairs}</contact>")])
+    parameters = SolverFeatherstone(model, evaluator="general")._steppers[0].work.parameters
+    assert parameters.rows()[0, parameters.at["law"] + LAW_MU] == 0.25
 
 
 def splayed(rng) -> str:

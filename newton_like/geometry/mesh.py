@@ -34,6 +34,9 @@ MERGE_TOLERANCE = 1.0e-7
 CLOSED_VOLUME_FRACTION = 1.0e-6
 """A closed surface that encloses less than this fraction of its convex hull's volume is a doubled sheet, not a solid."""
 
+MOST_VOLUME_FRACTION = 1.01
+"""A surface that encloses more than this goes round parts of its inside more than once."""
+
 
 def _readonly(array: np.ndarray) -> np.ndarray:
     array.setflags(write=False)
@@ -213,9 +216,10 @@ class Mesh(Primitives):
             return 0.0, _readonly(self.vertices.mean(axis=0)), _readonly(np.zeros((3, 3)))
         if self.is_watertight:
             solid = _solid_properties(self.vertices[self.indices.reshape(-1, 3)])
-            if solid[0] >= CLOSED_VOLUME_FRACTION * hull[0]:
+            if CLOSED_VOLUME_FRACTION * hull[0] <= solid[0] <= MOST_VOLUME_FRACTION * hull[0]:
                 return solid
-            why = "encloses no volume"
+            twice = solid[0] > hull[0]
+            why = "encloses more than its convex hull, with repeated triangles" if twice else "encloses no volume"
         else:
             why = "is not closed, or its triangles have inconsistent orientations"
         warnings.warn(

@@ -57,6 +57,7 @@ def test_a_hollow_solid_weighs_less_than_its_hull():
         (BOX.faces[1:], "closed"),
         (np.vstack([BOX.faces[:1, ::-1], BOX.faces[1:]]), "orientation"),
         (np.vstack([BOX.faces[:6], BOX.faces[:6, ::-1]]), "volume.*hull"),
+        (np.vstack([BOX.faces, BOX.faces]), "repeated.*hull"),
     ],
 )
 def test_meshes_without_a_volume_get_that_of_their_hull_and_say_so(faces, words):

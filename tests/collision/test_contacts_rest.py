@@ -342,6 +342,25 @@ def test_a_ball_rests_on_a_fixed_box_by_contacts_of_the_user(swapped):
     np.testing.assert_allclose(1.1 - heights(simulation), GRAVITY * 0.002**2, rtol=0.1)
 
 
+def test_contacts_without_a_use_are_counted_by_world(rng):
+    """A ball uses eight contacts with the ground; further ones count for its world, and those of shapes that do not exist for none."""
+    ball, builder = ModelBuilder(), ModelBuilder()
+    ball.add_shape_sphere(ball.add_body(xform=(0, 0, 0.1, 0, 0, 0, 1)), radius=0.1)
+    builder.replicate(ball, 5)
+    ground = builder.add_ground_plane()
+    simulation = Simulation(builder)
+    numbers, wrong = rng.integers(0, 13, 5), int(rng.integers(1, 4))
+    rows = [(ground, w, [0, 0, 0], [0, 0, -0.1], [0, 0, 1.0]) for w in range(5) for _ in range(numbers[w])]
+    rows += [(ground, 99, [0, 0, 0], [0, 0, -0.1], [0, 0, 1.0])] * wrong
+    contacts = given(simulation.model, [rows[i] for i in rng.permutation(len(rows))])
+    contacts.rigid_contact_count.assign([len(rows) + 7])  # seven had no room
+    assert simulation.solver.unused_contacts_by_world().tolist() == [0] * 6
+    run_with(simulation, simulation.dt, lambda _: contacts)
+    unused = simulation.solver.unused_contacts_by_world()
+    assert unused.tolist() == [*np.maximum(numbers - 8, 0).tolist(), wrong + 7]
+    assert unused.sum() == simulation.solver.unused_contacts()
+
+
 @pytest.mark.slow
 def test_contacts_without_a_use_are_counted():
     builder = ModelBuilder()

@@ -33,6 +33,30 @@ def wants_report(model) -> bool:
     return FORCE in model.contact_attributes
 
 
+def unused_by_world(model, contacts, used) -> np.ndarray:
+    """How many contacts of a list were not used in each world, and last those of shapes that do not exist or belong to no single world,
+    and those that had no room in a list of unknown worlds. Zeros without a list.
+
+    Args:
+        contacts: the list, or None.
+        used: one for each contact that was used, else zero.
+    """
+    unused = np.zeros(model.world_count + 1, dtype=np.int64)
+    if contacts is None:
+        return unused
+    count = int(contacts.rigid_contact_count.numpy()[0])
+    left = np.flatnonzero(used.numpy()[: min(count, contacts.rigid_contact_max)] == 0)
+    worlds = np.append(model.shape_world.numpy(), -1)
+    shapes = [getattr(contacts, f"rigid_contact_shape{i}").numpy()[left] for i in (0, 1)]
+    of = [worlds[np.where((shape >= 0) & (shape < model.shape_count), shape, -1)] for shape in shapes]
+    np.add.at(unused, np.maximum(*of), 1)
+    lost = contacts.dropped_by_world.numpy()
+    if len(lost) == len(unused):
+        unused += lost
+    unused[-1] += count - int(used.numpy().sum()) - unused.sum()
+    return unused
+
+
 def report_places(model, batch, tables: ContactTables, candidates_at: int):
     """Where the contacts of one batch are: what the kernels of a list read beside the memory of its stepper, as their struct.
 

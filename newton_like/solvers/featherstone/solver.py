@@ -33,7 +33,7 @@ from newton_like.solvers.featherstone.closures import LoopWatch
 from newton_like.solvers.featherstone.contradictions import check_constraints
 from newton_like.solvers.featherstone.couplings import Coupling, CouplingForces
 from newton_like.solvers.featherstone.newton_options import refuse_unknown
-from newton_like.solvers.featherstone.report import ContactReport
+from newton_like.solvers.featherstone.report import ContactReport, unused_by_world
 from newton_like.solvers.featherstone.requested import DERIVED, Requested
 from newton_like.solvers.featherstone.stepper import Stepper, make_steppers
 from newton_like.solvers.featherstone.tendons import TendonWatch
@@ -453,6 +453,11 @@ class SolverFeatherstone(SolverBase):
         if not self._last_was_handed:
             return 0
         return int(self._handed.rigid_contact_count.numpy()[0]) - int(self._used.numpy().sum())
+
+    def unused_contacts_by_world(self):
+        """:meth:`unused_contacts` of each world, a NumPy array ``[world_count + 1]``; the last entry is for shapes of no single world."""
+        handed, used = (self._handed, self._used) if self._last_was_handed else (None, None)
+        return unused_by_world(self.model, handed, used)
 
     def update_contacts(self, contacts, state=None) -> None:
         """Writes the contacts of the last step (with :attr:`substeps`, of the last of them) into a list, with their forces.

@@ -11,11 +11,11 @@ from newton_like.kernels.registration import inlined
 from newton_like.kernels.solvers.xpbd.bodies import POS
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
-    ACTS, ACT_NUMBERS, AIM, ANGULAR, ANGULAR_SIGN, ARMATURE, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING, DOFS_AT,
-    DOF_NUMBERS, DRIFT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KEPT_OF_HARD, KIND, KV,
-    LEAD, LEAST_SPEED, LENGTH, LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, NEAR, OVER_SLIDE,
-    OVER_TURN, OWED, PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION, RECOVERY, RESPONSES,
-    REST, REST_TURN, RIGHT, ROTOR, ROWS, SOFT, SPEED, STICK, STIFFNESS, TURNS, UPPER,
+    ACTS, ACT_NUMBERS, AIM, ANGULAR, ANGULAR_SIGN, ARMATURE, CALM, CALM_TURN, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING,
+    DOFS_AT, DOF_NUMBERS, DRIFT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KEPT_OF_HARD,
+    KIND, KV, LEAD, LEAST_SPEED, LENGTH, LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, NEAR,
+    OVER_SLIDE, OVER_TURN, OWED, PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION,
+    RECOVERY, RESPONSES, REST, REST_TURN, RIGHT, ROTOR, ROWS, SOFT, SPEED, STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 from newton_like.kernels.tree import REST_SPEED  # isort: skip
 
@@ -260,7 +260,11 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         ids = m.listed(J.dof, start, width, 0)
         cs = m.listed(J.coordinate, start, width, 0)
         zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
         dt = m.fill(h)
+        fastest = m.larger(m.dot(wa, wa), m.dot(wb, wb))
+        calm = m.fnma(m.fill(real(1.0) / real(CALM_TURN * CALM_TURN)), fastest, one)
+        m.put(J.work, at + CALM, 0, m.larger(calm, zero))
         changed = zero
         if J.rotors != 0 and first != 0:
             changed = m.add(pose_a.changed, pose_b.changed)
@@ -437,8 +441,8 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def joint_solve(J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, over: real, h: real):
-        """Applies the impulses of block b that close the pose after the next drift, and those of locked rows for `over` times more, within
-        `OVER_SLIDE` and `OVER_TURN`."""
+        """Applies the impulses of block b that close the pose after the next drift, and those of locked rows for `over` times `CALM` more,
+        within `OVER_SLIDE` and `OVER_TURN`."""
         kind = J.blocks[b, KIND]
         linear = J.blocks[b, LINEAR]
         angular = J.blocks[b, ANGULAR]
@@ -461,6 +465,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         moves = m.cross_plus(motion_b.spin, m.get3(W, at + CHILD_ARM, 0), motion_b.vel)
         moves = m.sub3(moves, m.cross_plus(motion_a.spin, m.get3(W, at + PARENT_ARM, 0), motion_a.vel))
         turns = m.sub3(motion_b.spin, motion_a.spin)
+        more = m.mul(m.fill(over), m.get(W, at + CALM, 0))
         i = int(0)
         while i < locked:
             d = m.get3(W, at + ROWS + 3 * i, 0)
@@ -471,7 +476,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             if i >= 3 - linear:
                 bound = real(OVER_TURN)
             most = m.fill(bound * h)
-            y = m.add(y, m.larger(m.neg(most), m.smaller(m.mul(m.fill(over), y), most)))
+            y = m.add(y, m.larger(m.neg(most), m.smaller(m.mul(more, y), most)))
             row = at + FACTOR + i * (i + 1) // 2
             k = int(0)
             while k < i:

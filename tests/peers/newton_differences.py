@@ -342,9 +342,9 @@ STAND_INS: dict[str, tuple[str, ...]] = {
     ),
     "rigid_friction_ramp:SolverXPBD": ("TestRigidFrictionRamp.test_friction_ramp_xpbd_cpu",),
     "solver_xpbd": (
-        "TestSolverXPBD.test_prismatic_joint_recovers_from_large_transverse_separation_cpu",
         "TestSolverXPBD.test_prismatic_joint_retains_extension_in_parent_moment_arm_cpu",
         "TestSolverXPBD.test_restitution_flag_does_not_change_body_integration_cpu",
+        "TestSolverXPBD.test_rigid_restitution_elastic_box_on_plane_cpu",
         "TestSolverXPBD.test_rigid_restitution_elastic_no_explosion_cpu",
         "TestSolverXPBD.test_rigid_restitution_multi_manifold_energy_cpu",
         "TestSolverXPBD.test_rigid_restitution_preserves_separating_velocity_cpu",
@@ -370,10 +370,10 @@ about signed distance fields, particles, warnings of deprecation, private names,
 Of the 51 tests of Newton's SolverXPBD, 42 do not pass: 14 about particles, rods or deprecated functions, and 16 that read
 ``solver.observables`` or expect a DeprecationWarning (forces of contacts come from ``update_contacts``, those of joints from
 ``newton_like.articulation``, or from ``State.body_parent_f`` of SolverFeatherstone).
-``test_ball_joint_recovers_from_large_anchor_separation`` (a gap of 1.4 m: 0.79 m are left after a step, Newton wants 0.5 m) and
+``test_ball_joint_recovers_from_large_anchor_separation`` (a gap of 1.4 m: 0.97 m are left after a step, Newton wants 0.5 m),
+``test_prismatic_joint_recovers_from_large_transverse_separation`` (0.83 m of 1 m are left, Newton wants 0.5 m) and
 ``test_distance_joint_limits`` (anchors beyond a limit return at
-1 m/s, Newton's at once): joints that are torn are closed over some steps. ``test_rigid_restitution_elastic_box_on_plane``: a box with four
-contacts of restitution 1 rises to 0.175 m of 0.3 m; Newton wants 0.24 m. ``test_restitution_is_disabled_by_default``: restitution acts by
+1 m/s, Newton's at once): joints that are torn are closed over some steps. ``test_restitution_is_disabled_by_default``: restitution acts by
 default. ``test_rigid_restitution_can_be_enabled_after_construction``: a ball at rest that a force pushes down rests. ``test_xpbd_mimic_*``
 (four tests): a follower that starts away from its relation returns at 1 rad/s, Newton's at once; ball joints do not mimic.
 ``test_rigid_restitution_uses_integrated_velocity`` and ``*_grad_keeps_iteration_counts``: an option that has no effect here.

@@ -158,8 +158,10 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         pair_table: wp.array[int]
         # one for a robot alone in its cluster whose bodies may touch each other, see `kernels.solvers.polish`
         polished: int
-        # one if some contact has a law, see LAW; one if some position limit has one, and where those of the degrees of freedom begin
+        # above zero if some contact has a law, see LAW; one if some of these may be soft; one if some position limit has a law, and where
+        # those of the degrees of freedom begin
         laws: int
+        soft_contacts: int
         limit_laws: int
         first_limit_law: int
         # the last pairs are those with surfaces, see `kernels.collision.surfaces`; heights, triangles and boxes of these

@@ -94,7 +94,7 @@ def add_laws(model, tables: ContactTables) -> ContactTables:
     if (table == table[:1]).all():
         table = table[:1]
     tables.laws = Laws((one, two), table)
-    tables.numbers["laws"] = LAWS_OF_PAIRS
+    tables.numbers.update(laws=LAWS_OF_PAIRS, soft_contacts=int(table[..., LAW_SOFT].any()))
     if table[..., LAW_MU + 1 : LAW_MU + 3].any():
         tables.numbers["contact_rows"] = 6
     return tables
@@ -133,7 +133,8 @@ def add_listed_laws(tables: ContactTables, laws: ListedLaws | None, count: int) 
         return tables
     none = np.full((count, candidates), -1)
     tables.laws = Laws((none, none), _plain_laws(1, candidates), candidates)
-    tables.numbers["laws"] = LAWS_OF_CANDIDATES
+    soft = any(x[..., LAW_SOFT].any() for x in (laws.table, laws.of_pairs))
+    tables.numbers.update(laws=LAWS_OF_CANDIDATES, soft_contacts=int(soft))
     if any(x[..., LAW_MU + 1 : LAW_MU + 3].any() for x in (laws.table, laws.of_pairs)):
         tables.numbers["contact_rows"] = 6
     return tables

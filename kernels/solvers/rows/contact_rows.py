@@ -152,7 +152,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
     ):  # fmt: skip
         """The rows of candidate c as active contact a, along (n, u1, u2), with the material at `material` in memory. The span of `leaf`,
         `other` and `shared` has the dofs of the body that n points to and of the other one; the point is at x and x2 about the origins
-        of their trees, which are `tree` and `tree2`, -1 for the world. With laws, the contact has the law number `law`, and its bodies
+        of their trees, which are `tree` and `tree2`, -1 for the world. With soft laws, the contact has the law number `law`, and its bodies
         are `body` and `body2`, -1 for the world."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -162,7 +162,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         on = m.where_lt(m.get(mem, L.near + c, t), zero, one, zero)
         y = L.contact_y + T.reach * T.contact_rows * a
         weight = zero
-        if T.laws > 0:
+        if T.soft_contacts > 0:
             on = m.law_on(b, law, gap, on, P)
             weight = m.inverse_weight(t, body, y, n, u1, u2, T, L, mem)
             weight = m.add(weight, m.inverse_weight(t, body2, y, n, u1, u2, T, L, mem))
@@ -173,7 +173,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
             mass = m.add(tree_mass(t, tree, L, mem), tree_mass(t, tree2, L, mem))
         on = put_coefficients(t, a, gap, on, mass, before, k, material, o, T, L, mem)
         at = L.contact + CONTACT * a
-        if T.laws > 0:
+        if T.soft_contacts > 0:
             half = m.fill(real(0.5))
             row = m.law_row(b, law, gap, before, weight, m.fill(o.push_speed), o, P)
             least = m.rcp(m.add(m.larger(k.nn, m.fill(real(1.0e-12))), row.compliance))

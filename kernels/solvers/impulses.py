@@ -6,8 +6,8 @@ import types
 import warp as wp
 from newton_like.kernels.rows import SOFTNESS, TARGET
 from newton_like.kernels.solvers.rows.contact_rows import CONTACT, ON, REBOUND
-from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES, DOF_ROW, OF_POSITION
-from newton_like.kernels.tree import PRESCRIBED
+from newton_like.kernels.solvers.rows.dof_rows import DOF_IMPULSES, DOF_ROW, OF_POSITION, SIDE
+from newton_like.kernels.tree import POSITION, PRESCRIBED
 
 DIVERGED = 0.5
 """Impulses are scaled to the best share of them where that is below this number."""
@@ -78,11 +78,16 @@ def impulse_program(m: types.SimpleNamespace) -> dict:
                 along = m.fma(target, m.get(mem, L.impulse + T.contact_rows * active[a, t], t), along)
             granted = zero
             for n in range(limits):
-                i = active[T.candidates + n, t] // 2
-                p = m.get(mem, L.dof_impulse + DOF_IMPULSES * i + OF_POSITION, t)
-                push = m.mul(m.magnitude(p), m.get(mem, L.dof_row + DOF_ROW * i + TARGET, t))
-                # rows of limits that do not act have any target
-                granted = m.add(granted, m.where_lt(zero, m.magnitude(p), push, zero))
+                listed = active[T.candidates + n, t]
+                i = listed // 2
+                if listed % 2 == 1 and T.dof_limits[i] & POSITION != 0:
+                    at = L.dof_row + DOF_ROW * i
+                    p = m.get(mem, L.dof_impulse + DOF_IMPULSES * i + OF_POSITION, t)
+                    # its work: where contacts press limits back, impulses are large, and none of these rows reaches its target
+                    speed = m.mul(m.get(mem, at + SIDE, t), m.chain_dot(t, i, L.dof_y + T.reach * i, T, L, mem))
+                    push = m.mul(m.magnitude(p), m.smaller(m.get(mem, at + TARGET, t), speed))
+                    # rows of limits that do not act have any target
+                    granted = m.add(granted, m.where_lt(zero, m.magnitude(p), push, zero))
             along = m.add(along, granted)
             before = zero
             for i in range(T.dofs):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import newton_like as nl
 from newton_like import dynamics
@@ -70,6 +71,61 @@ def test_maximal_coordinates_gain_little_energy(rng, robot):
     solver = SolverXPBD(model, max_depenetration_speed=1.0)
     # the joints are solved with a few iterations
     assert gained(model, state, solver, 100) < 5.0 * MOST
+
+
+def curled(rng, robot: int):
+    """Robots whose links overlap, with hinges that cannot turn far enough to take them apart."""
+    own, limit = np.random.default_rng(robot), 0.3
+    one = nl.ModelBuilder()
+    links = [one.add_link(mass=3.0, inertia=0.05 * np.eye(3))]
+    one.add_shape_box(links[0], hx=0.12, hy=0.12, hz=0.12, cfg=nl.ShapeConfig(density=0.0))
+    joints = [one.add_joint_free(links[0])]
+    for k in range(8):
+        link = one.add_link(mass=1.0, com=(0, 0, -0.06), inertia=5e-3 * np.eye(3))
+        axis = own.normal(size=3)
+        parent = links[own.integers(len(links))] if k > 1 else links[0]
+        anchor = (*own.uniform(-0.1, 0.1, 3), *Rotation.random(random_state=own).as_quat())
+        joints.append(
+            one.add_joint_revolute(
+                parent,
+                link,
+                axis=tuple(axis / np.linalg.norm(axis)),
+                armature=0.01,
+                parent_xform=anchor,
+                limit_lower=-limit,
+                limit_upper=limit,
+            )
+        )
+        box = nl.ShapeConfig(density=0.0)
+        one.add_shape_box(link, xform=(0, 0, -0.08, 0, 0, 0, 1), hx=0.06, hy=0.06, hz=0.1, cfg=box)
+        links.append(link)
+    one.add_articulation(joints)
+    builder = nl.ModelBuilder()
+    builder.add_ground_plane()
+    builder.replicate(one, 2 * WORLDS)
+    model = builder.finalize("cpu")
+    q = model.joint_q.numpy().reshape(2 * WORLDS, -1)
+    q[:, 2], q[:, 3:7] = 0.6, rng.normal(size=(2 * WORLDS, 4))
+    q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
+    q[:, 7:] = rng.uniform(-limit, limit, q[:, 7:].shape)
+    model.joint_q.assign(q.ravel())
+    state = model.state()
+    nl.eval_fk(model, state.joint_q, state.joint_qd, state)
+    return model, state
+
+
+@pytest.mark.parametrize("robot", [4, 10])
+def test_a_step_adds_little_energy_where_limits_hold_links_in_each_other(rng, robot):
+    """Contacts and limits press against each other with large impulses, of which the sweeps find no solution."""
+    model, state = curled(rng, robot)
+    solver = SolverFeatherstone(model, evaluator="general", max_depenetration_speed=1.0)
+    energy = [dynamics.kinetic_energy(model, state).numpy() + dynamics.potential_energy(model, state).numpy()]
+    for _ in range(240):
+        solver.step(state, state)
+        energy.append(dynamics.kinetic_energy(model, state).numpy() + dynamics.potential_energy(model, state).numpy())
+    mass = model.body_mass.numpy().sum() / model.world_count
+    # a push v adds up to m v^2; with impulses times targets as the work of limits, there are steps that add several times as much
+    assert np.diff(energy, axis=0).max() < 1.5 * mass
 
 
 def carts(rng):

@@ -8,6 +8,7 @@ import numpy as np
 
 from newton_like.model.joint_types import look_up
 from newton_like.solvers.xpbd.features import SOLVER
+from newton_like.solvers.xpbd.moving import moving_bodies
 
 LEAST = 1.5e-3
 """Ratio of :func:`inertia_ratios` below which :func:`warn_light_links` warns. Under drives, robots of ``example-robot-data`` below it shake
@@ -68,12 +69,17 @@ def warn_light_links(model, stacklevel: int) -> None:
 
 
 def _tree(model) -> tuple[np.ndarray, np.ndarray]:
-    """Of each body, the parent in its tree and the joint that holds it, or -1. Free and distance joints hold nothing."""
+    """Of each body, the parent in its tree and the joint that holds it, or -1. Free and distance joints hold nothing. Bodies that no force
+    moves are parts of the world."""
     above, joint = np.full(model.body_count, -1), np.full(model.body_count, -1)
-    holds = (model.joint_articulation.numpy() >= 0) & model.joint_enabled.numpy().astype(bool)
+    if not model.joint_count:
+        return above, joint
+    moves = np.append(moving_bodies(model), False)
+    parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
+    holds = (model.joint_articulation.numpy() >= 0) & model.joint_enabled.numpy().astype(bool) & moves[child]
     holds = np.flatnonzero(holds & ~look_up(model.joint_type.numpy(), "floats"))
-    child = model.joint_child.numpy()[holds]
-    above[child], joint[child] = model.joint_parent.numpy()[holds], holds
+    parent, child = parent[holds], child[holds]
+    above[child], joint[child] = np.where(moves[parent], parent, -1), holds
     return above, joint
 
 

@@ -104,3 +104,25 @@ def test_a_warning_names_light_links_between_heavier_ones(floating, rng):
         said = [str(one.message) for one in found if "shake" in str(one.message)]
         assert len(said) == (scale < 1.0)
         assert not said or f"'{model.body_label[lightest]}'" in said[0]
+
+
+@pytest.mark.parametrize("base", ["massless", "kinematic", "floating"])
+def test_bodies_that_no_force_moves_are_parts_of_the_world(base, rng):
+    """Links on a base without mass that a fixed joint holds, or on a kinematic base, have the ratios of links on the world."""
+    moments = 10.0 ** rng.uniform(-4.0, 0.0, size=5)
+    ratios = []
+    for based in (False, True):
+        builder, joints, parent = nl.ModelBuilder(), [], -1
+        if based:
+            parent = builder.add_link(is_kinematic=base != "massless")
+            add = builder.add_joint_free if base == "floating" else builder.add_joint_fixed
+            joints.append(add(child=parent, parent=-1))
+        for moment in moments:
+            link = builder.add_link(mass=1.0, inertia=moment * np.eye(3))
+            joints.append(builder.add_joint_revolute(parent, link, axis=rng.normal(size=3)))
+            parent = link
+        builder.add_articulation(joints)
+        links, found = inertia_ratios(builder.finalize("cpu"))
+        assert links.tolist() == [k + based for k in range(4)]
+        ratios.append(found)
+    assert ratios[1] == pytest.approx(ratios[0])

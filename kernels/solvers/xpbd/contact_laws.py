@@ -151,7 +151,7 @@ def contact_law_program(m: types.SimpleNamespace) -> dict:
         t2 = m.second_tangent(n)
         motion_a = m.body_motion(B, A)
         motion_b = m.body_motion(B, C)
-        w = m.sub3(motion_b.spin, motion_a.spin)
+        w = m.sub3(m.seen(K, k, 1, motion_b, motion_b.spin), m.seen(K, k, 0, motion_a, motion_a.spin))
         bound = m.mul(extra(K, TORSIONAL, k), normal)
         old = extra(K, TURNS_AT, k)
         new = m.fnma(m.dot(n, w), extra(K, TURN_MASSES, k), old)

@@ -420,7 +420,7 @@ def order_kernels(real):
             anchored = bool(False)
             fast_a = is_fast(N, a)
             fast_b = is_fast(N, b)
-            own = wp.max(a, b)
+            own = b
             if fast_b:
                 own = a
             if (fast_a or fast_b) and own >= 0:

@@ -54,6 +54,10 @@ def no_pivot_program(m: types.SimpleNamespace) -> dict:
         out.rb = rb
         return out
 
+    @inlined
+    def seen(K: wp.ref[Touching], k: int, second: int, motion: wp.ref[Motion], x: Vec3) -> Vec3:
+        return x
+
     @m.func
     def pivot_prepare(K: wp.ref[Touching], k: int, valid: int, pose_a: wp.ref[m.Pose], pose_b: wp.ref[m.Pose]):
         """There is no pivot."""
@@ -94,7 +98,7 @@ def no_pivot_program(m: types.SimpleNamespace) -> dict:
 
 
 def pivot_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``pivot_prepare``, ``pair_responses``, ``moved_mass``, ``pivot_limit``, ``least_share``,
+    """For the namespace `m`: ``seen``, ``pivot_prepare``, ``pair_responses``, ``moved_mass``, ``pivot_limit``, ``least_share``,
     ``pushed``, ``push_pair`` and ``turn_pair``, which the functions over contacts call."""
     real, lane, Vec3, Sym3 = m.real, m.lane, m.Vec3, m.Sym3
     Touching, BodyRef, Motion = m.Touching, m.BodyRef, m.Motion
@@ -117,6 +121,15 @@ def pivot_program(m: types.SimpleNamespace) -> dict:
     def is_special(K: wp.ref[Touching], k: int) -> bool:
         """Whether a body of one of the contacts is held fast or on a pivot."""
         return m.any_lt(m.fill(real(0.5)), m.add(of_contact(K, STATUS_A, k), of_contact(K, STATUS_B, k)))
+
+    @inlined
+    def seen(K: wp.ref[Touching], k: int, second: int, motion: wp.ref[Motion], x: Vec3) -> Vec3:
+        """The velocities x of the first or second bodies as contacts see them: zero for those that are held fast, whose joints may have yet
+        to take back what gravity or links on them did. Kinematic ones keep theirs."""
+        zero = m.fill(real(0.0))
+        status = of_contact(K, STATUS_A + second, k)
+        fast = m.where_lt(status, m.fill(real(1.5)), m.mul(status, motion.dynamic), zero)
+        return m.where3_lt(zero, fast, m.zero3(), x)
 
     @m.func
     def pivot_prepare(K: wp.ref[Touching], k: int, valid: int, pose_a: wp.ref[m.Pose], pose_b: wp.ref[m.Pose]):
@@ -243,6 +256,7 @@ def pivot_program(m: types.SimpleNamespace) -> dict:
         push_one(K, k, B, A, motion_a, of_contact(K, STATUS_A, k), m.zero3(), wa)
 
     kept = (
+        "seen",
         "pivot_prepare",
         "pair_responses",
         "moved_mass",

@@ -9,7 +9,7 @@ from functools import cache
 import warp as wp
 from newton_like.kernels.solvers.xpbd.bodies import INVERSE_MASS, place_in_chunk
 from newton_like.kernels.solvers.xpbd.contact_laws import TURNS_AT
-from newton_like.kernels.solvers.xpbd.order import order_struct
+from newton_like.kernels.solvers.xpbd.order import is_fast_function, order_struct
 from newton_like.kernels.solvers.xpbd.touching import APPROACH, IMPACT, IMPULSES, REBOUND
 
 SPREADING = 16
@@ -25,7 +25,14 @@ IN_GROUP = 4
 @cache
 def rebound_functions(real):
     """The functions ``group_rebounds`` and ``drop_impulses`` over the contacts of a chunk."""
-    Listed = order_struct(real)
+    Listed, is_fast = order_struct(real), is_fast_function(real)
+
+    @wp.func
+    def is_moved(N: wp.ref[Listed], shape: int, B: wp.array[real], body_at: int, stride: int, slot: int) -> bool:
+        """Whether contacts move the body of a shape, which is in this slot."""
+        if is_fast(N, N.shape_body[shape]):
+            return False
+        return B[place_in_chunk(body_at, stride, slot, INVERSE_MASS)] > real(0.0)
 
     @wp.func
     def group_rebounds(
@@ -51,9 +58,9 @@ def rebound_functions(real):
             ):
                 a = body_a[start + k]
                 b = body_b[start + k]
-                if B[place_in_chunk(body_at, stride, a, INVERSE_MASS)] > real(0.0):
+                if is_moved(N, N.now_shape0[start + k], B, body_at, stride, a):
                     N.taken[first_slot + a] = one
-                if B[place_in_chunk(body_at, stride, b, INVERSE_MASS)] > real(0.0):
+                if is_moved(N, N.now_shape1[start + k], B, body_at, stride, b):
                     N.taken[first_slot + b] = one
         grown = int(0)
         while grown < REACH and grown >= 0:
@@ -63,8 +70,8 @@ def rebound_functions(real):
                 b = body_b[start + k]
                 if (
                     numbers[at + k + IMPULSES * room] > real(0.0)
-                    and B[place_in_chunk(body_at, stride, a, INVERSE_MASS)] > real(0.0)
-                    and B[place_in_chunk(body_at, stride, b, INVERSE_MASS)] > real(0.0)
+                    and is_moved(N, N.now_shape0[start + k], B, body_at, stride, a)
+                    and is_moved(N, N.now_shape1[start + k], B, body_at, stride, b)
                     and N.taken[first_slot + a] != N.taken[first_slot + b]
                 ):
                     grows = int(1)

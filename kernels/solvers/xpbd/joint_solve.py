@@ -398,8 +398,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
     @inlined
     def apply_rows(
         J: wp.ref[Joints], b: int, B: wp.array[real], A: m.BodyRef, C: m.BodyRef, motion_a: wp.ref[m.Motion],
-        motion_b: wp.ref[m.Motion], kind: int, linear: int, locked: int, rows: int,
-        free_turns: int,
+        motion_b: wp.ref[m.Motion], linear: int, locked: int, rows: int, free_turns: int,
     ):  # fmt: skip
         """Finds the impulses of the locked rows, and applies those of all rows to both bodies, which have these motions."""
         at = b * JOINT_WORK
@@ -524,9 +523,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
                         j += 1
                     i += 1
             m.reduce_locked(W, at, locked, rows)
-        apply_rows(
-            J, b, B, A, C, motion_a, motion_b, kind, linear, locked, rows, free_turns
-        )  # fmt: skip
+        apply_rows(J, b, B, A, C, motion_a, motion_b, linear, locked, rows, free_turns)
 
     @m.func
     def joint_start(J: wp.ref[Joints], b: int, B: wp.array[real], body_at: int, stride: int, scale: real):
@@ -575,9 +572,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             m.reduce_locked(W, at, locked, rows)
             motion_a = m.body_motion(B, A)
             motion_b = m.body_motion(B, C)
-            apply_rows(
-                J, b, B, A, C, motion_a, motion_b, kind, linear, locked, rows, free_turns
-            )  # fmt: skip
+            apply_rows(J, b, B, A, C, motion_a, motion_b, linear, locked, rows, free_turns)
 
     return {
         name: value for name, value in locals().items() if name not in ("m", "real", "lane", "ints", "Vec3", "width")

@@ -90,8 +90,8 @@ KEPT_OF_HARD = 0.25
 # That of an equation. Lines do not over-relax.
 KEPT_OF_EQUATIONS = 0.5
 
-# Passes over joints close this much more than what locked rows lack (successive over-relaxation), but not where a joint is solved for the
-# last time in a sub-step: twice as much weight of a tree arrives at its base. Kept impulses of hard rows of 0.3 make light links
+# Passes over joints close this much more than what locked rows lack (successive over-relaxation), but for the joints of the last colour
+# in the last pass of a sub-step: twice as much weight of a tree arrives at its base. Kept impulses of hard rows of 0.3 make light links
 # between heavy ones tremble then; 0.5 is right without over-relaxation.
 OVER = 0.4
 

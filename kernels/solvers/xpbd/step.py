@@ -350,8 +350,8 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         M: wp.ref[Team],
     ):
         """Passes over all joints of a chunk, colour by colour: 1 applies this share of kept impulses, 2 solves, 3 solves in the order of
-        second passes, see `newton_like.solvers.xpbd.colours`. Passes over-relax by `over`; the last one does not where it solves
-        joints for the last time."""
+        second passes, see `newton_like.solvers.xpbd.colours`. Passes over-relax by `over`, the last one of a sub-step without the
+        joints of the last colour."""
         first = M.stage_at[c]
         behind = M.stage_at[c + 1]
         turns = behind

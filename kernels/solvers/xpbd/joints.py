@@ -90,10 +90,10 @@ KEPT_OF_HARD = 0.25
 # That of an equation. Lines do not over-relax.
 KEPT_OF_EQUATIONS = 0.5
 
-# Passes over joints close this much more than what locked rows lack (successive over-relaxation), but for the joints of the last colour
-# in the last pass of a sub-step: twice as much weight of a tree arrives at its base. Kept impulses of hard rows of 0.3 make light links
-# between heavy ones tremble then; 0.5 is right without over-relaxation.
-OVER = 0.4
+# Passes over joints close this much more than what locked rows lack (successive over-relaxation), but for the joints of the last colour,
+# after which contacts see the velocities: more of the weight of a tree arrives at its base. Kept impulses of hard rows of 0.5 made light
+# links between heavy ones tremble then.
+OVER = 0.5
 
 # Turn of a body from which on a joint does not over-relax [rad/s]: what passes leave of a constraint would add energy to its motion. Of 32
 # passive double pendulums, the median gained 2e-4 of its energy in 10 s, and one 2.5e-3.

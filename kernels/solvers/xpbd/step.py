@@ -346,12 +346,10 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         h: real,
         share: real,
         over: real,
-        last: int,
         M: wp.ref[Team],
     ):
         """Passes over all joints of a chunk, colour by colour: 1 applies this share of kept impulses, 2 solves, 3 solves in the order of
-        second passes, see `newton_like.solvers.xpbd.colours`. Passes over-relax by `over`, the last one of a sub-step without the
-        joints of the last colour."""
+        second passes, see `newton_like.solvers.xpbd.colours`. Passes over-relax by `over`, but for the joints of the last colour."""
         first = M.stage_at[c]
         behind = M.stage_at[c + 1]
         turns = behind
@@ -360,7 +358,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         for k in range(first, behind):
             n = k
             more = real(over)
-            if last != 0 and k >= turns:
+            if k >= turns:
                 more = real(0.0)
             if stage == 3 and k < turns:
                 n = first + turns - 1 - k
@@ -492,7 +490,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
             if sub == 0:
                 scale = scale * o.impulse_scale
             if J.acting != 0:
-                sweep_joints(1, J, c, B, at, stride, h, scale, over, 0, M)
+                sweep_joints(1, J, c, B, at, stride, h, scale, over, M)
             if M.member == 0:
                 sweep_lines(1, X, c, B, at, stride, h, scale)
             wait_for_all(M.sync, c, M.members, M.pause)
@@ -504,7 +502,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                 if N.impact[c, COLOURS] == sub + 1:
                     hit = 1
             for sweep in range(o.iterations):
-                sweep_joints(2 + sweep % 2, J, c, B, at, stride, h, scale, over, int(sweep == o.iterations - 1), M)
+                sweep_joints(2 + sweep % 2, J, c, B, at, stride, h, scale, over, M)
                 if M.member == 0:
                     sweep_lines(2, X, c, B, at, stride, h, o.push_speed)
                 wait_for_all(M.sync, c, M.members, M.pause)

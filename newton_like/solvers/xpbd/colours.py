@@ -6,8 +6,7 @@ with each other and with lines. Both passes together have real eigenvalues: let 
 and lines, and A the product of the projections that solve the others. The operator of both passes is T A* T A, where A* is the adjoint in
 the metric of the masses. Its eigenvalues are those of M* M with M = T A T. Eigenvalues of two equal passes are complex where a body has
 several joints; the closure of gaps from sub-step to sub-step then oscillates more and more. Further passes alternate in this way; those of
-an odd number of passes are nearly real. No joint is solved twice in succession. Over-relaxation of all solutions but the
-last ones of the last colour keeps them real.
+an odd number of passes are nearly real. No joint is solved twice in succession. Over-relaxation of A and A* keeps them real.
 """
 
 from __future__ import annotations

@@ -144,8 +144,8 @@ def test_a_double_pendulum_keeps_its_energy(rng):
 
 def test_passive_double_pendulums_gain_little_energy(rng):
     """What the passes leave of a constraint must not add energy to motion. Gains are less than 3e-4 of the energy above that of the hanging
-    pendulum: 1.4e-4 at most was found (four seeds), 0.9e-4 without over-relaxation, and 6e-4 to 17e-4 with over-relaxation at all
-    velocities."""
+    pendulum: 1.0e-4 at most was found (four seeds), 0.9e-4 without over-relaxation, and 6e-4 to 17e-4 with over-relaxation of all joints
+    at all velocities."""
     scene = nl.ModelBuilder()
     for _ in range(WORLDS):
         world, joints, parent, length = nl.ModelBuilder(), [], -1, 0.0

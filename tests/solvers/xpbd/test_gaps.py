@@ -1,4 +1,4 @@
-"""Gaps of joints under weights."""
+"""Joints under weights: their gaps, and what contacts see of passes that over-relax."""
 
 import numpy as np
 
@@ -39,3 +39,25 @@ def test_gaps_of_arms_at_rest_are_a_hundredth_of_a_millimetre(rng):
     ways, _ = openings(model, np.arange(model.joint_count), state.body_q.numpy())
     largest = np.linalg.norm(ways, axis=1).reshape(ARMS, -1).max(axis=1)
     assert np.median(largest) < 1.02e-5
+
+
+def test_boxes_on_a_driven_hinge_rest():
+    """Contacts see the velocities after the last colour of joints. With over-relaxation of this colour, these boxes shook at 1.5e-2 m/s;
+    without, 2e-4 m/s was found."""
+    builder, dense = nl.ModelBuilder(), nl.ShapeConfig(density=500.0)
+    plate = builder.add_link()
+    builder.add_shape_box(plate, hx=0.3, hy=0.3, hz=0.02, cfg=dense)
+    ends = dict(parent_xform=(-0.3, 0, 1, 0, 0, 0, 1), child_xform=(-0.3, 0, 0, 0, 0, 0, 1))
+    hinge = builder.add_joint_revolute(-1, plate, axis=(0, 1, 0), target_ke=5e3, target_kd=100.0, **ends)
+    builder.add_articulation([hinge])
+    for k in range(3):
+        box = builder.add_body(xform=(0, 0, 1.07 + 0.1 * k, 0, 0, 0, 1))
+        builder.add_shape_box(box, hx=0.05, hy=0.05, hz=0.05, cfg=dense)
+    model = builder.finalize("cpu")
+    state, solver, contacts = started(model), xpbd(model), model.contacts()
+    after(solver, state, 2.0, 1 / 240, contacts=contacts)
+    fastest = 0.0
+    for _ in range(120):
+        after(solver, state, 1 / 240, 1 / 240, contacts=contacts)
+        fastest = max(fastest, abs(state.body_qd.numpy()).max())
+    assert fastest < 2e-3

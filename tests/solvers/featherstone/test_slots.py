@@ -177,8 +177,9 @@ def test_contacts_start_from_their_forces_of_the_step_before(rng):
     again = np.linalg.norm(velocities() - converged, axis=1)
     solver.reset(state, None, q.ravel(), qd.ravel())
     cold = np.linalg.norm(velocities() - converged, axis=1)
-    # remembered forces that would add energy are dropped in some worlds
-    assert np.median(again / cold) < 0.05
+    # 0.01 to 0.07 for eight seeds: worlds differ by what 100 sweeps leave, and some drop remembered forces that would add energy; 1 without
+    # remembered forces
+    assert np.median(again / cold) < 0.25
 
 
 def test_worlds_have_their_own_materials(rng):

@@ -56,6 +56,13 @@ def access_program(m: types.SimpleNamespace) -> dict:
         """Writes the numbers from `at` on."""
 
     @wp.func_native(
+        "if (first >= 0) __builtin_memcpy(array.data + at + first, &x, sizeof(x));"
+        " else for (int k = 0; k < valid; ++k) array.data[at + index[k]] = x[k];"
+    )
+    def deposit(array: wp.array[real], at: int, first: int, index: ints, valid: int, x: lane):
+        """Writes the numbers of the first `valid` lanes at `at` plus the indices; `first`: as of ``fetch``."""
+
+    @wp.func_native(
         f"{simd} {some} simd in; __builtin_memcpy(&in, &x, sizeof(simd)); __builtin_masked_store(some, in, array.data + at);"
     )
     def deposit_some(array: wp.array[real], at: int, valid: int, x: lane):
@@ -71,7 +78,7 @@ def access_program(m: types.SimpleNamespace) -> dict:
 
     return dict(
         ints=ints, listed=listed, listed_where=listed_where, counted=counted, fetch=fetch, fetch_run=fetch_run,
-        deposit_run=deposit_run, deposit_some=deposit_some,
+        deposit=deposit, deposit_run=deposit_run, deposit_some=deposit_some,
     )  # fmt: skip
 
 
@@ -94,6 +101,10 @@ def _scalar_access(real) -> dict:
         return array[at + wp.where(first >= 0, first, index)]
 
     @wp.func
+    def deposit(array: wp.array[real], at: int, first: int, index: int, valid: int, x: real):
+        array[at + wp.where(first >= 0, first, index)] = x
+
+    @wp.func
     def fetch_run(array: wp.array[real], at: int) -> real:
         return array[at]
 
@@ -107,5 +118,5 @@ def _scalar_access(real) -> dict:
 
     return dict(
         ints=int, listed=listed, listed_where=listed_where, counted=counted, fetch=fetch, fetch_run=fetch_run,
-        deposit_run=deposit_run, deposit_some=deposit_some,
+        deposit=deposit, deposit_run=deposit_run, deposit_some=deposit_some,
     )  # fmt: skip

@@ -12,9 +12,9 @@ from newton_like.kernels.solvers.xpbd.bodies import POS
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ACTS, ACT_NUMBERS, AIM, ANGULAR, ANGULAR_SIGN, ARMATURE, CALM, CALM_TURN, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING,
-    DOFS_AT, DOF_NUMBERS, DRIFT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, JOINT_NUMBERS, JOINT_WORK, KD, KE, KEPT_OF_HARD,
-    KIND, KV, LEAD, LEAST_SPEED, LENGTH, LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED, NEAR,
-    OVER_SLIDE, OVER_TURN, OWED, PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION,
+    DOFS_AT, DOF_NUMBERS, DRIFT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, IN_TREE, JOINT_NUMBERS, JOINT_WORK, KD, KE,
+    KEPT_OF_HARD, KIND, KV, LEAD, LEAST_SPEED, LENGTH, LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED,
+    NEAR, OVER_SLIDE, OVER_TURN, OWED, PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION,
     RECOVERY, RESPONSES, REST, REST_TURN, RIGHT, ROTOR, ROWS, SOFT, SPEED, STICK, STIFFNESS, TURNS, UPPER,
 )  # fmt: skip
 from newton_like.kernels.tree import REST_SPEED  # isort: skip
@@ -184,7 +184,7 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             springs = m.where_lt(zero, m.get(P, c + LOSS, 0), zero, m.add(ke, stiffness))
             drift = m.where_lt(zero, m.add(springs, armature), zero, drift)
             drift = m.where_lt(m.smaller(most, m.neg(least)), fastest, zero, drift)
-            if J.blocks[b, KIND] == LENGTH:
+            if J.blocks[b, KIND] == LENGTH or J.blocks[b, IN_TREE] != 0:
                 drift = zero
             closed = m.mul(share, drift)
             m.put(J.work, b * JOINT_WORK + OWED + dof, 0, m.sub(drift, closed))
@@ -254,8 +254,6 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
         wb = motion_b.spin
         ia = m.body_response(B, A)
         ib = m.body_response(B, C)
-        m.put_sym(J.work, at + RESPONSES, 0, ia)
-        m.put_sym(J.work, at + RESPONSES + 6, 0, ib)
         mass = m.add(motion_a.mass, motion_b.mass)
         ids = m.listed(J.dof, start, width, 0)
         cs = m.listed(J.coordinate, start, width, 0)
@@ -393,7 +391,10 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             first_angular = 0
             last_angular = 0
             first_free = 6
-        m.factor_rows(J.work, at, rows, first_angular, last_angular, first_free, ia, ib, mass)
+        if J.blocks[b, IN_TREE] == 0:
+            m.put_sym(J.work, at + RESPONSES, 0, ia)
+            m.put_sym(J.work, at + RESPONSES + 6, 0, ib)
+            m.factor_rows(J.work, at, rows, first_angular, last_angular, first_free, ia, ib, mass)
 
     @inlined
     def apply_rows(

@@ -70,8 +70,9 @@ ACT_NUMBERS = 8
 # of the
 # child where slots are consecutive
 AXES, TURNS, LENGTH = range(3)
-KIND, LINEAR, ANGULAR, PARENT_RUN, CHILD_RUN = range(5)
-BLOCK_COLUMNS = 5
+# ... and whether a recursion over trees makes the first pass, see `newton_like.kernels.solvers.xpbd.trees`
+KIND, LINEAR, ANGULAR, PARENT_RUN, CHILD_RUN, IN_TREE = range(6)
+BLOCK_COLUMNS = 6
 
 # Share of a position error beyond a limit that a step takes back.
 RECOVERY = 0.2

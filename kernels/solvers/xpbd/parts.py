@@ -3,6 +3,7 @@
 import types
 
 import warp as wp
+from newton_like.kernels.solvers.xpbd.team import share_start, wait_for_all
 
 
 def line_functions(m: types.SimpleNamespace, lines: bool):
@@ -62,3 +63,77 @@ def joint_functions(m: types.SimpleNamespace, joints: bool):
         """There are no joints."""
 
     return no_prepare, no_start, no_solve
+
+
+def tree_functions(m: types.SimpleNamespace, trees: bool):
+    """The struct of trees, and functions that remember the velocities of bodies before the forces of a sub-step and solve the joints of the
+    trees of a chunk; without trees they do nothing."""
+    real = m.real
+    if not trees:
+
+        @wp.struct
+        class Trees:
+            none: int
+
+        @wp.func
+        def no_memory(T: wp.ref[Trees], B: wp.array[real], r: m.BodyRef, tree_at: int):
+            """There are no trees."""
+
+        @wp.func
+        def no_solve(
+            T: wp.ref[Trees], c: int, B: wp.array[real], at: int, stride: int, tree_at: int, rotors: int, again: int, member: int,
+            members: int, pause: wp.uint64, sync: wp.array[int],
+        ):  # fmt: skip
+            """There are no trees."""
+
+        return Trees, no_memory, no_solve
+
+    @wp.func
+    def solve_trees(
+        T: wp.ref[m.Trees], c: int, B: wp.array[real], at: int, stride: int, tree_at: int, rotors: int, again: int, member: int,
+        members: int, pause: wp.uint64, sync: wp.array[int],
+    ):  # fmt: skip
+        """Solves the joints of the trees of chunk c; `again`: in a further pass."""
+        first = T.stage_at[c]
+        behind = T.stage_at[c + 1]
+        begin = int(0)
+        count = int(0)
+        if behind > first:
+            begin = T.stages[first, 0]
+            count = T.stages[behind - 1, 1] - begin
+            if member == 0:
+                T.changed[c] = 0
+        wait_for_all(sync, c, members, pause)
+        for n in range(begin + share_start(count, member, members), begin + share_start(count, member + 1, members)):
+            if again == 0:
+                m.tree_copy(T, n)
+            if m.tree_rows(T, n, B, at, stride, rotors, again) != 0:
+                T.changed[c] = 1
+        wait_for_all(sync, c, members, pause)
+        for k in range(first, behind):
+            begin = T.stages[k, 0]
+            count = T.stages[k, 1] - begin
+            for n in range(
+                begin + share_start(count, member, members), begin + share_start(count, member + 1, members)
+            ):
+                if again == 0 or T.changed[c] != 0:
+                    m.tree_up(T, n, B, at, stride, tree_at, again)
+                else:
+                    m.tree_lack(T, n, stride, tree_at)
+            wait_for_all(sync, c, members, pause)
+        begin = T.root_at[c]
+        count = T.root_at[c + 1] - begin
+        for n in range(begin + share_start(count, member, members), begin + share_start(count, member + 1, members)):
+            m.tree_root(T, n, B, at, stride, tree_at)
+        wait_for_all(sync, c, members, pause)
+        for i in range(first, behind):
+            k = first + behind - 1 - i
+            begin = T.stages[k, 0]
+            count = T.stages[k, 1] - begin
+            for n in range(
+                begin + share_start(count, member, members), begin + share_start(count, member + 1, members)
+            ):
+                m.tree_down(T, n, B, at, stride, tree_at, rotors)
+            wait_for_all(sync, c, members, pause)
+
+    return m.Trees, m.tree_before, solve_trees

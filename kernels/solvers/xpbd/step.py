@@ -15,6 +15,7 @@ from newton_like.kernels.lanes import extended, lane_math
 from newton_like.kernels.registration import collection_paused
 from newton_like.kernels.simd import GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.xpbd.access import access_program
+from newton_like.kernels.solvers.xpbd.articulated import articulated_program
 
 from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     CHANGED, LOW_QUAT, NO_SPIN, POS, PUSH, QUAT, SHIFT, SPIN, SPIN_BEFORE, TORQUE, VEL, body_program, place_in_chunk,
@@ -26,20 +27,22 @@ from newton_like.kernels.solvers.xpbd.contact_laws import (
     no_law_program,
 )
 from newton_like.kernels.solvers.xpbd.contacts import contact_program
+from newton_like.kernels.solvers.xpbd.denormals import begin_without_denormals, end_without_denormals
 from newton_like.kernels.solvers.xpbd.friction import friction_program
 from newton_like.kernels.solvers.xpbd.joint_solve import joint_solve_program
-from newton_like.kernels.solvers.xpbd.joints import GIVEN, IMPULSE, OVER, ROTOR, UNKNOWN, joint_program
-from newton_like.kernels.solvers.xpbd.lines import LINE_IMPULSE, WORK_AT, line_program
+from newton_like.kernels.solvers.xpbd.joints import IN_TREE, OVER, joint_program
+from newton_like.kernels.solvers.xpbd.lines import line_program
 
 from newton_like.kernels.solvers.xpbd.order import (  # isort: skip
     BODY_AT, COLOURS, DUMMY, FIRST_BLOCK, FIRST_SLOT, LAST_BLOCK, SLOTS, order_kernels,
 )  # fmt: skip
-from newton_like.kernels.solvers.xpbd.parts import joint_functions, line_functions
+from newton_like.kernels.solvers.xpbd.parts import joint_functions, line_functions, tree_functions
 from newton_like.kernels.solvers.xpbd.pivots import PIVOT_NUMBERS, no_pivot_program, pivot_function, pivot_program
 from newton_like.kernels.solvers.xpbd.rebounds import SPREADING, rebound_functions
 from newton_like.kernels.solvers.xpbd.round import round_function
 from newton_like.kernels.solvers.xpbd.team import SERIAL, share_start, wait_for_all
 from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS, touching_program
+from newton_like.kernels.solvers.xpbd.trees import TREE_NUMBERS, tree_program
 from newton_like.kernels.solvers.xpbd.wrenches import wrench_function
 from newton_like.kernels.spatial import spatial_algebra
 
@@ -49,6 +52,8 @@ _LAYERS = (
     body_program,
     joint_program,
     joint_solve_program,
+    articulated_program,
+    tree_program,
     touching_program,
 )
 
@@ -86,19 +91,29 @@ def maximal_math(width: int, real, lines: str = "", laws: bool = False, pivots: 
 
 @cache
 @collection_paused()
-def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: bool = True, pivots: bool = False):
+def xpbd_kernel(
+    width: int,
+    real,
+    lines: str = "",
+    laws: bool = False,
+    joints: bool = True,
+    pivots: bool = False,
+    trees: bool = False,
+):
     """The kernel over chunks, and the structs of its arguments: ``(kernel, Bodies, Joints, Listed, Settings, Lines, Laws,
-    Team)``.
+    Team, Trees)``.
 
     Args:
         width: number of lanes.
         real: scalar type.
         lines, laws, pivots: see :func:`maximal_math`.
         joints: whether there are joints with laws; without them the kernel takes less time to compile.
+        trees: whether joints of trees are solved at once, see `newton_like.kernels.solvers.xpbd.trees`.
     """
     m = maximal_math(width, real, lines, laws, pivots)
     joint_prepare, joint_start, joint_solve = joint_functions(m, joints)
     Lines, sweep_lines = line_functions(m, bool(lines))
+    Trees, tree_before, solve_trees = tree_functions(m, trees)
     Listed, *_, of_contacts = order_kernels(real)
     colour_contacts, chain_kept, match_contacts, count_takers, take_contacts, keep_contacts = of_contacts
     round_contacts, (group_rebounds, drop_impulses) = round_function(real), rebound_functions(real)
@@ -346,10 +361,12 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         h: real,
         share: real,
         over: real,
+        others: int,
         M: wp.ref[Team],
     ):
         """Passes over all joints of a chunk, colour by colour: 1 applies this share of kept impulses, 2 solves, 3 solves in the order of
-        second passes, see `newton_like.solvers.xpbd.colours`. Passes over-relax by `over`, but for the joints of the last colour."""
+        second passes, see `newton_like.solvers.xpbd.colours`. Passes over-relax by `over`, but for the joints of the last colour. `others`:
+        only the joints that are not solved in trees."""
         first = M.stage_at[c]
         behind = M.stage_at[c + 1]
         turns = behind
@@ -376,10 +393,11 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                 b = i
                 if stage == 3:
                     b = start + end - 1 - i
-                if stage == 1:
-                    joint_start(J, b, B, at, stride, share)
-                else:
-                    joint_solve(J, b, B, at, stride, more, h)
+                if others == 0 or J.blocks[b, IN_TREE] == 0:
+                    if stage == 1:
+                        joint_start(J, b, B, at, stride, share)
+                    else:
+                        joint_solve(J, b, B, at, stride, more, h)
             wait_for_all(M.sync, c, M.members, M.pause)
 
     options = module_options(GENERAL_FLAGS, width)
@@ -392,6 +410,7 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         X: Lines,
         N: Listed,
         R: Laws,
+        T: Trees,
         body_a: wp.array[int],
         body_b: wp.array[int],
         numbers: wp.array[real],
@@ -399,12 +418,14 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         o: Settings,
     ):
         c = first + wp.tid()
+        mode = begin_without_denormals()
         if M.block != 0:
             c = first + wp.tid() // M.members
             M.member = wp.tid() % M.members
         at = G.chunks[c, BODY_AT]
         stride = G.chunks[c, SLOTS]
         first_slot = G.chunks[c, FIRST_SLOT]
+        tree_at = TREE_NUMBERS * first_slot
         begin = G.chunks[c, FIRST_BLOCK]
         behind = G.chunks[c, LAST_BLOCK]
         h = o.dt / real(o.substeps)
@@ -484,13 +505,15 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
             else:
                 wait_for_all(M.sync, c, M.members, M.pause)
             for i in range(one, end):
-                m.body_kick(B, m.body_ref(at, stride, i * width, m.counted(i * width)), whole)
+                r = m.body_ref(at, stride, i * width, m.counted(i * width))
+                tree_before(T, B, r, tree_at)
+                m.body_kick(B, r, whole)
             wait_for_all(M.sync, c, M.members, M.pause)
             scale = o.kept_share
             if sub == 0:
                 scale = scale * o.impulse_scale
             if J.acting != 0:
-                sweep_joints(1, J, c, B, at, stride, h, scale, over, M)
+                sweep_joints(1, J, c, B, at, stride, h, scale, over, 1, M)
             if M.member == 0:
                 sweep_lines(1, X, c, B, at, stride, h, scale)
             wait_for_all(M.sync, c, M.members, M.pause)
@@ -502,7 +525,8 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
                 if N.impact[c, COLOURS] == sub + 1:
                     hit = 1
             for sweep in range(o.iterations):
-                sweep_joints(2 + sweep % 2, J, c, B, at, stride, h, scale, over, M)
+                solve_trees(T, c, B, at, stride, tree_at, J.rotors, sweep, M.member, M.members, M.pause, M.sync)
+                sweep_joints(2 + sweep % 2, J, c, B, at, stride, h, scale, over, 1, M)
                 if M.member == 0:
                     sweep_lines(2, X, c, B, at, stride, h, o.push_speed)
                 wait_for_all(M.sync, c, M.members, M.pause)
@@ -545,45 +569,6 @@ def xpbd_kernel(width: int, real, lines: str = "", laws: bool = False, joints: b
         if o.contacts != 0:
             keep_contacts(N, c, start, stop, K.at, K.room, B, at, stride, h, o.dt, numbers, body_a, body_b)
             keep_laws(N, R, K, c, start, stop, h)
+        end_without_denormals(mode)
 
-    return step, Bodies, Joints, Listed, Settings, Lines, Laws, Team
-
-
-@cache
-def forget_kernels(real):
-    """Kernels over blocks and lanes that set the kept impulses of joints and of lines in chosen worlds to zero."""
-
-    @wp.kernel(module="unique", enable_backward=False)
-    def forget_joints(world: wp.array2d[int], mask: wp.array[bool], work: wp.array3d[real]):
-        b, k = wp.tid()
-        unknown = real(UNKNOWN)
-        if world[b, k] >= 0:
-            if mask[world[b, k]]:
-                for i in range(6):
-                    work[b, IMPULSE + i, k] = real(0.0)
-                    work[b, ROTOR + i, k] = unknown
-                for i in range(3):
-                    # angles are taken from joint_q again
-                    work[b, GIVEN + i, k] = unknown
-
-    @wp.kernel(module="unique", enable_backward=False)
-    def forget_lines(blocks: wp.array2d[int], world: wp.array2d[int], mask: wp.array[bool], work: wp.array2d[real]):
-        n, k = wp.tid()
-        if world[n, k] >= 0:
-            if mask[world[n, k]]:
-                work[blocks[n, WORK_AT] + LINE_IMPULSE, k] = real(0.0)
-
-    return forget_joints, forget_lines
-
-
-@cache
-def turn_kernel(real):
-    """Kernel over degrees of freedom: brings angles to the full turn that is nearest to the angles before."""
-
-    @wp.kernel(module="unique", enable_backward=False)
-    def count_turns(coordinate: wp.array[int], before: wp.array[real], joint_q: wp.array[real]):
-        i = coordinate[wp.tid()]
-        turn = real(6.283185307179586)
-        joint_q[i] = joint_q[i] + turn * wp.floor((before[i] - joint_q[i]) / turn + real(0.5))
-
-    return count_turns
+    return step, Bodies, Joints, Listed, Settings, Lines, Laws, Team, Trees

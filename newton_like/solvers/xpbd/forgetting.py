@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warp as wp
 
+from newton_like.kernels.solvers.xpbd.between import forget_kernels
 from newton_like.kernels.solvers.xpbd.bodies import forget_poses
 from newton_like.kernels.solvers.xpbd.joints import JOINT_WORK
 from newton_like.kernels.solvers.xpbd.order import order_kernels
-from newton_like.kernels.solvers.xpbd.step import forget_kernels
-from newton_like.solvers.xpbd.tables import fixed_places, pose_places
+from newton_like.kernels.solvers.xpbd.trees import forget_motion
+from newton_like.solvers.xpbd.tables import fixed_places, pose_places, worlds_of_bodies
+from newton_like.solvers.xpbd.trees import motion_places
 
 
 def forget_worlds(solver, mask: wp.array) -> None:
@@ -24,6 +26,10 @@ def forget_worlds(solver, mask: wp.array) -> None:
         shape = (solver._joint_world.shape[0], JOINT_WORK, solver.width)
         inputs = [solver._joint_world, mask, solver._as_numbers(solver._joints["work"], shape)]
         wp.launch(joints, dim=solver._joint_world.shape, inputs=inputs, device=device)
+    if solver._trees:
+        inputs = [*motion_places(solver._slots, solver._array), solver._array(worlds_of_bodies(model)), mask]
+        inputs.append(solver._trees["body"])
+        wp.launch(forget_motion(model.dtype), dim=model.body_count, inputs=inputs, device=device)
     if solver._lines:
         work = solver._lines["work"]
         numbers = solver._as_numbers(work, (work.size, solver.width))

@@ -11,12 +11,13 @@ import warp as wp
 from newton_like.arrays import active_tape, check_recorded, flat
 from newton_like.coercion import as_count, as_flag, as_time_step
 from newton_like.collision.pipeline import check_contacts, collide
+from newton_like.kernels.solvers.xpbd.between import turn_kernel
 from newton_like.kernels.solvers.xpbd.bodies import BODY_NUMBERS
 from newton_like.kernels.solvers.xpbd.contact_laws import EXTRA_NUMBERS
 from newton_like.kernels.solvers.xpbd.joints import LENGTH
 from newton_like.kernels.solvers.xpbd.order import COLOURS, NEVER
 from newton_like.kernels.solvers.xpbd.pivots import PIVOT_NUMBERS
-from newton_like.kernels.solvers.xpbd.step import maximal_math, turn_kernel, xpbd_kernel
+from newton_like.kernels.solvers.xpbd.step import maximal_math, xpbd_kernel
 from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS
 from newton_like.kinematics import eval_ik
 from newton_like.model.arguments import arrays_of_state, check_choice, check_made_by, check_row
@@ -57,6 +58,7 @@ from newton_like.solvers.xpbd.tables import (
     worlds_of_bodies,
 )
 from newton_like.solvers.xpbd.teams import Launches, Teams
+from newton_like.solvers.xpbd.trees import solved_together, tree_arrays
 from newton_like.threads import compiling, worker_count
 from newton_like.types import warp_types
 
@@ -158,7 +160,6 @@ class SolverXPBD(SolverBase):
         self._recorded: dict = {}
         super().__init__(model)
         check_features(model)
-        warn_light_links(model, stacklevel=2)
         self.iterations, self.substeps = iterations, substeps
         self.restitution_speed, self.max_depenetration_speed = restitution_speed, max_depenetration_speed
         self.angular_damping = angular_damping
@@ -174,6 +175,7 @@ class SolverXPBD(SolverBase):
         self._warned = False
         self._closing = ClosingJoints(model)
         self._build()
+        warn_light_links(model, self._together, stacklevel=2)
         self._complete = type(self) is SolverXPBD
 
     # ------------------------------------------------------------------------------------------------ tables
@@ -192,7 +194,11 @@ class SolverXPBD(SolverBase):
         laws = contact_laws_of(model)
         parts, self._anchors = (kinds, laws is not None), Anchors(model)
         self._m, self._slots = maximal_math(width, model.dtype, *parts, self._anchors.matter), slots
-        self._kernel, *structs = xpbd_kernel(width, model.dtype, *parts, len(blocks.table) > 0, self._anchors.matter)
+        self._together = solved_together(blocks, model.joint_count)
+        trees = bool(self._together.any())
+        self._kernel, *structs = xpbd_kernel(
+            width, model.dtype, *parts, len(blocks.table) > 0, self._anchors.matter, trees
+        )
         self._structs, self._threads = tuple(structs), threads
         self._teams = Teams(slots, blocks, threads, self._array, model.device.is_cuda)
         moves = moving_bodies(model)
@@ -204,14 +210,18 @@ class SolverXPBD(SolverBase):
             numbers=self._array(body_numbers(slots, known), model.dtype), **arrays_of_joints(model),
         )  # fmt: skip
         count = len(blocks.table)
+        self._trees, blocks_and_copies = tree_arrays(slots, blocks, width, self._array, self._lanes, self._numbers)
         lanes = blocks.numbers.reshape(count * blocks.numbers.shape[1], width)
         self._joints = dict(
             blocks=self._array(blocks.table), parent=self._array(blocks.parent), child=self._array(blocks.child),
             dof=self._array(blocks.dof), coordinate=self._array(blocks.coordinate),
             rotors=int(remember_velocities(model)), acting=int(blocks.acting), measured=int(len(lines.joints) > 0),
             slow=self._lanes(self._closing.lanes(blocks.joint)), closing=0,
-            numbers=self._lanes(lanes), work=self._lanes(first_work(count, width)),
+            numbers=self._lanes(lanes), work=self._lanes(first_work(blocks_and_copies, width)),
         )  # fmt: skip
+        if trees:
+            work = self._joints["work"]
+            self._trees.update(joints=work, of_joints=self._as_numbers(work, (work.size * width,)))
         self._lines, self._line_world = {}, None
         if lines.lines:
             found = make_line_blocks(model, lines, slots, blocks, width)
@@ -235,6 +245,9 @@ class SolverXPBD(SolverBase):
         self._turning = self._array(turning_coordinates(model))
         # last, so that an error comes back at the next step
         self._built = model.version
+
+    def _numbers(self, values: np.ndarray) -> wp.array:
+        return self._array(values, self.model.dtype)
 
     def _as_numbers(self, lanes: wp.array, shape: tuple) -> wp.array:
         """The numbers of lanes, in an array of this shape."""
@@ -290,17 +303,13 @@ class SolverXPBD(SolverBase):
             taken=whole(len(self._slots.body), wp.uint64), kept_next=whole(places), kept_takers=whole(places),
             kept_head=whole(len(self._slots.body)),
         )  # fmt: skip
+        ints, vectors = ("shape0", "shape1"), ("point", "force")
         banks = [
-            dict(
-                start=whole(chunks + 1),
-                shape0=whole(places),
-                shape1=whole(places),
-                point=whole(places, vec3),
-                force=whole(places, vec3),
-                turn=whole(places if self._laws else 0, vec3),
-            )
+            {name: whole(places, dtype) for names, dtype in ((ints, wp.int32), (vectors, vec3)) for name in names}
             for _ in range(2)
         ]
+        for bank in banks:
+            bank.update(start=whole(chunks + 1), turn=whole(places if self._laws else 0, vec3))
         if old is not None:
             for name, array in old.items():
                 wp.copy(banks[1][name], array, count=array.size)
@@ -308,17 +317,9 @@ class SolverXPBD(SolverBase):
         numbers = whole(each * (room + chunks * self.width), model.dtype)
         extra = whole(EXTRA_NUMBERS * (room + chunks * self.width) if self._laws else 0, model.dtype)
         self._lists = dict(
-            extra=extra,
-            law=whole(room),
-            chunk=whole(2 * sorts * room),
-            room=room,
-            fixed=fixed,
-            banks=banks,
-            now=0,
-            a=whole(room),
-            b=whole(room),
-            numbers=numbers,
-        )
+            extra=extra, law=whole(room), chunk=whole(2 * sorts * room), room=room, fixed=fixed, banks=banks, now=0, a=whole(room),
+            b=whole(room), numbers=numbers,
+        )  # fmt: skip
         self._recorded.clear()
         return self._lists
 
@@ -546,7 +547,7 @@ class SolverXPBD(SolverBase):
 
     @compiling
     def _record(self, arrays, contacts, N, dt: float):
-        model, (Bodies, Joints, _, _, Lines, Laws, _) = self.model, self._structs
+        model, (Bodies, Joints, _, _, Lines, Laws, _, Trees) = self.model, self._structs
         kinds = warp_types(model.dtype)
         _, body_q, body_qd, body_f, next_q, next_qd, target_q, target_qd, joint_f, joint_act, *of_tendons, angles = (
             arrays
@@ -575,13 +576,16 @@ class SolverXPBD(SolverBase):
             setattr(X, name, array)
         for name, array in zip(("force", "target_q", "target_qd"), of_tendons or [empty] * 3, strict=True):
             setattr(X, name, flat(array, model.dtype) if of_tendons else array)
+        T = Trees()
+        for name, array in self._trees.items():
+            setattr(T, name, array)
         R = Laws()
         if self._laws and contacts is not None:
             for name, value in self._laws.items():
                 setattr(R, name, value)
             banks = lists["banks"][lists["now"]], lists["banks"][1 - lists["now"]]
             R.extra, R.law, R.now, R.kept = lists["extra"], lists["law"], *(bank["turn"] for bank in banks)
-        inputs = [G, J, X, N, R, lists["a"], lists["b"], lists["numbers"], self._options(dt, contacts is not None)]
+        inputs = [G, J, X, N, R, T, lists["a"], lists["b"], lists["numbers"], self._options(dt, contacts is not None)]
 
         def record(first, count, member, members, block_dim):
             M = self._teams.member(self._structs[6], member, members)
@@ -590,4 +594,4 @@ class SolverXPBD(SolverBase):
                 self._kernel, dim=count, inputs=values, device=model.device, record_cmd=True, block_dim=block_dim
             )
 
-        return Launches(self._teams, record), (arrays, contacts, inputs, G, J, X, R)
+        return Launches(self._teams, record), (arrays, contacts, inputs, G, J, X, R, T)

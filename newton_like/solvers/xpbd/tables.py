@@ -13,7 +13,8 @@ from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
     BODY_INERTIA, BODY_INVERSE, BODY_NUMBERS, DYNAMIC, INVERSE_MASS, LINE, QUAT,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
-    ANGULAR_SIGN, ARMATURE, AXES, CHILD_AT, CHILD_FRAME, CLIP, DAMPING, LENGTH, DOF_NUMBERS, DOFS_AT, EFFORT, JOINT_NUMBERS, KD, KE, KV,
+    ANGULAR_SIGN, ARMATURE, AXES, BLOCK_COLUMNS, CHILD_AT, CHILD_FRAME, CLIP, DAMPING, LENGTH, DOF_NUMBERS, DOFS_AT, EFFORT,
+    JOINT_NUMBERS, KD, KE, KV,
     JOINT_WORK, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, PARENT_AT, PARENT_FRAME, REST, REST_TURN, ROTOR, SPEED,
     STIFFNESS, TURNS, UNKNOWN, UPPER,
 )  # fmt: skip
@@ -23,6 +24,7 @@ from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.solvers.xpbd.colours import colours_of_joints
 from newton_like.solvers.xpbd.features import NO_SPEED, check_axes
 from newton_like.solvers.xpbd.moving import moving_bodies
+from newton_like.solvers.xpbd.trees import Placed, trees_of_joints
 from newton_like.types import MAXVAL, JointTargetMode
 
 BODIES_PER_CHUNK = 128
@@ -209,6 +211,7 @@ class Blocks:
         apart: whether forces move none of the parents of these, and each has another child.
         world: of each lane, -1 for none, ``[blocks, width]``.
         chunk, colour: of each block.
+        placed: of each lane the place in a tree, see :func:`newton_like.solvers.xpbd.trees.trees_of_joints`, ``[blocks, width]``.
     """
 
     table: np.ndarray
@@ -224,6 +227,7 @@ class Blocks:
     world: np.ndarray
     chunk: np.ndarray
     colour: np.ndarray
+    placed: Placed
 
     @property
     def acting(self) -> bool:
@@ -327,6 +331,7 @@ def make_blocks(model, slots: Slots, width: int, measured=(), lined=()) -> Block
     own = np.where(child[found] >= 0, child[found], parent[found])
     world_of = world[own]
     colour, ordinal = np.zeros(len(found), dtype=int), np.zeros(len(found), dtype=int)
+    placed = np.zeros((4, len(found)), dtype=int)
     order = np.argsort(world_of, kind="stable")
     ends = np.searchsorted(world_of[order], np.arange(model.world_count + 1))
     known: dict[bytes, np.ndarray] = {}
@@ -339,25 +344,27 @@ def make_blocks(model, slots: Slots, width: int, measured=(), lined=()) -> Block
         pulled = np.isin(pairs, lined)
         low = pairs[pairs >= 0].min() if (pairs >= 0).any() else 0
         pairs = np.where(pairs >= 0, pairs - low, -1)
-        key = pairs.tobytes() + pulled.tobytes()
+        key = pairs.tobytes() + pulled.tobytes() + kinds[here].tobytes()
         if key not in known:
-            known[key] = colours_of_joints(pairs, pairs[pulled].tolist())
-        colour[here], ordinal[here] = known[key], np.arange(len(here))
+            known[key] = colours_of_joints(pairs, pairs[pulled].tolist()), trees_of_joints(pairs, kinds[here])
+        colour[here], ordinal[here] = known[key][0], np.arange(len(here))
+        placed[:, here] = known[key][1].depth, known[key][1].rank, known[key][1].leaf, known[key][1].moved
     chunk = slots.chunk_of_world[world_of]
-    order = np.lexsort((world_of, ordinal, *kinds.T[::-1], colour, chunk))
-    group = np.stack([chunk, colour, *kinds.T], axis=1)[order]
+    in_tree = placed[0] > 0
+    order = np.lexsort((world_of, ordinal, in_tree, *kinds.T[::-1], colour, chunk))
+    group = np.stack([chunk, colour, *kinds.T, in_tree], axis=1)[order]
     cuts = np.flatnonzero(np.any(np.diff(group, axis=0) != 0, axis=1)) + 1 if len(group) else np.zeros(0, dtype=int)
     lanes, table, block_chunk, block_colour = [], [], [], []
     for piece in np.split(order, cuts) if len(order) else ():
         for i in range(0, len(piece), width):
             part = piece[i : i + width]
             lanes.append(np.concatenate([part, np.full(width - len(part), -1)]))
-            table.append((*kinds[piece[0]], -1, -1))
+            table.append((*kinds[piece[0]], -1, -1, in_tree[piece[0]]))
             block_chunk.append(chunk[piece[0]])
             block_colour.append(colour[piece[0]])
     lanes = np.array(lanes, dtype=int).reshape(-1, width)
     joint = np.append(found, -1)[lanes]
-    table, block_chunk = np.array(table, dtype=np.int32).reshape(-1, 5), np.array(block_chunk, dtype=int)
+    table, block_chunk = np.array(table, dtype=np.int32).reshape(-1, BLOCK_COLUMNS), np.array(block_chunk, dtype=int)
     dummy = slots.chunks[block_chunk, 3][:, None]
 
     def places(bodies, worlds):
@@ -400,6 +407,7 @@ def make_blocks(model, slots: Slots, width: int, measured=(), lined=()) -> Block
         listed.astype(np.int32), np.searchsorted(wrench_chunk, np.arange(len(slots.chunks) + 1)).astype(np.int32),
         not moves[parent[wrenches]].any() and len(np.unique(child[wrenches])) == len(wrenches),
         np.where(joint >= 0, of_world, -1).astype(np.int32), block_chunk, np.array(block_colour, dtype=int),
+        Placed(*np.append(placed, np.zeros((4, 1), dtype=int), axis=1)[:, lanes]),
     )  # fmt: skip
 
 

@@ -57,14 +57,18 @@ def test_stiff_drives_give_light_links_no_more_energy_than_they_have(dt, rng):
     assert (np.max(found, axis=0) / first).max() < 1.5
 
 
-def random_tree(rng, floating: bool):
-    """A tree of random links, in random order, with moments of inertia of 1e-6 to 1 kg m^2, and the parent of each."""
+def random_tree(rng, floating: bool, axes: int = 3):
+    """A tree of random links, in random order, with moments of inertia of 1e-6 to 1 kg m^2, and the parent of each. Joints with three
+    angular axes are solved one after the other, those with one together."""
     builder, count = nl.ModelBuilder(), 12
     moments = 10.0 ** rng.uniform(-6.0, 0.0, size=count)
     links = [builder.add_link(mass=1.0, inertia=moments[i] * np.diag([1.0, 1.5, 1.2])) for i in range(count)]
     above = [-1] + [int(rng.integers(i)) for i in range(1, count)]
     joints = [builder.add_joint_free(links[0]) if floating else builder.add_joint_ball(-1, links[0])]
-    joints += [builder.add_joint_revolute(links[above[i]], links[i], axis=rng.normal(size=3)) for i in range(1, count)]
+    for i in range(1, count):
+        basis = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        given = [nl.ModelBuilder.JointDofConfig(axis=tuple(a)) for a in basis[:axes]]
+        joints.append(builder.add_joint_d6(links[above[i]], links[i], angular_axes=given))
     builder.add_articulation(joints)
     return builder, moments, above
 
@@ -104,6 +108,15 @@ def test_a_warning_names_light_links_between_heavier_ones(floating, rng):
         said = [str(one.message) for one in found if "shake" in str(one.message)]
         assert len(said) == (scale < 1.0)
         assert not said or f"'{model.body_label[lightest]}'" in said[0]
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+def test_no_warning_of_joints_that_are_solved_together(axes, rng):
+    """A tree of hinges or universal joints needs none, however light its links are."""
+    builder, _, _ = random_tree(rng, floating=True, axes=axes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        xpbd(builder.finalize("cpu"))
 
 
 @pytest.mark.parametrize("base", ["massless", "kinematic", "floating"])

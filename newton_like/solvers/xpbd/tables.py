@@ -331,7 +331,7 @@ def make_blocks(model, slots: Slots, width: int, measured=(), lined=()) -> Block
     own = np.where(child[found] >= 0, child[found], parent[found])
     world_of = world[own]
     colour, ordinal = np.zeros(len(found), dtype=int), np.zeros(len(found), dtype=int)
-    placed = np.zeros((4, len(found)), dtype=int)
+    placed, measures = np.zeros((4, len(found)), dtype=int), np.isin(found, np.array(sorted(read), dtype=int))
     order = np.argsort(world_of, kind="stable")
     ends = np.searchsorted(world_of[order], np.arange(model.world_count + 1))
     known: dict[bytes, np.ndarray] = {}
@@ -344,9 +344,10 @@ def make_blocks(model, slots: Slots, width: int, measured=(), lined=()) -> Block
         pulled = np.isin(pairs, lined)
         low = pairs[pairs >= 0].min() if (pairs >= 0).any() else 0
         pairs = np.where(pairs >= 0, pairs - low, -1)
-        key = pairs.tobytes() + pulled.tobytes() + kinds[here].tobytes()
+        alone = measures[here]
+        key = pairs.tobytes() + pulled.tobytes() + kinds[here].tobytes() + alone.tobytes()
         if key not in known:
-            known[key] = colours_of_joints(pairs, pairs[pulled].tolist()), trees_of_joints(pairs, kinds[here])
+            known[key] = colours_of_joints(pairs, pairs[pulled].tolist()), trees_of_joints(pairs, kinds[here], alone)
         colour[here], ordinal[here] = known[key][0], np.arange(len(here))
         placed[:, here] = known[key][1].depth, known[key][1].rank, known[key][1].leaf, known[key][1].moved
     chunk = slots.chunk_of_world[world_of]

@@ -2,9 +2,9 @@
 
 A tree is made of joints between bodies that forces move, each of which has a child of its own. Joints that close loops, joints with three
 angular axes, whose rows are not perpendicular to each other, joints of lines, joints of deep trees and single joints are solved one after
-the other instead. Deep trees, such as chains of hundreds of links, would have stages of few joints. Lines act on two bodies at a time: of 512
-trees whose joints they connect, 11 gained more than 1 J in a second, and one of them 30 kJ, where these joints were solved at once, and 3
-where they are not.
+the other instead. Deep trees, such as chains of hundreds of links, would have stages of few joints. Lines act on two bodies at a time: of
+512 trees with mimic joints, 11 gained more than 1 J in a second, and one of them 30 kJ, where these joints were solved at once, and 3 where
+they are not.
 """
 
 from __future__ import annotations

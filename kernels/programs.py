@@ -11,6 +11,7 @@ from newton_like.kernels.collision.pairs.box_cylinder import box_cylinder_pair
 from newton_like.kernels.collision.pairs.boxes import box_bounds
 from newton_like.kernels.collision.pairs.capsule_box import capsule_box_pair
 from newton_like.kernels.collision.pairs.capsule_cylinder import capsule_cylinder_pair
+from newton_like.kernels.collision.pairs.choice import choice_program
 from newton_like.kernels.collision.pairs.detect import pair_detection
 from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
 from newton_like.kernels.collision.pairs.gathered import gathered_pairs
@@ -139,6 +140,7 @@ LAYERS = (
     nearest_program,
     polytope_program,
     patch_program,
+    choice_program,
     manifold_program,
     convex_pairs,
     capsule_box_pair,

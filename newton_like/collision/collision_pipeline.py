@@ -70,7 +70,7 @@ class CollisionPipeline(Settings):
         Args:
             model: the model.
             rigid_contact_max: number of contacts to allocate; None: ``model.rigid_contact_max``, or eight for every colliding shape on a
-                body.
+                body, 16 for a convex hull.
             requires_grad: whether the arrays of contacts have gradients; None: as the model. :meth:`collide` has no gradients.
             unsupported_contacts: ``"error"``, or ``"ignore"``: pairs whose contacts are not found are ignored.
             newton_options: other options of Newton 1.8. Those that choose how Newton computes contacts, such as ``broad_phase``,

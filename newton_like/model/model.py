@@ -23,7 +23,7 @@ from newton_like.model.frames import FrameTable
 from newton_like.model.state import BODY_PARENT_F, ON_REQUEST, Control, State, checked_requests, copied
 from newton_like.model.worlds import chosen_worlds
 from newton_like.options import check_option, did_you_mean, refuse_options
-from newton_like.types import Axis, ModelFlags, ShapeFlags, warp_types
+from newton_like.types import Axis, GeoType, ModelFlags, ShapeFlags, warp_types
 
 EVALUATORS = ("auto", "general", "specialised")
 """Ways to run batched programs."""
@@ -31,8 +31,9 @@ EVALUATORS = ("auto", "general", "specialised")
 _EARLIER = "call it before a graph is captured"
 """For arrays that are made during a capture on a GPU."""
 
-CONTACTS_PER_SHAPE = 8
-"""Capacity for contacts of each moving shape in a buffer of default size: the eight corners of a box on a plane."""
+CONTACTS_PER_SHAPE, CONTACTS_PER_HULL = 8, 16
+"""Capacity for contacts of each moving shape in a buffer of default size: the eight corners of a box on a plane; and of each convex hull:
+two faces of eight corners."""
 
 
 class Model(Fields):
@@ -117,7 +118,7 @@ class Model(Fields):
         contact_attributes: attributes of contacts that were requested, see :meth:`request_contact_attributes`.
         state_attributes: arrays of states that were requested, see :meth:`request_state_attributes`.
         rigid_contact_max: capacity for contacts of :meth:`contacts` and :class:`newton_like.CollisionPipeline`. None (the default): eight
-            for every colliding shape on a body.
+            for every colliding shape on a body, 16 for a convex hull.
         version: number of calls of :meth:`notify_changed`. Cached results of an older version are stale.
     """
 
@@ -533,10 +534,12 @@ def shapes_by_body(shape_body: list[int], body_count: int) -> dict[int, list[int
 
 
 def contact_room(model) -> int:
-    """Default capacity for contacts: ``rigid_contact_max`` of the model, or `CONTACTS_PER_SHAPE` for every colliding shape on a body."""
+    """Default capacity for contacts: ``rigid_contact_max`` of the model, or `CONTACTS_PER_SHAPE` for every colliding shape on a body, but
+    `CONTACTS_PER_HULL` for every convex hull."""
     if model.rigid_contact_max is not None:
         return model.rigid_contact_max
-    return CONTACTS_PER_SHAPE * len(_colliding(model))
+    hulls = np.isin(model.shape_type.numpy()[_colliding(model)], (GeoType.MESH, GeoType.CONVEX_MESH))
+    return int(np.where(hulls, CONTACTS_PER_HULL, CONTACTS_PER_SHAPE).sum())
 
 
 def checked_room(model, value) -> int:

@@ -307,6 +307,27 @@ def test_contacts_from_collide_give_the_same_rest():
     assert np.abs(simulation.velocities).max() < 1e-3
 
 
+@pytest.mark.slow
+def test_hulls_use_all_contacts_with_shapes_around_them(rng):
+    """A hexagonal prism in a corner has a face on the floor, and one at each of two walls."""
+    turn = np.pi / 3.0 * np.arange(6)
+    corners = np.concatenate([np.c_[0.1 * np.cos(turn), 0.1 * np.sin(turn), np.full(6, z)] for z in (-0.1, 0.1)])
+    prism = Mesh(corners, ConvexHull(corners).simplices, compute_inertia=False)
+    builder = ModelBuilder()
+    builder.add_shape_box(-1, xform=(0, 0, -0.5, 0, 0, 0, 1), hx=1.0, hy=1.0, hz=0.5)
+    for angle in (0.0, np.pi / 3.0):
+        out, turned = np.array([np.sin(angle), np.cos(angle), 0.0]), Rotation.from_euler("z", -angle).as_quat()
+        place = out * (0.1 * np.cos(np.pi / 6.0) + 0.5 - 1.0e-5)
+        builder.add_shape_box(-1, xform=(*place, *turned), hx=0.3, hy=0.5, hz=0.3)
+    builder.add_shape_convex_hull(builder.add_body(xform=(0, 0, 0.1 - 1.0e-5, 0, 0, 0, 1)), mesh=prism)
+    simulation = Simulation(builder)
+    contacts = simulation.model.collide(simulation.state)
+    assert contacts.rigid_contact_count.numpy()[0] == 6 + 4 + 4
+    run_with(simulation, 0.5, simulation.model.collide)
+    assert simulation.solver.unused_contacts() == 0
+    assert np.abs(simulation.velocities).max() < 1e-3
+
+
 def given(model, rows):
     """A list of contacts from rows (shape0, shape1, point0, point1, normal)."""
     contacts = model.contacts(len(rows))

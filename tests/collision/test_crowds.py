@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import warp as wp
+from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 import newton_like as nl
@@ -237,3 +238,33 @@ def test_captures_on_a_cpu_are_refused(rng):
     state, contacts = model.state(), model.contacts()
     with wp.ScopedCapture("cpu"), pytest.raises(RuntimeError, match=r"64 shapes.*capture"):
         model.collide(state, contacts)
+
+
+def octagon(radius: float = 0.12, height: float = 0.03) -> nl.Mesh:
+    """A prism with eight corners at each end."""
+    turn = 0.25 * np.pi * np.arange(8)
+    corners = np.concatenate(
+        [np.c_[radius * np.cos(turn), radius * np.sin(turn), np.full(8, z)] for z in (-height, height)]
+    )
+    return nl.Mesh(corners, ConvexHull(corners).simplices, compute_inertia=False)
+
+
+@pytest.mark.slow
+def test_hulls_on_a_surface_have_the_contacts_of_all_pairs(rng, monkeypatch):
+    """Hulls have the largest numbers of contact points: a corner each of a face, and some of slopes beside it."""
+    world, plate, heights = nl.ModelBuilder(), octagon(), np.zeros((41, 41))
+    heights[:, 2::4] = 0.2  # ridges across x, at whose feet the hulls are
+    world.add_shape_heightfield(heightfield=nl.Heightfield(heights, 41, 41, 2.0, 2.0))
+    for x, y in np.stack(np.meshgrid(np.arange(9), np.arange(9)), axis=-1).reshape(-1, 2) * 0.4 - 1.6:
+        turn = Rotation.from_euler("z", rng.uniform(0.0, 2.0 * np.pi)).as_quat()
+        place = (x + rng.uniform(-0.02, 0.02), y + rng.uniform(-0.02, 0.02), 0.03 - rng.uniform(1.0e-4, 1.0e-3))
+        world.add_shape_convex_hull(world.add_body(xform=(*place, *turn)), mesh=plate)
+    model = world.finalize("cpu")
+    assert len(crowds.crowd_keys(model)) == 1
+    state = started(model, rng)
+    rows = listed(model, state, rigid_contact_max=20_000)
+    found, wanted = points(model, state, rows), points(model, state, brute(model, state, monkeypatch))
+    assert max(len(x) for x in found.values()) > 8
+    assert found.keys() == wanted.keys()
+    for pair, records in wanted.items():
+        np.testing.assert_allclose(found[pair], records, atol=TOLERANCE)

@@ -19,6 +19,7 @@ from newton_like.kernels.collision.pairs.records import (
     POINT,
     POINTS_OF_A_PAIR,
     SHAPE,
+    points_of,
 )
 from newton_like.kernels.collision.pairs.work import LIMIT
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, FAR, HULL, SPHERE
@@ -168,12 +169,13 @@ def contact_points(
     for name, at in layout.items():
         setattr(L, name, at)
     P.uniform = wp.array(np.append(np.concatenate(hulls).ravel(), 0.0), dtype=real, device="cpu")
-    points = wp.zeros((POINTS_OF_A_PAIR * POINT, blocks), dtype=m.lane, device="cpu")
+    most = max(POINTS_OF_A_PAIR, points_of(kind, other))
+    points = wp.zeros((most * POINT, blocks), dtype=m.lane, device="cpu")
     memory = wp.zeros((layout["size"], 1), dtype=m.lane, device="cpu")
     inputs = [kind, other, len(hulls[0]), len(hulls[1]), m.Tree(), P, L, memory]
     inputs += [wp.array(lanes, dtype=m.lane, device="cpu"), points]
     wp.launch(pair_kernel(width, real, program), dim=1, inputs=inputs, device="cpu")
-    found = points.numpy().reshape(POINTS_OF_A_PAIR, POINT, -1)[:, :, :n].transpose(2, 0, 1)
+    found = points.numpy().reshape(most, POINT, -1)[:, :, :n].transpose(2, 0, 1)
     return Points(
         found[:, :, PLACE : PLACE + 3], found[:, :, AWAY : AWAY + 3], found[:, :, DISTANCE], found[:, :, FEATURE]
     )

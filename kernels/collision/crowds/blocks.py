@@ -11,7 +11,7 @@ from newton_like.kernels.collision.collect import LOOKAHEAD
 from newton_like.kernels.collision.crowds.boxes import PLANE, crowd_module, crowd_struct
 from newton_like.kernels.collision.pairs.detect import pair_detection
 from newton_like.kernels.collision.pairs.dispatch import dispatch_of
-from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
+from newton_like.kernels.collision.pairs.records import MOST_POINTS, PAIR_COUNTS
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, FAR, HULL, POINTS, SPHERE
 from newton_like.kernels.collision.surfaces.records import FIELD, SURFACE_WORK
 from newton_like.kernels.lanes import extended
@@ -35,10 +35,8 @@ NEAR, GAP_AT, POINT_AT, NORMAL_AT, FOUND = 0, 1, 2, 5, 8
 COLLIDERS_AT, PLANES_AT, BODIES_AT = 0, 2 * COLLIDER, 2 * COLLIDER + PLANE_NUMBERS
 HULLS_AT = BODIES_AT + 2 * BODY
 
-MOST_POINTS = max(*POINTS, 8)
-
 COUNTS = dict(
-    coords=0, dofs=0, bodies=2, trees=2, entries=0, reach=0, colliders=1, candidates=MOST_POINTS, contact_rows=0, couplings=0,
+    coords=0, dofs=0, bodies=2, trees=2, entries=0, reach=0, colliders=1, candidates=max(*POINTS, MOST_POINTS), contact_rows=0, couplings=0,
     first_paired=0, shapes=2, pairs=1, surface_pairs=1, loop_rows=0, loop_block=0, loop_soft=0, surface_numbers=SURFACE_WORK, **PAIR_COUNTS,
 )  # fmt: skip
 """Counts of the memory of a block, see `kernels.layout`."""

@@ -3,46 +3,47 @@
 Both shapes have a patch, a polygon or a line. Corners of the common part of both patches in the plane perpendicular to the normal are
 candidates: the ends of the parts of edges of one patch that are inside the other one. Each has the distance of both patches there.
 Candidates that are not much farther apart than the closest points of the shapes become contact points: up to four, which are farthest
-along four directions of the plane. Corners are numbered in the axes of the shapes, and directions are fixed to the first shape, so that
-contact points of shapes at rest stay the same.
+along four directions of the plane. Faces of hulls have up to eight contact points, see `kernels.collision.pairs.choice`. Corners are
+numbered in the axes of the shapes, and directions are fixed to the first shape, so that contact points of shapes at rest stay the same.
 """
 
 import math
 import types
 
 import warp as wp
-from newton_like.kernels.collision.pairs.patches import SHORTEST, WIDTH
+from newton_like.kernels.collision.pairs.choice import (
+    CROSSING,
+    DEPTH_FACTOR,
+    EXACT,
+    HALF_FAR,
+    exact_distance,
+    place_error,
+)
+from newton_like.kernels.collision.pairs.patches import SHORTEST
 from newton_like.kernels.collision.pairs.work import (
     CANDIDATE,
     CANDIDATE_AT,
     CANDIDATES,
-    FINE,
+    CHOSEN_AT,
+    CHOSEN_HERE,
     LINES,
     MOST_NUMBERS,
     NUMBERS,
     PATCH,
     PATCH_AT,
     PATCH_CORNERS,
+    POINTS_OF_A_HULL,
     SMALLEST,
 )
 from newton_like.kernels.collision.plane import ELLIPSOID, FAR, SPHERE
 
 # Candidates are contact points if they are farther apart than the closest points by no more, in units of tolerances.
 SLACK = 2.0e-2
-# A candidate takes the place of one that is farther out by this factor times the difference of their distances, or less.
-DEPTH_FACTOR = 20.0
 # Differences of places below this are too small to change the choice of contact points, in units of tolerances.
 TIE = 1.0e-4
 # The four directions are at this angle from the plane's axes [rad]. Symmetric shapes have no corners at equal distances along them.
 TURN = 0.9
 COSINE, SINE = math.cos(TURN), math.sin(TURN)
-HALF_FAR = 0.5 * FAR
-# Numbers of candidates are below this, and that of the closest point is above.
-LAST_BUT_HALF = CANDIDATES - 1.5
-# A corner of a polygon that is outside of two or three chosen ones by more than this share of their distances is a further contact point.
-OUTER = 2.0e-2
-# Two lines are parallel if the part of one that is along the other is longer, in units of tolerances.
-CROSSING = 10.0 * WIDTH
 
 
 def manifold_program(m: types.SimpleNamespace) -> dict:
@@ -50,15 +51,9 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
     real = m.real
     # Corners on an edge of the other patch are inside it.
     ON_EDGE = 1.0e-5 if real is wp.float32 else 1.0e-9
-    # Candidates are as deep as the closest point if they are less deep by no more, in units of tolerances and of the pair's size.
-    EXACT, EXACT_DISTANCE = 1.0e-5, 1.0e-5 if real is wp.float32 else 1.0e-9
-    # The rounding error of a place, and by how much the distance of both shapes may be too large, in units of the pair's size.
-    PLACE_ERROR, DISTANCE_ERROR = (1.0e-6, 4.0e-5) if real is wp.float32 else (1.0e-14, 2.0e-8)
-
-    @m.func
-    def point_tolerance(t, share: float, least: float, L, mem) -> m.lane:
-        """A number in units of tolerances, but at least another one in units of the pair's size."""
-        return m.larger(m.mul(m.fill(real(share)), m.get(mem, L.pair_work + FINE, t)), m.fill(real(least)))
+    EXACT_DISTANCE, PLACE_ERROR = exact_distance(real), place_error(real)
+    # by how much the distance of both shapes may be too large, in units of the pair's size
+    DISTANCE_ERROR = 4.0e-5 if real is wp.float32 else 2.0e-8
 
     @m.func
     def frame_of(t, n: m.Vec3, L, mem) -> m.Frame:
@@ -137,9 +132,9 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         one = m.fill(real(1.0))
         half = m.fill(real(0.5))
         far = m.fill(real(FAR))
-        lowest = m.sub(distance, point_tolerance(t, TIE, DISTANCE_ERROR, L, mem))
-        gaps = Gaps(distance, lowest, m.add(distance, point_tolerance(t, SLACK, PLACE_ERROR, L, mem)))
-        shortest = point_tolerance(t, CROSSING, PLACE_ERROR, L, mem)
+        lowest = m.sub(distance, m.point_tolerance(t, TIE, DISTANCE_ERROR, L, mem))
+        gaps = Gaps(distance, lowest, m.add(distance, m.point_tolerance(t, SLACK, PLACE_ERROR, L, mem)))
+        shortest = m.point_tolerance(t, CROSSING, PLACE_ERROR, L, mem)
         lines_both = m.mul(own.line, other.line)
         at = L.pair_work + PATCH_AT + PATCH * s
         bounds = L.pair_work + PATCH_AT + PATCH * (1 - s) + LINES
@@ -193,19 +188,6 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
             after = m.add(number, m.fill(real(1.0)))
             put_candidate_at(t, i + 1, last, after, p, edge, high, sign, other, gaps, L, mem)
 
-    @m.struct
-    class Best:
-        """The number and the score of a candidate."""
-
-        i: m.lane
-        score: m.lane
-
-    @m.func
-    def best_of(old: Best, i: m.lane, score: m.lane, tie: m.lane) -> Best:
-        """The candidate i if its score is higher by more than a tie."""
-        least = m.add(old.score, tie)
-        return Best(m.where_lt(least, score, i, old.i), m.where_lt(least, score, score, old.score))
-
     @m.func
     def put_candidate_point(
         t, to: int, i: m.lane, exists: m.lane, frame: m.Frame, unit: m.lane, feature: m.lane, L, mem
@@ -220,123 +202,31 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         number = m.gather(mem, at + 4, CANDIDATE, i, t)
         far = m.fill(real(FAR))
         distance = m.get(mem, at + CANDIDATE * (CANDIDATES - 1) + 3, t)
-        gap = m.where_lt(gap, m.add(distance, point_tolerance(t, EXACT, EXACT_DISTANCE, L, mem)), distance, gap)
+        gap = m.where_lt(gap, m.add(distance, m.point_tolerance(t, EXACT, EXACT_DISTANCE, L, mem)), distance, gap)
         gap = m.where_lt(gap, m.fill(real(HALF_FAR)), m.mul(gap, unit), far)
         gap = m.where_lt(half, exists, gap, far)
         place = m.fma3(frame.u, x, m.fma3(frame.v, y, m.scale3(frame.n, z)))
         m.put_pair_point(t, to, m.scale3(place, unit), frame.n, gap, m.add(feature, number), L, mem)
 
     @m.func
-    def differ(a: m.lane, c: m.lane) -> m.lane:
-        """One where two integers differ, else zero."""
-        return m.where_lt(m.fill(real(0.5)), m.magnitude(m.sub(a, c)), m.fill(real(1.0)), m.fill(real(0.0)))
-
-    @m.func
-    def candidate_of(k: int, edges: int) -> int:
-        """The number of candidate k of those of both patches, of which the first has so many edges."""
-        i = int(k)
-        if k >= 2 * edges:
-            i = k - 2 * edges + 2 * PATCH_CORNERS
-        return i
-
-    @m.struct
-    class Chosen:
-        """The numbers of four candidates, and one where the second, third and fourth of them exist, else zero."""
-
-        i0: m.lane
-        i1: m.lane
-        i2: m.lane
-        i3: m.lane
-        e1: m.lane
-        e2: m.lane
-        e3: m.lane
-
-    @m.func
-    def beyond(x: m.lane, y: m.lane, px: m.lane, py: m.lane, qx: m.lane, qy: m.lane, side: m.lane) -> m.lane:
-        """How far (x, y) is on the right side of the line from p to q, on the left one where `side` is -1. Zero for a point."""
-        a = m.sub(qx, px)
-        c = m.sub(qy, py)
-        square = m.fma(a, a, m.mul(c, c))
-        inverse = m.rcp(m.sqrt(m.larger(square, m.fill(real(SHORTEST)))))
-        return m.mul(m.mul(side, inverse), m.fnma(a, m.sub(y, py), m.mul(c, m.sub(x, px))))
-
-    @m.shared
-    def with_outer_candidate(t, edges: int, second: int, old: Chosen, L, mem) -> Chosen:
-        """Two or three chosen candidates, and the one that is farthest outside of their line or triangle. One or four stay as they are."""
-        half = m.fill(real(0.5))
-        zero = m.fill(real(0.0))
-        one = m.fill(real(1.0))
-        at = L.pair_work + CANDIDATE_AT
-        closest = int(CANDIDATES - 1)
-        number = m.add(old.e1, m.add(old.e2, old.e3))
-        # of two, the second one counts twice
-        p = m.where_lt(half, old.e1, old.i1, m.where_lt(half, old.e2, old.i2, old.i3))
-        q = m.where_lt(half, old.e3, old.i3, m.where_lt(half, old.e2, old.i2, old.i1))
-        ax = m.gather(mem, at, CANDIDATE, old.i0, t)
-        ay = m.gather(mem, at + 1, CANDIDATE, old.i0, t)
-        px = m.gather(mem, at, CANDIDATE, p, t)
-        py = m.gather(mem, at + 1, CANDIDATE, p, t)
-        qx = m.gather(mem, at, CANDIDATE, q, t)
-        qy = m.gather(mem, at + 1, CANDIDATE, q, t)
-        turn = m.fnma(m.sub(py, ay), m.sub(qx, ax), m.mul(m.sub(px, ax), m.sub(qy, ay)))
-        side = m.where_lt(turn, zero, m.fill(real(-1.0)), one)
-        length = m.larger(m.magnitude(m.sub(px, ax)), m.magnitude(m.sub(py, ay)))
-        length = m.larger(length, m.larger(m.magnitude(m.sub(qx, ax)), m.magnitude(m.sub(qy, ay))))
-        least = m.fma(m.fill(real(OUTER)), length, point_tolerance(t, CROSSING, PLACE_ERROR, L, mem))
-        distance = m.get(mem, at + CANDIDATE * closest + 3, t)
-        best = Best(m.fill(real(closest)), least)
-        for k in range(2 * (edges + second)):
-            i = candidate_of(k, edges)
-            gap = m.get(mem, at + CANDIDATE * i + 3, t)
-            if m.any_lt(gap, m.fill(real(HALF_FAR))):
-                x = m.get(mem, at + CANDIDATE * i, t)
-                y = m.get(mem, at + CANDIDATE * i + 1, t)
-                out = m.larger(beyond(x, y, ax, ay, px, py, side), beyond(x, y, px, py, qx, qy, side))
-                out = m.larger(out, beyond(x, y, qx, qy, ax, ay, side))
-                cost = m.mul(m.fill(real(DEPTH_FACTOR)), m.sub(gap, distance))
-                score = m.where_lt(gap, m.fill(real(HALF_FAR)), m.sub(out, cost), m.fill(real(-FAR)))
-                best = best_of(best, m.fill(real(i)), score, zero)
-        found = m.where_lt(m.fill(real(LAST_BUT_HALF)), best.i, zero, one)
-        found = m.mul(found, m.where_lt(half, number, one, zero))
-        # into the first place that is free
-        first = m.mul(found, m.sub(one, old.e1))
-        then = m.mul(found, m.mul(old.e1, m.sub(one, old.e2)))
-        last = m.mul(found, m.mul(old.e1, m.mul(old.e2, m.sub(one, old.e3))))
-        return Chosen(
-            old.i0,
-            m.where_lt(half, first, best.i, old.i1),
-            m.where_lt(half, then, best.i, old.i2),
-            m.where_lt(half, last, best.i, old.i3),
-            m.larger(old.e1, first),
-            m.larger(old.e2, then),
-            m.larger(old.e3, last),
-        )
-
-    @m.func
-    def two_or_three(chosen: Chosen) -> bool:
-        """Whether some lane has two or three candidates."""
-        half = m.fill(real(0.5))
-        number = m.add(chosen.e1, m.add(chosen.e2, chosen.e3))
-        return m.any_lt(m.where_lt(half, number, number, m.fill(real(3.0))), m.fill(real(2.5)))
-
-    @m.func
-    def choose_points(t, edges: int, second: int, frame: m.Frame, unit: m.lane, feature: m.lane, L, mem):
-        """Stores the contact points. `edges` and `second` are the numbers of edges of both patches."""
+    def choose_points(t, edges: int, second: int, polygon: bool, frame: m.Frame, unit: m.lane, feature: m.lane, L, mem):
+        """Stores the contact points, up to eight for a polygon, else up to four. `edges` and `second` are the numbers of edges of both
+        patches."""
         one = m.fill(real(1.0))
         c = m.fill(real(COSINE))
         s = m.fill(real(SINE))
         at = L.pair_work + CANDIDATE_AT
         closest = int(CANDIDATES - 1)
         distance = m.get(mem, at + CANDIDATE * closest + 3, t)
-        same = point_tolerance(t, TIE, PLACE_ERROR, L, mem)
-        none = Best(m.fill(real(closest)), m.fill(real(-HALF_FAR)))
+        same = m.point_tolerance(t, TIE, PLACE_ERROR, L, mem)
+        none = m.Best(m.fill(real(closest)), m.fill(real(-HALF_FAR)))
         b0 = none
         b1 = none
         b2 = none
         b3 = none
         deepest = none
         for k in range(2 * (edges + second)):
-            i = candidate_of(k, edges)
+            i = m.candidate_of(k, edges)
             gap = m.get(mem, at + CANDIDATE * i + 3, t)
             if m.any_lt(gap, m.fill(real(HALF_FAR))):
                 x = m.get(mem, at + CANDIDATE * i, t)
@@ -346,36 +236,48 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
                 across = m.fnma(s, x, m.mul(c, y))
                 far = m.fill(real(HALF_FAR))
                 cost = m.mul(m.fill(real(DEPTH_FACTOR)), m.sub(gap, distance))
-                deepest = Best(
+                deepest = m.Best(
                     m.where_lt(deepest.score, m.neg(gap), number, deepest.i), m.larger(deepest.score, m.neg(gap))
                 )
                 cost = m.where_lt(gap, far, cost, m.fill(real(FAR)))
-                b0 = best_of(b0, number, m.sub(along, cost), same)
-                b1 = best_of(b1, number, m.sub(across, cost), same)
-                b2 = best_of(b2, number, m.neg(m.add(along, cost)), same)
-                b3 = best_of(b3, number, m.neg(m.add(across, cost)), same)
-        # the deepest point is a contact: the closest one of both shapes if no candidate is as deep
-        tie = point_tolerance(t, EXACT, EXACT_DISTANCE, L, mem)
-        least = m.neg(deepest.score)
-        shallow = m.smaller(m.gather(mem, at + 3, CANDIDATE, b0.i, t), m.gather(mem, at + 3, CANDIDATE, b1.i, t))
-        shallow = m.smaller(shallow, m.gather(mem, at + 3, CANDIDATE, b2.i, t))
-        shallow = m.smaller(shallow, m.gather(mem, at + 3, CANDIDATE, b3.i, t))
-        i0 = m.where_lt(m.add(least, tie), shallow, deepest.i, b0.i)
-        i0 = m.where_lt(m.add(distance, tie), m.smaller(least, shallow), m.fill(real(closest)), i0)
+                b0 = m.best_of(b0, number, m.sub(along, cost), same)
+                b1 = m.best_of(b1, number, m.sub(across, cost), same)
+                b2 = m.best_of(b2, number, m.neg(m.add(along, cost)), same)
+                b3 = m.best_of(b3, number, m.neg(m.add(across, cost)), same)
         # where there is no candidate, all numbers are that of the closest point
-        e1 = differ(b1.i, i0)
-        e2 = m.mul(differ(b2.i, i0), differ(b2.i, b1.i))
-        e3 = m.mul(differ(b3.i, i0), m.mul(differ(b3.i, b1.i), differ(b3.i, b2.i)))
-        chosen = Chosen(i0, b1.i, b2.i, b3.i, e1, e2, e3)
-        # the corners of a polygon that is not regular may be missed: one may be farthest along two directions
-        if two_or_three(chosen):
-            chosen = with_outer_candidate(t, edges, second, chosen, L, mem)
-            if two_or_three(chosen):
-                chosen = with_outer_candidate(t, edges, second, chosen, L, mem)
-        put_candidate_point(t, 0, chosen.i0, one, frame, unit, feature, L, mem)
-        put_candidate_point(t, 1, chosen.i1, chosen.e1, frame, unit, feature, L, mem)
-        put_candidate_point(t, 2, chosen.i2, chosen.e2, frame, unit, feature, L, mem)
-        put_candidate_point(t, 3, chosen.i3, chosen.e3, frame, unit, feature, L, mem)
+        if polygon:
+            e1 = m.differ(b1.i, b0.i)
+            e2 = m.mul(m.differ(b2.i, b0.i), m.differ(b2.i, b1.i))
+            e3 = m.mul(m.differ(b3.i, b0.i), m.mul(m.differ(b3.i, b1.i), m.differ(b3.i, b2.i)))
+            first = m.Chosen(b0.i, b1.i, b2.i, b3.i, e1, e2, e3)
+            m.choose_corners(t, edges, second, first, deepest, L, mem)
+            points = int(POINTS_OF_A_HULL)
+            for j in range(points):
+                candidate = m.get(mem, L.pair_work + CHOSEN_AT + j, t)
+                here = m.get(mem, L.pair_work + CHOSEN_HERE + j, t)
+                put_candidate_point(t, j, candidate, here, frame, unit, feature, L, mem)
+        else:
+            # the deepest point is a contact: the closest one of both shapes if no candidate is as deep
+            tie = m.point_tolerance(t, EXACT, EXACT_DISTANCE, L, mem)
+            least = m.neg(deepest.score)
+            shallow = m.smaller(m.gather(mem, at + 3, CANDIDATE, b0.i, t), m.gather(mem, at + 3, CANDIDATE, b1.i, t))
+            shallow = m.smaller(shallow, m.gather(mem, at + 3, CANDIDATE, b2.i, t))
+            shallow = m.smaller(shallow, m.gather(mem, at + 3, CANDIDATE, b3.i, t))
+            i0 = m.where_lt(m.add(least, tie), shallow, deepest.i, b0.i)
+            i0 = m.where_lt(m.add(distance, tie), m.smaller(least, shallow), m.fill(real(closest)), i0)
+            e1 = m.differ(b1.i, i0)
+            e2 = m.mul(m.differ(b2.i, i0), m.differ(b2.i, b1.i))
+            e3 = m.mul(m.differ(b3.i, i0), m.mul(m.differ(b3.i, b1.i), m.differ(b3.i, b2.i)))
+            chosen = m.Chosen(i0, b1.i, b2.i, b3.i, e1, e2, e3)
+            # the corners of a polygon that is not regular may be missed: one may be farthest along two directions
+            if m.two_or_three(chosen):
+                chosen = m.with_outer_candidate(t, edges, second, chosen, L, mem)
+                if m.two_or_three(chosen):
+                    chosen = m.with_outer_candidate(t, edges, second, chosen, L, mem)
+            put_candidate_point(t, 0, chosen.i0, one, frame, unit, feature, L, mem)
+            put_candidate_point(t, 1, chosen.i1, chosen.e1, frame, unit, feature, L, mem)
+            put_candidate_point(t, 2, chosen.i2, chosen.e2, frame, unit, feature, L, mem)
+            put_candidate_point(t, 3, chosen.i3, chosen.e3, frame, unit, feature, L, mem)
 
     @m.func
     def is_pointed(kind: int) -> bool:
@@ -422,6 +324,6 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
             line_only = m.mul(a.line, open_c)
             clip_edges(t, 0, edges, second, a, c, open_c, line_only, distance, L, mem)
             feature = m.mul(m.fma(a.face, m.fill(real(8.0)), c.face), m.fill(real(8 * MOST_NUMBERS)))
-            choose_points(t, edges, second, frame, unit, feature, L, mem)
+            choose_points(t, edges, second, m.has_polygon(kind, other), frame, unit, feature, L, mem)
 
     return locals()

@@ -38,6 +38,10 @@ WIDTH = 5.0e-3
 # The square of the length of an edge that is a point.
 SHORTEST = 1.0e-10
 DIAGONAL = math.sqrt(0.5)
+# A vertex that is outside of a hull's patch by more than this share of its width becomes a corner, if there is room; and a corner that is
+# outside of the contact points a further one.
+OUTSIDE = 1.0e-2
+FULL = PATCH_CORNERS - 0.5
 # The first direction in which a hull's patch has a corner, at an angle to which edges are not likely to be perpendicular.
 COSINE, SINE = math.cos(0.3), math.sin(0.3)
 
@@ -209,8 +213,112 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         return other_patch(flat, cap, line_patch(p, q, m.fill(real(2.0))))
 
     @m.func
+    def put_sides(t, at: int, mem) -> m.lane:
+        """Stores the lines of the sides of a polygon that goes round counterclockwise, with outward unit normals; zeros for a side without
+        length. Returns the last corner that the next one is equal to, -1 if all differ."""
+        zero = m.fill(real(0.0))
+        spare = m.fill(real(-1.0))
+        point = m.fill(real(SHORTEST))
+        corners = int(PATCH_CORNERS)
+        for k in range(corners):
+            p = m.get3(mem, at + 3 * k, t)
+            q = m.get3(mem, at + 3 * ((k + 1) % corners), t)
+            a = m.sub(q.y, p.y)
+            c = m.sub(p.x, q.x)
+            square = m.fma(a, a, m.mul(c, c))
+            inverse = m.where_lt(point, square, m.rcp(m.sqrt(m.larger(square, point))), zero)
+            a = m.mul(a, inverse)
+            c = m.mul(c, inverse)
+            m.put3(mem, at + LINES + 3 * k, t, m.vec(a, c, m.fma(a, p.x, m.mul(c, p.y))))
+            spare = m.where_lt(point, square, spare, m.fill(real(k)))
+        return spare
+
+    @m.func
+    def insert_corner(t, at: int, where: m.lane, new: m.Vec3, new_number: m.lane, side: m.lane, spare: m.lane, mem):
+        """Puts a corner on a side of the polygon, and leaves out the corner `spare`, where `where` is one."""
+        half = m.fill(real(0.5))
+        zero = m.fill(real(0.0))
+        # corners between both move by one place
+        up = m.where_lt(side, spare, where, zero)
+        down = m.sub(where, up)
+        place = m.add(side, up)
+        before = new
+        before_number = new_number
+        corners = int(PATCH_CORNERS)
+        for k in range(corners):
+            here = m.fill(real(k))
+            p = m.get3(mem, at + 3 * k, t)
+            number = m.get(mem, at + NUMBERS + k, t)
+            following = (k + 1) % corners
+            raised = m.where_lt(place, here, m.where_lt(spare, here, zero, up), zero)
+            lowered = m.where_lt(here, place, m.where_lt(here, spare, zero, down), zero)
+            set_ = m.where_lt(m.magnitude(m.sub(here, place)), half, where, zero)
+            x = m.where3_lt(half, raised, before, p)
+            x = m.where3_lt(half, lowered, m.get3(mem, at + 3 * following, t), x)
+            n = m.where_lt(half, raised, before_number, number)
+            n = m.where_lt(half, lowered, m.get(mem, at + NUMBERS + following, t), n)
+            m.put3(mem, at + 3 * k, t, m.where3_lt(half, set_, new, x))
+            m.put(mem, at + NUMBERS + k, t, m.where_lt(half, set_, new_number, n))
+            before = p
+            before_number = number
+
+    @m.struct
+    class Outlier:
+        """The vertex that is farthest outside of a polygon: by how much, of which side, its place and its number."""
+
+        reach: m.lane
+        side: m.lane
+        p: m.Vec3
+        number: m.lane
+
+    @m.func
+    def farther_outside(old: Outlier, t, at: int, k: int, p: m.Vec3, number: m.lane, here: m.lane, mem) -> Outlier:
+        """The vertex p where `here` is one and p is farther outside of side k."""
+        line = m.get3(mem, at + LINES + 3 * k, t)
+        reach = m.fma(line.x, p.x, m.fma(line.y, p.y, m.neg(line.z)))
+        reach = m.where_lt(m.fill(real(0.5)), here, reach, m.fill(real(-FAR)))
+        return Outlier(
+            m.larger(old.reach, reach),
+            m.where_lt(old.reach, reach, m.fill(real(k)), old.side),
+            m.where3_lt(old.reach, reach, p, old.p),
+            m.where_lt(old.reach, reach, number, old.number),
+        )
+
+    @m.shared
+    def add_corners(
+        b, t, at: int, wanted: m.lane, f: Frame, d: m.Vec3, slab: m.lane, per_unit: m.lane, hull: int, count: int, T, P, L, mem,
+    ):  # fmt: skip
+        """Gives corners that are there twice the places of vertices outside of the polygon, where `wanted` is one."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        corners = int(PATCH_CORNERS)
+        opposite = int(PATCH_CORNERS // 2)
+        wide = m.fill(real(0.0))
+        for j in range(opposite):
+            edge = m.sub3(m.get3(mem, at + 3 * (j + opposite), t), m.get3(mem, at + 3 * j, t))
+            wide = m.larger(wide, m.larger(m.magnitude(edge.x), m.magnitude(edge.y)))
+        least = m.mul(m.fill(real(OUTSIDE)), wide)
+        going = wanted
+        for _round in range(opposite):
+            if m.any_lt(zero, going):
+                spare = put_sides(t, at, mem)
+                best = Outlier(least, m.fill(real(-1.0)), m.zero3(), m.fill(real(0.0)))
+                for i in range(count):
+                    x = m.scale3(m.hull_point(b, hull + i, T, P), per_unit)
+                    height = m.dot(d, x)
+                    if m.any_lt(slab, height):
+                        here = m.where_lt(slab, height, one, zero)
+                        p = to_frame(f, x)
+                        for k in range(corners):
+                            best = farther_outside(best, t, at, k, p, m.fill(real(i % MOST_NUMBERS)), here, mem)
+                going = m.where_lt(m.smaller(spare, best.side), zero, zero, going)
+                if m.any_lt(zero, going):
+                    insert_corner(t, at, going, best.p, best.number, best.side, spare, mem)
+
+    @m.func
     def hull_patch_of(b, t, which: int, at: int, f: Frame, d: m.Vec3, hull: int, count: int, T, P, L, mem) -> Patch:
-        """The corners of the polygon are the vertices that are farthest along eight directions of the plane.
+        """The corners of the polygon are the vertices that are farthest along eight directions of the plane. One vertex may be farthest
+        along several of them: others outside of the polygon then come in addition.
 
         Args:
             which: 0 for the first shape, 1 for the second one.
@@ -235,6 +343,7 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         slab = m.smaller(m.mul(m.fill(real(SLAB)), m.smaller(diameter, m.fill(real(1.0)))), share)
         slab = m.sub(highest, m.larger(slab, m.mul(m.fill(real(FLAT)), diameter)))
         corners = int(PATCH_CORNERS)
+        members = zero
         for k in range(corners):
             m.put3(mem, at + 3 * k, t, top)
             m.put(mem, at + LINES + k, t, m.fill(real(-FAR)))
@@ -243,6 +352,7 @@ def patch_program(m: types.SimpleNamespace) -> dict:
             height = m.dot(d, x)
             if m.any_lt(slab, height):
                 p = to_frame(f, x)
+                members = m.add(members, m.where_lt(slab, height, one, zero))
                 c = m.fill(real(COSINE))
                 s = m.fill(real(SINE))
                 for k in range(corners):
@@ -255,6 +365,15 @@ def patch_program(m: types.SimpleNamespace) -> dict:
                     turned = m.mul(m.fill(real(DIAGONAL)), m.sub(c, s))
                     s = m.mul(m.fill(real(DIAGONAL)), m.add(c, s))
                     c = turned
+        known = zero
+        for k in range(corners):
+            edge = m.sub3(m.get3(mem, at + 3 * ((k + 1) % corners), t), m.get3(mem, at + 3 * k, t))
+            square = m.fma(edge.x, edge.x, m.mul(edge.y, edge.y))
+            known = m.add(known, m.where_lt(m.fill(real(SHORTEST)), square, one, zero))
+        few = m.where_lt(known, m.fill(real(FULL)), one, zero)
+        wanted = m.where_lt(m.add(known, m.fill(real(0.5))), members, few, zero)
+        if m.any_lt(zero, wanted):
+            add_corners(b, t, at, wanted, f, d, slab, per_unit, hull, count, T, P, L, mem)
         # the sum of the areas of triangles to the first corner, and the longest diagonal
         first = m.get3(mem, at, t)
         normal = m.zero3()

@@ -4,8 +4,8 @@ All lengths are in metres. Positions are relative to the centre of the first sha
 of `kernels.collision.plane`; the first shape has the lower kind.
 """
 
-from newton_like.kernels.collision.pairs.work import SHAPES
-from newton_like.kernels.collision.plane import CAPSULE, CYLINDER, HULL, SPHERE
+from newton_like.kernels.collision.pairs.work import POINTS_OF_A_HULL, SHAPES
+from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, ELLIPSOID, HULL, SPHERE
 
 # A shape, at L.pair_shapes + SHAPE * i in memory: the place of its centre, its axes (the rotation from the shape to the world, by rows),
 # and its size as in Model.shape_scale. The vertices of a hull are parameters.
@@ -25,21 +25,26 @@ HEIGHT, WEIGHT = 0, 3
 SHARED_CORNERS = 12  # of two rectangles: four ends each of two pairs of edges, and four corners of the reference face
 
 POINTS_OF_A_PAIR = 4
-"""Largest number of contact points of a pair."""
+"""Largest number of contact points of a pair without a hull."""
 
 
 POINTS_ON_SURFACE = 6
-"""Largest number of contact points of a shape with a height field or a mesh."""
+"""Largest number of contact points of a shape that is no hull with a height field or a mesh."""
+
+MOST_POINTS = 10
+"""Largest number of contact points of any two shapes: of a hull with a height field or a mesh."""
 
 
 def points_of(kind: int, other: int) -> int:
     """Number of contact points of a pair of kinds, the lower one first. Kinds beyond those of `kernels.collision.plane` are surfaces."""
     if other > HULL:
-        return 3 if kind == SPHERE else POINTS_ON_SURFACE
+        return 3 if kind == SPHERE else MOST_POINTS if kind == HULL else POINTS_ON_SURFACE
     if kind == SPHERE:
         return 1
     if kind == CAPSULE and other <= CYLINDER:
         return 2
+    if other == HULL and kind >= BOX and kind != ELLIPSOID:
+        return POINTS_OF_A_HULL
     return POINTS_OF_A_PAIR
 
 
@@ -65,10 +70,10 @@ SHAPE_MORE = 11
 
 PAIR_COUNTS = dict(
     pair_numbers=2 * SHAPE,
-    manifold_numbers=POINTS_ON_SURFACE * POINT,
+    manifold_numbers=MOST_POINTS * POINT,
     corner_numbers=SHARED_CORNERS * SHARED_CORNER,
     place_numbers=SHAPE_PLACE,
     pair_work_numbers=SHAPES + 2 * SHAPE,
-    matched_numbers=6 * POINTS_ON_SURFACE,
+    matched_numbers=6 * MOST_POINTS,
 )
 """Sizes of these records, as counts of `kernels.layout`."""

@@ -10,11 +10,13 @@ import warp as wp
 from newton_like.kernels.collision.pairs.records import (  # isort: skip
     AWAY, AXES, CENTRE, DISTANCE, EXTENT, FEATURE, PLACE, POINT, POINTS_OF_A_PAIR, SHAPE,
 )  # fmt: skip
+from newton_like.kernels.collision.pairs.work import POINTS_OF_A_HULL
 from newton_like.kernels.collision.plane import FAR
 
 
 def pair_shape_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: the struct ``PairShape``, ``get_shape``, ``put_pair_point``, ``clear_manifold`` and ``unit_or``."""
+    """For the namespace `m`: the struct ``PairShape``, ``get_shape``, ``put_pair_point``, ``clear_manifold``, ``clear_more_points`` and
+    ``unit_or``."""
     real = m.real
     # Lengths below this share of the sizes that they come from are rounding errors, and have no direction.
     ROUNDING = 1.0e-6 if real is wp.float32 else 1.0e-14
@@ -47,10 +49,18 @@ def pair_shape_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def clear_manifold(t, L, mem):
-        """Stores that the pair has no contact points."""
+        """Stores that a pair without hulls has no contact points."""
         m.clear(t, L.manifold, POINTS_OF_A_PAIR * POINT, mem)
         far = m.fill(real(FAR))
         for i in range(POINTS_OF_A_PAIR):
+            m.put(mem, L.manifold + POINT * i + DISTANCE, t, far)
+
+    @m.func
+    def clear_more_points(t, L, mem):
+        """Clears the contact points that only hulls have."""
+        far = m.fill(real(FAR))
+        for i in range(POINTS_OF_A_PAIR, POINTS_OF_A_HULL):
+            m.clear(t, L.manifold + POINT * i, POINT, mem)
             m.put(mem, L.manifold + POINT * i + DISTANCE, t, far)
 
     @m.func

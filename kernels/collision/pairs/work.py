@@ -4,6 +4,9 @@ Lengths there are in units of the pair's size, so that tolerances are plain numb
 shape, axes are those of the world.
 """
 
+POINTS_OF_A_HULL = 8
+"""Largest number of contact points of a hull and a shape with flat faces."""
+
 SMALLEST = 1.0e-30
 """Squares of lengths in units below this number are zero."""
 
@@ -60,5 +63,10 @@ CANDIDATE_AT = PATCH_AT + 2 * PATCH
 # The vertex of a hull that is farthest along a direction.
 FARTHEST = CANDIDATE_AT + CANDIDATE * CANDIDATES
 
+# The contact points of a hull: numbers of candidates and one where there is one; and the polygon from which more were looked for.
+CHOSEN_AT = FARTHEST + 3
+CHOSEN_HERE = CHOSEN_AT + POINTS_OF_A_HULL
+RING_AT = CHOSEN_HERE + POINTS_OF_A_HULL
+
 # Both shapes as in `kernels.collision.pairs.records`, last.
-SHAPES = FARTHEST + 3
+SHAPES = RING_AT + POINTS_OF_A_HULL

@@ -21,9 +21,10 @@ from newton_like.kernels.collision.pairs.records import (
     FEATURE,
     PLACE,
     POINT,
+    POINTS_OF_A_PAIR,
     SHAPE,
 )
-from newton_like.kernels.collision.pairs.work import PER_UNIT
+from newton_like.kernels.collision.pairs.work import PER_UNIT, POINTS_OF_A_HULL
 from newton_like.kernels.collision.plane import BOX, CONE, CYLINDER, FAR
 from newton_like.kernels.collision.surfaces.records import (
     BEHIND,
@@ -271,7 +272,10 @@ def convex_surface_program(m: types.SimpleNamespace) -> dict:
         m.clear_manifold(t, L, mem)
         m.put_manifold(b, t, n, distance, first, unit, kind, TRIANGLE, hull, count, 0, 0, T, P, L, mem)
         number = m.get(mem, w + NEXT, t)
-        points = int(4)
+        points = int(POINTS_OF_A_PAIR)
+        if m.has_polygon(kind, TRIANGLE):
+            points = int(POINTS_OF_A_HULL)
+            m.put_ways(t, valid, n, L, mem)
         for i in range(points):
             to = L.manifold + POINT * i
             gap = m.get(mem, to + DISTANCE, t)

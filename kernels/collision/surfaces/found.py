@@ -3,9 +3,14 @@
 import math
 import types
 
-from newton_like.kernels.collision.pairs.records import AWAY, DISTANCE, FEATURE, PLACE, POINT
+from newton_like.kernels.collision.pairs.patches import SHORTEST
+from newton_like.kernels.collision.pairs.records import AWAY, DISTANCE, FEATURE, PLACE, POINT, POINTS_ON_SURFACE
+from newton_like.kernels.collision.pairs.work import PATCH_AT, PATCH_CORNERS
 from newton_like.kernels.collision.plane import FAR
-from newton_like.kernels.collision.surfaces.records import FOUND, MAYBE, PLACES, ROUND, SCORES, SIDES, SURFACE_AXES
+
+from newton_like.kernels.collision.surfaces.records import (  # isort: skip
+    FOUND, MAYBE, MORE, PLACES, ROUND, SCORES, SIDES, SURFACE_AXES, WAYS, WAYS_KNOWN,
+)  # fmt: skip
 
 # Points are the same if they are closer than this share of the shape's radius, and if the cosine of the angle of their normals is larger.
 NEARBY, ALIKE = 2.0e-2, 0.999
@@ -19,6 +24,7 @@ SAME_SIDE = 0.7
 # distances along them.
 TURN = 0.9
 COSINE, SINE = math.cos(TURN), math.sin(TURN)
+DIAGONAL = math.sqrt(0.5)
 HALF_FAR = 0.5 * FAR
 # Features: the number of a triangle up to TURNS times the features of one triangle.
 PER_TRIANGLE, TURNS = 8192.0, 2048.0
@@ -26,7 +32,8 @@ PER_PART, PER_TURN = 1.0 / PER_TRIANGLE, 1.0 / TURNS
 
 
 def found_points(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``clear_found``, ``keep_found``, ``hand_found``, ``triangle_feature`` and ``match_on_surface``."""
+    """For the namespace `m`: ``clear_found``, ``put_ways``, ``keep_found``, ``hand_found``, ``triangle_feature`` and
+    ``match_on_surface``."""
     real = m.real
 
     @m.func
@@ -38,6 +45,7 @@ def found_points(m: types.SimpleNamespace) -> dict:
             m.put(mem, L.surface_work + SCORES + i, t, m.neg(far))
         m.put(mem, L.surface_work + SIDES, t, m.fill(real(0.0)))
         m.put(mem, L.surface_work + SIDES + 1, t, m.fill(real(0.0)))
+        m.put(mem, L.surface_work + WAYS_KNOWN, t, m.fill(real(0.0)))
         m.put(mem, L.surface_work + MAYBE + 1, t, m.fill(real(0.0)))
 
     @m.func
@@ -57,7 +65,16 @@ def found_points(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def offer(
-        t, i: int, where: m.lane, score: m.lane, place: m.Vec3, n: m.Vec3, distance: m.lane, feature: m.lane, L, mem
+        t: int,
+        i: int,
+        where: m.lane,
+        score: m.lane,
+        place: m.Vec3,
+        n: m.Vec3,
+        distance: m.lane,
+        feature: m.lane,
+        L,
+        mem,
     ):
         """Puts a point in place i where its score is higher than that of the point there by more than a tie."""
         half = m.fill(real(0.5))
@@ -74,10 +91,59 @@ def found_points(m: types.SimpleNamespace) -> dict:
             m.put(mem, at + FEATURE, t, m.where_lt(half, better, feature, m.get(mem, at + FEATURE, t)))
 
     @m.shared
+    def put_ways(t: int, where: m.lane, n: m.Vec3, L, mem):
+        """WAYS <- for each corner of the patch of a hull, about the normal n, the direction in which it is the farthest one: across the
+        line through both corners next to it; where `where` is one and no point is found yet."""
+        w = L.surface_work + WAYS
+        zero = m.fill(real(0.0))
+        half = m.fill(real(0.5))
+        point = m.fill(real(SHORTEST))
+        where = m.mul(where, m.sub(m.fill(real(1.0)), m.get(mem, L.surface_work + SIDES, t)))
+        if m.any_lt(zero, where):
+            at = L.pair_work + PATCH_AT
+            f = m.frame_of(t, n, L, mem)
+            # corners that are equal have one next corner; the first round finds where the second one starts
+            last = m.get3(mem, at + 3 * (int(PATCH_CORNERS) - 1), t)
+            before = last
+            corners = int(PATCH_CORNERS)
+            for j in range(2 * corners):
+                i = j % corners
+                p = m.get3(mem, at + 3 * i, t)
+                edge = m.sub3(p, last)
+                before = m.where3_lt(point, m.fma(edge.x, edge.x, m.mul(edge.y, edge.y)), last, before)
+                last = p
+                m.put3(mem, w + 3 * i, t, m.where3_lt(half, where, before, m.get3(mem, w + 3 * i, t)))
+            c = m.fill(real(COSINE))
+            s = m.fill(real(SINE))
+            after = m.get3(mem, at, t)
+            last = after
+            for k in range(2 * corners):
+                i = corners - 1 - k % corners
+                p = m.get3(mem, at + 3 * i, t)
+                edge = m.sub3(p, last)
+                after = m.where3_lt(point, m.fma(edge.x, edge.x, m.mul(edge.y, edge.y)), last, after)
+                last = p
+                if k >= corners:
+                    known = m.get3(mem, w + 3 * i, t)
+                    edge = m.sub3(after, known)
+                    square = m.fma(edge.x, edge.x, m.mul(edge.y, edge.y))
+                    inverse = m.rcp(m.sqrt(m.larger(square, point)))
+                    # a point or a line has no such direction
+                    x = m.where_lt(point, square, m.mul(edge.y, inverse), c)
+                    y = m.where_lt(point, square, m.neg(m.mul(edge.x, inverse)), s)
+                    way = m.fma3(f.u, x, m.scale3(f.v, y))
+                    m.put3(mem, w + 3 * i, t, m.where3_lt(half, where, way, known))
+                    turned = m.mul(m.fill(real(DIAGONAL)), m.sub(c, s))
+                    s = m.mul(m.fill(real(DIAGONAL)), m.add(c, s))
+                    c = turned
+            flag = L.surface_work + WAYS_KNOWN
+            m.put(mem, flag, t, m.larger(m.get(mem, flag, t), where))
+
+    @m.shared
     def keep_found(t: int, where: m.lane, place: m.Vec3, n: m.Vec3, distance: m.lane, feature: m.lane, L, mem):
         """Adds a point to those that are found, in worlds where `where` is one. Of points with about the normal of the first one those stay
-        that are farthest along four directions across it, of others those that are farthest along two directions across both normals, and
-        in any case the deepest one."""
+        that are farthest along four directions across it, or along those of ``put_ways``, of others those that are farthest along two
+        directions across both normals, and in any case the deepest one."""
         w = L.surface_work
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -97,12 +163,23 @@ def found_points(m: types.SimpleNamespace) -> dict:
         first = m.get3(mem, w + SIDES + 2, t)
         same = m.where_lt(m.fill(real(SAME_SIDE)), m.dot(n, first), where, zero)
         cost = m.mul(m.fill(real(DEPTH_FACTOR)), distance)
-        x = m.dot(m.get3(mem, w + SIDES + 5, t), place)
-        y = m.dot(m.get3(mem, w + SIDES + 8, t), place)
-        offer(t, 0, same, m.sub(x, cost), place, n, distance, feature, L, mem)
-        offer(t, 1, same, m.sub(y, cost), place, n, distance, feature, L, mem)
-        offer(t, 2, same, m.neg(m.add(x, cost)), place, n, distance, feature, L, mem)
-        offer(t, 3, same, m.neg(m.add(y, cost)), place, n, distance, feature, L, mem)
+        cornered = m.mul(same, m.get(mem, w + WAYS_KNOWN, t))
+        if m.any_lt(zero, cornered):
+            corners = int(PATCH_CORNERS)
+            for k in range(corners):
+                to = int(k)
+                if k >= 4:
+                    to = k - 4 + MORE
+                x = m.dot(m.get3(mem, w + WAYS + 3 * k, t), place)
+                offer(t, to, cornered, m.sub(x, cost), place, n, distance, feature, L, mem)
+        plain = m.sub(same, cornered)
+        if m.any_lt(zero, plain):
+            x = m.dot(m.get3(mem, w + SIDES + 5, t), place)
+            y = m.dot(m.get3(mem, w + SIDES + 8, t), place)
+            offer(t, 0, plain, m.sub(x, cost), place, n, distance, feature, L, mem)
+            offer(t, 1, plain, m.sub(y, cost), place, n, distance, feature, L, mem)
+            offer(t, 2, plain, m.neg(m.add(x, cost)), place, n, distance, feature, L, mem)
+            offer(t, 3, plain, m.neg(m.add(y, cost)), place, n, distance, feature, L, mem)
         other = m.sub(where, same)
         if m.any_lt(zero, other):
             begun = m.get(mem, w + SIDES + 1, t)
@@ -117,7 +194,7 @@ def found_points(m: types.SimpleNamespace) -> dict:
             x = m.dot(across, place)
             offer(t, 4, other, m.sub(x, cost), place, n, distance, feature, L, mem)
             offer(t, 5, other, m.neg(m.add(x, cost)), place, n, distance, feature, L, mem)
-        offer(t, 6, where, m.neg(distance), place, n, distance, feature, L, mem)
+        offer(t, PLACES - 1, where, m.neg(distance), place, n, distance, feature, L, mem)
 
     @m.shared
     def hand_found(t: int, most: int, L, mem):
@@ -140,7 +217,9 @@ def found_points(m: types.SimpleNamespace) -> dict:
             at = w + FOUND + POINT * i
             distance = m.get(mem, at + DISTANCE, t)
             there = m.where_lt(distance, m.fill(real(HALF_FAR)), one, zero)
-            if i == 6:
+            if most <= POINTS_ON_SURFACE and i >= MORE and i < PLACES - 1:
+                there = zero
+            if i == PLACES - 1:
                 # the deepest one, unless others are as deep
                 there = m.where_lt(m.add(distance, tie), deepest, there, zero)
             if m.any_lt(zero, there):

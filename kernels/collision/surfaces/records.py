@@ -4,6 +4,7 @@ All lengths are in metres. The search works in the axes of the surface, relative
 """
 
 from newton_like.kernels.collision.pairs.records import POINT
+from newton_like.kernels.collision.pairs.work import PATCH_CORNERS
 from newton_like.kernels.collision.plane import HULL
 
 FIELD, TRIANGLES, TRIANGLE = range(HULL + 1, HULL + 4)
@@ -27,15 +28,21 @@ CORNERS_OF_TRIANGLE = 18
 APEX, FACE = 9, 18
 TRIANGLE_NUMBERS = 21
 
-# What is found: points as in `kernels.collision.pairs.records`, with normals out of the surface; their scores; one for worlds that have a
-# point, and a point on another side; the normal of the first point and two directions across it, and a direction across both normals.
-PLACES = 7
+# What is found: four points of all shapes, two with other normals, four more of hulls, and the deepest one, as in
+# `kernels.collision.pairs.records`, with normals out of the surface; their scores; one for worlds that have a point, and a point on another
+# side; the normal of the first point and two directions across it, and a direction across both normals.
+PLACES = 11
+MORE = 6
 FOUND = TRIANGLE_NUMBERS
 SCORES = FOUND + POINT * PLACES
 SIDES = SCORES + PLACES
 
+# The directions in which the corners of a hull's face are farthest, and one where they are known.
+WAYS = SIDES + 14
+WAYS_KNOWN = WAYS + 3 * PATCH_CORNERS
+
 # The place of the shape's centre in the axes of the surface, the axes of the surface, and its factors.
-MIDDLE = SIDES + 14
+MIDDLE = WAYS_KNOWN + 1
 SURFACE_AXES = MIDDLE + 3
 FACTORS = SURFACE_AXES + 9
 # The middle of the shape's box relative to its centre; how far from the surface contacts are looked for; the radius about the

@@ -447,8 +447,8 @@ class SolverFeatherstone(SolverBase):
 
         Not used are contacts of which no force moves either shape (both are fixed or on kinematic bodies), those of shapes that do not
         exist, those of moving shapes that filters keep apart or whose contacts the solver does not find, more than
-        ``newton_like.collision.pipeline.SLOTS`` of one shape with fixed shapes, more contacts of a pair of moving shapes than the solver
-        finds (four; of round shapes less), and those the list had no room for.
+        ``newton_like.collision.handed.SLOTS`` of one shape with fixed shapes, ``HULL_SLOTS`` of a convex hull, more contacts of a pair of
+        moving shapes than the solver finds (four; of round shapes less, of hulls up to eight), and those the list had no room for.
         """
         if not self._last_was_handed:
             return 0

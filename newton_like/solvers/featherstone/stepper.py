@@ -11,9 +11,9 @@ import warp as wp
 
 from newton_like.arrays import as_numbers, constant_array, copied_array, keep_for_graph
 from newton_like.collision.ground import ContactTables, find_colliders
+from newton_like.collision.handed import HandOver, given_tables
 from newton_like.collision.laws import add_laws, add_limit_laws, add_listed_laws, add_tendon_laws, listed_laws
 from newton_like.collision.pairs import add_pairs
-from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.compiler.cpp import FLAGS
 from newton_like.kernels.collision.pairs.records import GATHERED, PAIR_COUNTS, SHAPE_MORE, SLOT
 from newton_like.kernels.collision.report import REPORT, force_kernel

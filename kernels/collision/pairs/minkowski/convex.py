@@ -313,6 +313,8 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         distance = m.sub(m.sub(touch.distance, radius), radius2)
         first = m.fma3(touch.n, radius, touch.first)
         m.clear_manifold(t, L, mem)
+        if m.has_polygon(kind, other):
+            m.clear_more_points(t, L, mem)
         if m.any_lt(distance, limit):
             unit = m.rcp(per_unit)
             m.put_manifold(

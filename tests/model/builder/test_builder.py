@@ -480,6 +480,17 @@ def test_contacts_have_room_for_moving_shapes():
     assert contacts.dropped == 0
 
 
+def test_hulls_have_room_for_two_faces_of_eight_corners():
+    builder = ModelBuilder()
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=float)
+    mesh = Mesh(corners, [0, 2, 1, 0, 1, 3, 1, 2, 3, 0, 3, 2])
+    for add in (builder.add_shape_convex_hull, builder.add_shape_mesh):
+        add(builder.add_body(), mesh=mesh)
+    builder.add_shape_sphere(builder.add_body())
+    builder.add_shape_convex_hull(-1, mesh=mesh)
+    assert builder.finalize("cpu").contacts().rigid_contact_max == 16 + 16 + 8
+
+
 def test_an_empty_scene_is_a_model():
     model = ModelBuilder().finalize("cpu")
     assert (model.body_count, model.joint_count, model.world_count) == (0, 0, 1)

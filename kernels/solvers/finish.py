@@ -9,7 +9,7 @@ the right set of rows. A shorter step would end at the next change of that set. 
 nearest impulses come back (the watchdog of Chamberlain, Lemarechal, Pedersen and Powell 1982) and extrapolated sweeps follow (see
 `kernels.solvers.sweeps`). Rows of contacts between the same two bodies depend on each other, so impulses may grow against each other; after
 a step that leads far `AWAY`, changes of impulses are resisted more (Levenberg 1944, Marquardt 1963; here it is a proximal step, which
-leaves the solution as it is). A step that is `WILD` is taken back first.
+leaves the solution as it is). A step that leads `TOO_FAR` is taken back first.
 
 The code is native and computes with vectors along the rows of a world.
 """
@@ -61,7 +61,7 @@ NEARER = 0.8
 AWAY = 10.0
 """Changes are resisted more after a step that raises the distance, squared, by more than this factor."""
 
-WILD = 1.0e4
+TOO_FAR = 1.0e4
 """A step is taken back where it raises the distance, squared, by more than this factor, unless changes are resisted as much as possible."""
 
 PATIENCE = 5
@@ -377,7 +377,7 @@ def _finish_code(width: int, real, slotted: bool) -> str:
                 {each("IMPULSES[j] = IMPULSES[j] + WAY[j];")}
                 for (int j = 0; j < n; ++j) U[j] = U[j] + WAY_U[j];
                 merit = look();
-                if (!(merit < real_t({WILD}) * before) && pull < highest) {{
+                if (!(merit < real_t({TOO_FAR}) * before) && pull < highest) {{
                     pull = more < highest ? more : highest;
                     {each("IMPULSES[j] = KEPT[j];")}
                     for (int j = 0; j < n; ++j) U[j] = KEPT_U[j];

@@ -7,6 +7,9 @@ import io
 import os
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Never
 
@@ -36,6 +39,19 @@ CLOSED_VOLUME_FRACTION = 1.0e-6
 
 MOST_VOLUME_FRACTION = 1.01
 """A surface that encloses more than this goes round parts of its inside more than once."""
+
+
+_owner: ContextVar[str] = ContextVar("owner", default="")
+
+
+@contextmanager
+def warnings_about(owner: str) -> Iterator[None]:
+    """Within the context, warnings of meshes begin with the name of the shape that the mesh is for."""
+    token = _owner.set(f"{owner}: ")
+    try:
+        yield
+    finally:
+        _owner.reset(token)
 
 
 def _readonly(array: np.ndarray) -> np.ndarray:
@@ -212,7 +228,7 @@ class Mesh(Primitives):
         faces = _hull_triangles(self._hull)
         hull = None if faces is None else _solid_properties(self._hull[faces])
         if hull is None or hull[0] <= 0.0:
-            warnings.warn(f"{self} is flat and encloses no volume; its mass is zero", stacklevel=4)
+            warnings.warn(f"{_owner.get()}{self} is flat and encloses no volume; its mass is zero", stacklevel=4)
             return 0.0, _readonly(self.vertices.mean(axis=0)), _readonly(np.zeros((3, 3)))
         if self.is_watertight:
             solid = _solid_properties(self.vertices[self.indices.reshape(-1, 3)])
@@ -223,7 +239,7 @@ class Mesh(Primitives):
         else:
             why = "is not closed, or its triangles have inconsistent orientations"
         warnings.warn(
-            f"{self} {why}; mass, centre of mass and inertia are those of its convex hull. Repair the mesh or give the "
+            f"{_owner.get()}{self} {why}; mass, centre of mass and inertia are those of its convex hull. Repair the mesh or give the "
             "body its inertia",
             stacklevel=4,
         )
@@ -235,7 +251,7 @@ class Mesh(Primitives):
         area = _areas(corners)
         total = float(area.sum())
         if total == 0.0:
-            warnings.warn(f"{self} has no area; its mass is zero", stacklevel=5)
+            warnings.warn(f"{_owner.get()}{self} has no area; its mass is zero", stacklevel=5)
             return 0.0, _readonly(self.vertices.mean(axis=0)), _readonly(np.zeros((3, 3)))
         com = np.einsum("t,tij->j", area, corners) / (3.0 * total)
         corners = corners - com

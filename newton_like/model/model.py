@@ -20,6 +20,7 @@ from newton_like.model.editing.graphs import follow_edits
 from newton_like.model.editing.structure import check_structure
 from newton_like.model.fields import Fields
 from newton_like.model.frames import FrameTable
+from newton_like.model.pairs import contact_pairs
 from newton_like.model.state import BODY_PARENT_F, ON_REQUEST, Control, State, checked_requests, copied
 from newton_like.model.worlds import chosen_worlds
 from newton_like.options import check_option, did_you_mean, refuse_options
@@ -210,6 +211,17 @@ class Model(Fields):
     def up_vector(self) -> tuple[float, float, float]:
         """Unit vector of the up axis."""
         return self.up_axis.to_vector()
+
+    @property
+    def shape_contact_pairs(self) -> wp.array[wp.vec2i]:
+        """Pairs of shapes that may touch as groups, worlds, bodies and filters say when this is called, the smaller index first: those of
+        all worlds, then by world. A new array, which solvers do not read."""
+        return wp.array(contact_pairs(self), dtype=wp.vec2i, device=self.device)
+
+    @property
+    def shape_contact_pair_count(self) -> int:
+        """Number of these pairs."""
+        return len(contact_pairs(self))
 
     @property
     def body_shapes(self) -> dict[int, list[int]]:

@@ -1,10 +1,12 @@
-"""A compact set of unordered pairs of indices, for millions of pairs."""
+"""A compact set of unordered pairs of indices, for millions of pairs; and the pairs of shapes that may touch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableSet
 
 import numpy as np
+
+from newton_like.types import ShapeFlags
 
 
 class PairSet(MutableSet):
@@ -106,3 +108,32 @@ class PairSet(MutableSet):
 
     def __repr__(self) -> str:
         return f"PairSet({list(self)})" if len(self) <= 20 else f"PairSet of {len(self)} pairs"
+
+
+def contact_pairs(model) -> np.ndarray:
+    """The pairs of shapes that may touch, ``[n, 2]`` int32, see :attr:`Model.shape_contact_pairs`."""
+    group, body, world = (
+        getattr(model, name).numpy().astype(np.int64) for name in ("shape_collision_group", "shape_body", "shape_world")
+    )
+    found = np.flatnonzero(((model.shape_flags.numpy() & int(ShapeFlags.COLLIDE_SHAPES)) != 0) & (group != 0))
+    found = found[np.argsort(world[found], kind="stable")]
+    place = np.arange(len(found))
+    # those of all worlds come first; the other shapes meet them, and the later ones of their own world
+    shared = int(np.searchsorted(world[found], 0))
+    later = np.searchsorted(world[found], world[found], side="right") - place - 1
+    everywhere = np.where(world[found] < 0, 0, shared)
+    count = everywhere + later
+    first = np.repeat(place, count)
+    second = np.arange(len(first)) - np.repeat(np.cumsum(count) - count, count)
+    mine = second >= everywhere[first]
+    second = np.where(mine, second - everywhere[first] + first + 1, second)
+    a, b = found[first], found[second]
+    alike = np.where(group[a] > 0, (group[a] == group[b]) | (group[b] < 0), group[a] != group[b])
+    keep = alike & (np.maximum(body[a], -1) != np.maximum(body[b], -1))
+    low, high = np.minimum(a, b)[keep], np.maximum(a, b)[keep]
+    codes = (low << 32) | high
+    filtered = model.shape_collision_filter_pairs.codes
+    keep = ~np.isin(codes, filtered)
+    low, high, codes = low[keep], high[keep], codes[keep]
+    order = np.lexsort((codes, np.maximum(world[low], world[high])))
+    return np.stack([low[order], high[order]], axis=1).astype(np.int32)

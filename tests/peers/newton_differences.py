@@ -16,9 +16,7 @@ WARP = "functions for kernels of the user"
 OF_STEP = "contacts of these shapes with planes are found from tables of a model, and not by a function for kernels of the user"
 SDF = "signed distance fields of meshes: a moving mesh is its convex hull, a fixed one its triangles"
 BUFFERS = "sizes of buffers of Newton's narrow phase"
-PAIR_LISTS = (
-    "private tables of Newton behind Model.shape_contact_pairs; pairs that may touch are not kept as an array here"
-)
+PAIR_LISTS = "private tables of Newton behind Model.shape_contact_pairs, or assigned pairs, which are not accepted here"
 SHARED = (
     "bodies that move and belong to no world, beside worlds: refused by name, since worlds share nothing that moves"
 )

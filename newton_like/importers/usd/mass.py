@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from newton_like.geometry import inertia as rigid
+from newton_like.geometry.mesh import warnings_about
 from newton_like.geometry.shapes import MASSLESS, mass_properties
 from newton_like.importers.shared import possible_inertia
 from newton_like.importers.usd.records import Body, Shape
@@ -77,7 +78,8 @@ def _shape_mass(shape: Shape, body_density, default_density: float, use_given: b
     for piece in shape.pieces:
         if piece.type not in MASSLESS:
             try:
-                local = mass_properties(piece.type, piece.scale, 1.0, piece.mesh, solid, wall)
+                with warnings_about(f"<{shape.path}>"):
+                    local = mass_properties(piece.type, piece.scale, 1.0, piece.mesh, solid, wall)
             except ValueError as error:
                 raise ValueError(f"<{shape.path}>: its mass cannot be computed: {error}") from error
             parts.append(moved_mass(local, transform_multiply(to_body, piece.pose)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from newton_like.coercion import as_flag, as_index, as_member, as_number, as_vector
 from newton_like.geometry import inertia
-from newton_like.geometry.mesh import Heightfield, Mesh
+from newton_like.geometry.mesh import Heightfield, Mesh, warnings_about
 from newton_like.geometry.shapes import MASSLESS, SOURCES, bounding_radius, mass_properties
 from newton_like.geometry.transforms import as_transform, quat_between, transform
 from newton_like.model.columns import COLUMNS
@@ -164,7 +164,8 @@ class ShapeMethods:
                 )
             part = None
             if body >= 0 and cfg.density > 0.0 and not is_static and type not in MASSLESS:
-                part = mass_properties(type, scale, cfg.density, src, cfg.is_solid, cfg.margin)
+                with warnings_about(f"{what} of body {self.body_label[body]!r}"):
+                    part = mass_properties(type, scale, cfg.density, src, cfg.is_solid, cfg.margin)
         except ValueError as error:
             raise ValueError(f"{what}: {error}") from None
         self._keep_entries(self._custom_entries(custom_attributes, {AttributeFrequency.SHAPE: 1}, what))

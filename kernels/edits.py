@@ -4,7 +4,7 @@ import types
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.simd import GENERAL_FLAGS, module_options
+from newton_like.kernels.simd import COPYING, GENERAL_FLAGS, module_options
 
 
 @cache
@@ -12,7 +12,7 @@ def edit_kernels() -> types.SimpleNamespace:
     """Kernels ``mark`` (over worlds), which records edits, and ``watch`` (over shapes), which detects edited flags, types and collision
     groups, and edited scales of hulls."""
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def mark(mask: wp.array[wp.bool], groups: int, as_first: int, version: int, when: wp.array2d[int]):
         """what all worlds share has numbers of the groups `as_first` from world 0"""
         w = wp.tid()
@@ -24,7 +24,7 @@ def edit_kernels() -> types.SimpleNamespace:
                     if mask.shape[0] == 1 or (w == 0 and ((as_first >> g) & 1) != 0):
                         when[g, mask.shape[0]] = version
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def watch(
         world: wp.array[int],
         edited: wp.array[int],
@@ -140,7 +140,7 @@ def fingerprint_kernels() -> types.SimpleNamespace:
     @wp.func_native(fold.replace("FIRST", first).replace("END", end))
     def fold_shared(table: wp.array[wp.int64], count: int, part: int, worlds: int) -> wp.uint64: ...
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def compare_shared(
         worlds: int,
         blocks: int,
@@ -161,7 +161,7 @@ def fingerprint_kernels() -> types.SimpleNamespace:
                 prints[blocks + part] = found
                 news[0] = since[1]
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def mark_shared(
         worlds: int,
         blocks: int,

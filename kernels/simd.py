@@ -122,6 +122,10 @@ def module_options(flags: str, width: int, level: int | None = None, quick: int 
     return {"cpu_compiler_flags": compiler_flags(flags, width), "optimization_level": level, "block_dim": CPU_BLOCK}
 
 
+COPYING = module_options(GENERAL_FLAGS, 8, quick=0)
+"""Options of kernels that copy, compare and count: those of general kernels, so that Warp precompiles its header once for both."""
+
+
 def simd_types(width: int, real) -> str:
     """C++ typedefs ``simd`` and ``simdi`` of registers of `width` numbers and `width` integers."""
     attribute = f"__attribute__((ext_vector_type({width}), aligned({4 if real is wp.float32 else 8})))"

@@ -25,10 +25,14 @@ def parameter_kernels(real) -> types.SimpleNamespace:
     f = gather_functions(real)
     Target, lane_of, give = f.Target, f.lane_of, f.give
 
-    # one module: its kernels are needed together, and compile at once in half the time
-    module = wp.get_module(f"newton_like.parameters.{real.__name__}")
-    # sums and products are rounded one by one, on all devices
-    module.options.update(enable_backward=False, fuse_fp=False, **module_options(GENERAL_FLAGS, 8))
+    def of(what: str) -> wp.Module:
+        """A module of kernels that are needed together: they compile at once in half the time."""
+        module = wp.get_module(f"newton_like.parameters.{what}.{real.__name__}")
+        # sums and products are rounded one by one, on all devices
+        module.options.update(enable_backward=False, fuse_fp=False, **module_options(GENERAL_FLAGS, 8))
+        return module
+
+    module = of("trees")
 
     @wp.kernel(module=module, enable_backward=False)
     def copies(G: Target, start: int, first: wp.array[real]):
@@ -38,6 +42,6 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         for k in range(share, G.items, G.sharing):
             give(G, lane, start + k, wp.float64(first[start + k]))
 
-    parts = tree_kernels(real, module), gain_kernels(real, module), contact_kernels(real, module)
+    parts = tree_kernels(real, module), gain_kernels(real, module), contact_kernels(real, of("colliders"), of("pairs"))
     found = {name: each for part in parts for name, each in vars(part).items()}
     return types.SimpleNamespace(Target=Target, Batch=f.Batch, copies=copies, **found)

@@ -25,9 +25,9 @@ LAW_TABLE = LAW + 4
 larger sliding friction, and the margin of a pair, -1 for none."""
 
 
-def contact_kernels(real, module) -> types.SimpleNamespace:
-    """For the scalar type `real`, in a module of Warp: the kernels `colliders`, `pairs`, `laws`, `weights` and `planes` with the structs of
-    their arguments."""
+def contact_kernels(real, module, module_of_pairs) -> types.SimpleNamespace:
+    """For the scalar type `real`, in a module of Warp: the kernels `colliders` and `planes`, and in another one, for models with pairs of
+    shapes or soft rows, `pairs`, `laws` and `weights`; with the structs of their arguments."""
 
     # kernels see names, and no attributes
     f = gather_functions(real)
@@ -173,7 +173,7 @@ def contact_kernels(real, module) -> types.SimpleNamespace:
             if T.turning == 0 and (torsional != wp.float64(0.0) or rolling != wp.float64(0.0)):
                 G.status[2] = True
 
-    @wp.kernel(module=module, enable_backward=False)
+    @wp.kernel(module=module_of_pairs, enable_backward=False)
     def pairs(G: Target, B: Batch, T: PairTables, body_flags: wp.array[int], pair_at: int):
         at_lane, share = wp.tid()
         i, lane = articulation(G, at_lane)
@@ -191,7 +191,7 @@ def contact_kernels(real, module) -> types.SimpleNamespace:
                 shift = wp.float64(-FAR)
             give(G, lane, pair_at + k, shift)
 
-    @wp.kernel(module=module, enable_backward=False)
+    @wp.kernel(module=module_of_pairs, enable_backward=False)
     def laws(G: Target, T: LawTables, M: ShapeArrays, law_at: int):
         at_lane, share = wp.tid()
         i, lane = articulation(G, at_lane)
@@ -220,7 +220,7 @@ def contact_kernels(real, module) -> types.SimpleNamespace:
                 shift = wp.float64(0.0)
             give(G, lane, at + LAW_SHIFT, shift)
 
-    @wp.kernel(module=module, enable_backward=False)
+    @wp.kernel(module=module_of_pairs, enable_backward=False)
     def weights(G: Target, inverse: wp.array[real], weight_at: int):
         at_lane, share = wp.tid()
         i, lane = articulation(G, at_lane)

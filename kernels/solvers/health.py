@@ -5,7 +5,7 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.pieces import listed_number
-from newton_like.kernels.simd import C_NAME
+from newton_like.kernels.simd import C_NAME, COPYING
 
 
 @cache
@@ -13,7 +13,7 @@ def health_kernels(real):
     """Kernels for the scalar type `real`: `examine` and `restore` over articulations, `examine_bodies` and `release` over bodies, `inspect`
     and `rouse` over actuators, `spread` over numbers."""
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def examine(
         # Model:
         articulation_start: wp.array[int],
@@ -41,7 +41,7 @@ def health_kernels(real):
             # every writer writes the same value
             sick[wp.max(articulation_world[a], 0)] = True
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def examine_bodies(
         # Model:
         body_world: wp.array[int],
@@ -63,7 +63,7 @@ def health_kernels(real):
         if not good:
             sick[wp.max(body_world[b], 0)] = True
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def inspect(
         actuator_world: wp.array[int],
         actuator_act: wp.array[real],
@@ -74,7 +74,7 @@ def health_kernels(real):
         if not wp.isfinite(actuator_act[i]):
             sick[wp.max(actuator_world[i], 0)] = True
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def restore(
         mask: wp.array[wp.bool],
         articulation_start: wp.array[int],
@@ -98,7 +98,7 @@ def health_kernels(real):
             for i in range(joint_qd_start[first], joint_qd_start[end]):
                 joint_qd[i] = initial_qd[i]
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def release(
         mask: wp.array[wp.bool],
         body_world: wp.array[int],
@@ -110,7 +110,7 @@ def health_kernels(real):
             for j in range(6):
                 body_f[6 * i + j] = real(0.0)
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def rouse(
         mask: wp.array[wp.bool],
         actuator_world: wp.array[int],
@@ -122,7 +122,7 @@ def health_kernels(real):
         if mask[wp.max(actuator_world[i], 0)]:
             actuator_act[i] = initial[i]
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def spread(
         rows: wp.array2d[real],
         worlds: wp.array[int],
@@ -165,7 +165,7 @@ def forget_kernel(real):
     @wp.func_native(f"typedef {C_NAME[real]} real;{code}")
     def clear_block(b: int, kept: wp.array3d[real]): ...
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def forget(mask: wp.array[wp.bool], world: wp.array[int], order: wp.array[int], kept: wp.array3d[real]):
         """kept is [block, place, lane]; the articulations of a block are in the order of the batch if `order` is empty"""
         b = wp.tid()

@@ -15,7 +15,7 @@ from newton_like.kernels.collision.pairs.records import MOST_POINTS, PAIR_COUNTS
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, FAR, HULL, POINTS, SPHERE
 from newton_like.kernels.collision.surfaces.records import FIELD, SURFACE_WORK
 from newton_like.kernels.lanes import extended
-from newton_like.kernels.simd import C_NAME, GENERAL_FLAGS, module_options
+from newton_like.kernels.simd import C_NAME, COPYING, GENERAL_FLAGS, module_options
 
 from newton_like.kernels.tree import (  # isort: skip
     BODY, CENTER, CENTRE_OF_MASS, COLLIDER, GAP, HALF_LENGTH, HALF_WIDTH, MARGIN, NORMAL, OFFSET, OFFSET_1, OFFSET_2, PAIR_TABLE, RADIUS,
@@ -453,7 +453,8 @@ def list_kernels(real, width: int):
                     margin1[i] = C.shape_margin[two]
                     i += 1
 
-    @wp.kernel(module=crowd_module(real, width), enable_backward=False)
+    # few scenes have a budget of contacts
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def depths(
         first: int, shares: int, B: Blocks, found: wp.array[real], starts: wp.array[int], numbers: wp.array[real]
     ):

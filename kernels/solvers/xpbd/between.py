@@ -3,6 +3,7 @@
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.simd import COPYING
 from newton_like.kernels.solvers.xpbd.joints import GIVEN, IMPULSE, ROTOR, UNKNOWN
 from newton_like.kernels.solvers.xpbd.lines import LINE_IMPULSE, WORK_AT
 
@@ -11,7 +12,7 @@ from newton_like.kernels.solvers.xpbd.lines import LINE_IMPULSE, WORK_AT
 def forget_kernels(real):
     """Kernels over blocks and lanes that set the kept impulses of joints and of lines in chosen worlds to zero."""
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def forget_joints(world: wp.array2d[int], mask: wp.array[bool], work: wp.array3d[real]):
         b, k = wp.tid()
         unknown = real(UNKNOWN)
@@ -24,7 +25,7 @@ def forget_kernels(real):
                     # angles are taken from joint_q again
                     work[b, GIVEN + i, k] = unknown
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def forget_lines(blocks: wp.array2d[int], world: wp.array2d[int], mask: wp.array[bool], work: wp.array2d[real]):
         n, k = wp.tid()
         if world[n, k] >= 0:
@@ -38,7 +39,7 @@ def forget_kernels(real):
 def turn_kernel(real):
     """Kernel over degrees of freedom: brings angles to the full turn that is nearest to the angles before."""
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def count_turns(coordinate: wp.array[int], before: wp.array[real], joint_q: wp.array[real]):
         i = coordinate[wp.tid()]
         turn = real(6.283185307179586)

@@ -20,6 +20,7 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.registration import inlined
+from newton_like.kernels.simd import COPYING
 from newton_like.kernels.solvers.xpbd.eights import eight_access
 
 # Numbers of a body that stand side by side, in groups of eight (see `newton_like.kernels.solvers.xpbd.eights`): velocity, angular velocity
@@ -307,14 +308,14 @@ def forget_poses(real):
     where the real part of the orientation of a body stands); over worlds, the numbers of the slot of fixed bodies (`at` and `stride` are
     those of `place_in_chunk`). NaN of a joint on the world gets into these numbers."""
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def forget(place: wp.array[int], world: wp.array[int], mask: wp.array[bool], numbers: wp.array[real]):
         b = wp.tid()
         if mask[wp.max(world[b], 0)]:
             # a pose that no body has
             numbers[place[b]] = real(2.0)
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def forget_fixed(
         at: wp.array[int], stride: wp.array[int], slot: wp.array[int], mask: wp.array[bool], numbers: wp.array[real]
     ):

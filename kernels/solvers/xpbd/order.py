@@ -8,7 +8,7 @@ The last colour holds those contacts for which none was free, and these are upda
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.simd import GENERAL_FLAGS, module_options
+from newton_like.kernels.simd import COPYING, GENERAL_FLAGS, module_options
 from newton_like.kernels.solvers.xpbd.bodies import INVERSE_MASS, place_in_chunk
 
 from newton_like.kernels.solvers.xpbd.touching import (  # isort: skip
@@ -498,7 +498,7 @@ def order_kernels(real):
                     w[x] = -numbers[j + (SUMS + x) * room] / dt
                 N.wrench[N.ordered[k]] = w
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def forget(N: Listed, mask: wp.array[bool], turn: wp.array[vec3]):
         """Sets the kept forces and torques of chosen worlds to zero."""
         k = wp.tid()

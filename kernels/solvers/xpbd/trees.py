@@ -17,6 +17,7 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.registration import inlined
+from newton_like.kernels.simd import COPYING
 from newton_like.kernels.solvers.xpbd.bodies import BODY_INERTIA
 from newton_like.kernels.solvers.xpbd.eights import copy_function, rows_access
 
@@ -480,7 +481,7 @@ def forget_motion(real):
     """Kernel over bodies that clears how their velocities changed, of chosen worlds. `at`: where the number `BEFORE` of a body stands;
     `apart`: distance of rows."""
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=COPYING)
     def forget(
         at: wp.array[int], apart: wp.array[int], world: wp.array[int], mask: wp.array[bool], numbers: wp.array[real]
     ):

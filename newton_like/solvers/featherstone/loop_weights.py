@@ -14,7 +14,6 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from newton_like.arrays import unrecorded
 from newton_like.dynamics.assemble import displace
@@ -109,6 +108,8 @@ class InverseMasses:
         """Articulations, numbers and masses of links that count with their whole inverse mass although they slide along some axes only:
         those for which MuJoCo's ``body_simple`` is 2. Their parents are fixed, they have no children, they slide along axes of their own
         frames, and their principal axes are these frames."""
+        from scipy.spatial.transform import Rotation  # an import takes a quarter of a second
+
         model = self.model
         start, owner, child, parent, dims, starts, axes, X_c, com, inertia, mass = (
             getattr(model, name).numpy()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 import warp as wp
-from scipy.spatial.transform import Rotation
 
 from newton_like.geometry.transforms import (
     quat_inverse,
@@ -33,6 +32,8 @@ def openings(model, joints: np.ndarray, body_q: np.ndarray) -> tuple[np.ndarray,
         joints: indices.
         body_q: poses of bodies, ``[body_count, 7]``.
     """
+    from scipy.spatial.transform import Rotation  # an import takes a quarter of a second
+
     poses = np.append(np.asarray(body_q, dtype=np.float64).reshape(-1, 7), [[0, 0, 0, 0, 0, 0, 1]], axis=0)
     ends = []
     for side, name in (("p", "parent"), ("c", "child")):
@@ -147,6 +148,8 @@ class ClosingJoints:
         own = place[lanes[block, lane]]
         rows = joint_rows(self._model, lanes[block, lane], solver._lengths[block])
         if way is not None:
+            from scipy.spatial.transform import Rotation
+
             frame = self._model.joint_X_p.numpy()[joints[own], 3:].astype(np.float64)
             rows[:, PARENT_AT : PARENT_AT + 3] += quat_rotate(frame, way[own])
             there = quat_multiply(quat_multiply(frame, Rotation.from_rotvec(turn[own]).as_quat()), quat_inverse(frame))

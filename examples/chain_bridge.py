@@ -31,8 +31,6 @@ DAMPING = 4.0
 """Damping of a hinge [N m s/rad]."""
 TEST_TIME, TEST_GAP = 4.0, 2.0e-3
 """The hinges stay closed within a gap [m] while the crates fall and lie; the impacts open them by about a millimetre."""
-SUBSTEP = 1.0 / 1920.0
-"""Longest sub-step [s]."""
 CLOSING_SPEED = 2.0
 """Speed at which gaps of hinges close at least [m/s]."""
 ROW = 1
@@ -106,8 +104,7 @@ class Bridges(Blocks):
 
     def make_solver(self):
         """The solver, which takes a time step at a time. Gaps of hinges shrink with the sub-steps: long time steps get more of them."""
-        substeps = common.steps_in(self.dt, SUBSTEP)
-        return SolverXPBD(self.model, max_depenetration_speed=CLOSING_SPEED, substeps=max(8, substeps))
+        return SolverXPBD(self.model, max_depenetration_speed=CLOSING_SPEED, substeps=common.substeps_in(self.dt))
 
     def advance(self) -> None:
         """Simulates a frame."""

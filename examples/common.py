@@ -21,7 +21,7 @@ from newton_like.viewer.video import check_installed
 
 __all__ = [
     "band", "count_text", "natural_int", "new_figure", "parser", "positive_int", "prepare", "progress", "run", "save_figure",
-    "save_video", "say", "start_warp", "step_text", "steps_in", "summary", "time_step", "verdict", "video",
+    "save_video", "say", "start_warp", "step_text", "steps_in", "substeps_in", "summary", "time_step", "verdict", "video",
 ]  # fmt: skip
 
 STYLE = {
@@ -47,6 +47,9 @@ HIGHEST_HILL = 0.3
 
 SHORTEST_STEP, LONGEST_STEP = 1.0e-6, 0.1
 """Time steps that are accepted [s]."""
+
+SUBSTEPS, LONGEST_SUBSTEP = 8, 1.0 / 1920.0
+"""Least number of sub-steps of `SolverXPBD`, and their greatest length [s]: joints under load stay closed."""
 
 
 def parser(
@@ -118,6 +121,11 @@ def steps_in(interval: float, dt: float) -> int:
     """The least number of steps that make up an interval, both in seconds."""
     # 1/120 over 1/240 may come out a little above 2.
     return max(1, math.ceil(interval / dt - 1.0e-6))
+
+
+def substeps_in(dt: float) -> int:
+    """Sub-steps of `SolverXPBD` in a time step [s] of mechanisms whose joints stay closed under load: more in a longer step."""
+    return max(SUBSTEPS, steps_in(dt, LONGEST_SUBSTEP))
 
 
 def step_text(dt: float) -> str:

@@ -35,8 +35,6 @@ SETTLED = 0.5
 """The path grows from rest over this time [s]; the platform is compared with it afterwards."""
 TEST_TIME, TEST_DISTANCE, TEST_ANGLE, TEST_GAP = 2.5, 5.0e-3, 0.02, 1.0e-4
 """The platform follows its path for this time [s] within a distance [m] and an angle [rad], and loops stay closed within a gap [m]."""
-SUBSTEP = 1.0 / 1920.0
-"""Longest sub-step of `SolverXPBD` [s]: loops stay closed within the gap above."""
 SOLVERS = ("featherstone", "xpbd")
 """Solvers to choose from: joint coordinates, or a body at a time."""
 ROW = 3
@@ -149,7 +147,7 @@ class Platforms(Blocks):
         """The solver: `SolverFeatherstone` takes a frame in one step, `SolverXPBD` a time step, with more sub-steps in long ones."""
         if self.kind == "featherstone":
             return super().make_solver()
-        return SolverXPBD(self.model, substeps=max(8, common.steps_in(self.dt, SUBSTEP)))
+        return SolverXPBD(self.model, substeps=common.substeps_in(self.dt))
 
     def wanted(self, seconds: float) -> tuple[np.ndarray, Rotation]:
         """Positions of the platforms on their paths, ``[worlds, 3]`` [m], and their orientations."""

@@ -35,15 +35,15 @@ from newton_like.solvers.xpbd.tables import (
 )
 
 
-def order_of(model) -> tuple[bytes, ...]:
-    """What the order of the tables follows from, of the arrays that may be edited."""
+def order_of(model, anchors: Anchors) -> tuple[bytes, ...]:
+    """What the order of the tables follows from, of the arrays that may be edited; `anchors`: those of the model."""
     floating = floating_joints_that_act(model), limited_floating_joints(model)
     parts = (
         moving_bodies(model),
         model.joint_enabled.numpy(),
         *floating,
         bounded_joints(model),
-        Anchors(model).kinds,
+        anchors.kinds,
     )
     return (*(x.tobytes() for x in parts), bytes([remember_velocities(model)]))
 
@@ -84,13 +84,15 @@ def take_over(solver, since: int) -> bool:
         check_features(model)
     elif told[JOINTS] or told[GAINS] or told[BODIES]:
         check_joints(model)
-    if any(told[g] for g in (JOINTS, GAINS, BODIES, OTHERS, KINDS)) and order_of(model) != solver._order:
+    anchored = told[JOINTS] or told[OTHERS] or told[KINDS]
+    anchors = Anchors(model) if anchored else solver._anchors
+    if (anchored or told[GAINS] or told[BODIES]) and order_of(model, anchors) != solver._order:
         return False
     of_shapes = told[SHAPES] or told[TYPES] or told[OTHERS] or (told[BODIES] and solver._laws)
     if of_shapes and not _take_shapes(solver):
         return False
-    if told[JOINTS] or told[OTHERS] or told[KINDS]:
-        _take_anchors(solver)
+    if anchored:
+        _take_anchors(solver, anchors)
     worlds = when[BODIES]
     if worlds.any():
         _take_bodies(solver, np.flatnonzero(worlds[solver._world_of_body]))
@@ -118,13 +120,13 @@ def _take_shapes(solver) -> bool:
     return True
 
 
-def _take_anchors(solver) -> None:
+def _take_anchors(solver, anchors: Anchors) -> None:
     """Where joints with the world hold bodies."""
-    solver._anchors = Anchors(solver.model)
+    solver._anchors = anchors
     if solver._lists is not None:
         fixed = solver._lists["fixed"]
-        fixed["body_rail"].assign(solver._anchors.rails)
-        fixed["body_pivot"].assign(solver._anchors.pivots)
+        fixed["body_rail"].assign(anchors.rails)
+        fixed["body_pivot"].assign(anchors.pivots)
 
 
 def _take_bodies(solver, bodies: np.ndarray) -> None:

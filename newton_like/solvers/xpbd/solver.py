@@ -46,10 +46,10 @@ from newton_like.solvers.xpbd.sleep import Sleepers
 from newton_like.solvers.xpbd.tables import (
     MASS_COLUMN,
     arrays_of_joints,
+    bodies_of_joints,
     body_constants,
     body_numbers,
     first_work,
-    held_bodies,
     make_blocks,
     make_slots,
     remember_velocities,
@@ -233,7 +233,7 @@ class SolverXPBD(SolverBase):
         self._laws = {} if laws is None else laws.arrays(model, self._array)
         self._moves, self._world_of_body = moves, worlds_of_bodies(model)
         self._lane_joint, self._lane_world, self._lengths = blocks.joint, blocks.world, blocks.table[:, 0] == LENGTH
-        self._order, self._arrays = order_of(model), arrays_of(model)
+        self._order, self._arrays = order_of(model, self._anchors), arrays_of(model)
         self._lists = self._last_length = None
         self._body_moves = self._array(moves)
         of_bodies = self._bodies["numbers"], self._bodies["inverse_mass"], self._body_moves
@@ -294,7 +294,7 @@ class SolverXPBD(SolverBase):
             body_tree=self._array(trees_of_bodies(model)), body_anchored=self._array(self._anchors.marks),
             body_rail=wp.array(self._anchors.rails, dtype=vec3, device=model.device),
             body_pivot=self._array(self._anchors.pivots, model.dtype),
-            body_held=self._array(held_bodies(model)), body_world=self._array(worlds_of_bodies(model)),
+            body_held=self._array(bodies_of_joints(model)), body_world=self._array(worlds_of_bodies(model)),
             fixed_slot=self._array(self._slots.fixed), body_com=model.body_com,
             # sorting needs twice the room
             chosen=whole((1 + sorts) * room), ordered=whole(room), colour=whole(room),

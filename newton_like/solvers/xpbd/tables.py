@@ -63,7 +63,7 @@ def trees_of_bodies(model) -> np.ndarray:
     return found
 
 
-def held_bodies(model) -> np.ndarray:
+def bodies_of_joints(model) -> np.ndarray:
     """One for each body that is the child or the parent of a joint which does not leave it free, enabled or not, else zero."""
     ends = np.stack([model.joint_parent.numpy(), model.joint_child.numpy()]).reshape(2, -1)
     if model.joint_count:

@@ -264,6 +264,40 @@ def test_rods_on_pivots_lie_on_the_ground_with_the_force_that_levers_give(rng):
     assert abs(state.body_qd.numpy()).max() < 1e-2
 
 
+def test_rods_on_pivots_stop_at_a_fixed_face_without_rebound(rng):
+    """Spheres at the ends of rods on hinges and ball joints hit a fixed box at any angle, without weight: the joint takes what the box
+    pushes past it."""
+    builder, radius, start = nl.ModelBuilder(), 0.05, 0.1
+    for k in range(4 * WORLDS):
+        world, frame, length = nl.ModelBuilder(), Rotation.random(None, rng), rng.uniform(0.5, 1.0)
+        world.default_shape_cfg.mu = rng.uniform(0.0, 0.8)
+        # at the angle `start`, the end moves along `along`, and meets the face at an angle to it
+        axis, out, along = frame.as_matrix().T
+        cosine = rng.uniform(0.3, 1.0)
+        normal = np.sqrt(1.0 - cosine * cosine) * out - cosine * along
+        turn = Rotation.align_vectors([normal], [[0.0, 0.0, 1.0]])[0].as_quat()
+        world.add_shape_box(-1, xform=(*(length * out - (radius + 0.2) * normal), *turn), hx=0.2, hy=0.2, hz=0.2)
+        rod = world.add_link(mass=rng.uniform(0.5, 5.0), com=(0.5 * length, 0, 0), inertia=0.01 * np.eye(3))
+        world.add_shape_sphere(rod, xform=(length, 0, 0, 0, 0, 0, 1), radius=radius, cfg=nl.ShapeConfig(density=0.0))
+        # x of the link is along the rod, z along the axis
+        before = Rotation.from_rotvec(-start * axis) * Rotation.from_matrix(np.stack([out, along, axis], axis=1))
+        at = dict(parent_xform=(0, 0, 0, *before.as_quat()))
+        if k % 2:
+            joint = world.add_joint_ball(-1, rod, **at)
+        else:
+            joint = world.add_joint_revolute(-1, rod, axis=(0, 0, 1), **at)
+        world.joint_qd[-1] = 2.0
+        world.add_articulation([joint])
+        builder.add_world(world)
+    model = builder.finalize("cpu")
+    model.set_gravity((0, 0, 0))
+    solver, state = SolverXPBD(model), model.state()
+    nl.eval_fk(model, state.joint_q, state.joint_qd, state)
+    for _ in range(48):
+        solver.step(state, state, dt=1 / 240)
+    assert abs(state.body_qd.numpy()[:, 3:]).max() < 0.1
+
+
 @pytest.mark.slow
 def test_second_links_that_overlap_a_fixed_shape_do_not_spin(rng):
     """Two hinges in series hold a box in a fixed capsule."""

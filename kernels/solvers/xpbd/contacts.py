@@ -87,7 +87,7 @@ def contact_program(m: types.SimpleNamespace) -> dict:
         if m.response_prepare(K, k, valid, n, own, mass, whole) != 0:
             K.strong = 1
         m.pivot_limit(K, k, valid, motion_a.mass, motion_b.mass)
-        m.law_prepare(K, k, valid, own.ia, own.ib, h, push_speed)
+        m.law_prepare(K, k, valid, m.turn_response(K, k, 0, own.ia), m.turn_response(K, k, 1, own.ib), h, push_speed)
         begins = int(0)
         if m.any_lt(zero, impact):
             begins = 1

@@ -1,5 +1,6 @@
-"""Contacts with the world of bodies that a joint lets turn about a point of the world, but not move: hinges, universal and ball joints.
+"""Contacts with the world of bodies that a joint with the world lets turn about a point, but not move, or move along a line, but not turn.
 
+Hinges, universal and ball joints let a body turn.
 The joint takes all of an impulse p at such a contact that it does not leave to the body. With the anchor at -d from the centre of mass and
 the arm r from there, the body turns by
 
@@ -8,6 +9,12 @@ the arm r from there, the body turns by
 with the inertia I about the centre of mass and the free axes A. The contact and the joint then do not work against each other where the
 joint holds the body in a fixed shape. Where a contact cannot turn the body, it has no impulse, and so no friction; and no contact that
 pushes turns the body faster than one at the end of its radius of gyration.
+
+A slide in the direction s leaves dv = s (s . p) / m and no turn. With a unit vector a across s, this is the velocity dw x d of
+
+    d = s x a,   dw = W (d x p),   W = a a^T / m
+
+The body has this velocity without the turn.
 """
 
 import types
@@ -18,14 +25,14 @@ from newton_like.kernels.solvers.xpbd.bodies import BODY_INERTIA, INVERSE_MASS, 
 from newton_like.kernels.solvers.xpbd.order import is_fast_function
 from newton_like.kernels.solvers.xpbd.touching import CONTACT_NUMBERS, MASS
 
-# columns of the table of bodies: the number of free axes, 0 for bodies on no pivot; an axis in world axes, and one in link axes: that of a
-# hinge, and both of a universal joint; the anchor in link axes
+# columns of the table of bodies: the number of free axes, 0 for bodies on no pivot, 4 for bodies on a slide; an axis in world axes, and one
+# in link axes: that of a hinge, both of a universal joint, and the first one of a slide; the anchor in link axes
 AXES, FIXED_AXIS, OWN_AXIS, ANCHOR = 0, 1, 4, 7
 PIVOT_COLUMNS = 10
-ONE, ALL = 1, 3
+ONE, ALL, SLIDE = 1, 3, 4
 
-# Numbers of a contact: for both bodies, 1 if it is held fast, 2 if it is on a pivot, else 0; from the anchor to the centre of mass and W,
-# in link axes; the same in a sub-step, in world axes; and the share of the push that the contact has
+# Numbers of a contact: for both bodies, 1 if it is held fast, 2 if it is on a pivot, 3 if it is on a slide, else 0; from the anchor to the
+# centre of mass and W, in link axes; the same in a sub-step, in world axes; and the share of the push that the contact has
 STATUS_A, STATUS_B = CONTACT_NUMBERS, CONTACT_NUMBERS + 1
 OWN_LEVER, OWN_TURNING, LEVER, TURNING, SHARE = (CONTACT_NUMBERS + i for i in (2, 5, 11, 14, 20))
 PIVOT_NUMBERS = 21
@@ -47,12 +54,7 @@ def no_pivot_program(m: types.SimpleNamespace) -> dict:
 
     @inlined
     def pair_responses(K: wp.ref[Touching], k: int, ia: Sym3, ib: Sym3, ra: Vec3, rb: Vec3) -> m.Responses:
-        out = m.Responses()
-        out.ia = ia
-        out.ib = ib
-        out.ra = ra
-        out.rb = rb
-        return out
+        return m.own_responses(ia, ib, ra, rb)
 
     @inlined
     def seen(K: wp.ref[Touching], k: int, second: int, motion: wp.ref[Motion], x: Vec3) -> Vec3:
@@ -61,6 +63,10 @@ def no_pivot_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def pivot_prepare(K: wp.ref[Touching], k: int, valid: int, pose_a: wp.ref[m.Pose], pose_b: wp.ref[m.Pose]):
         """There is no pivot."""
+
+    @inlined
+    def turn_response(K: wp.ref[Touching], k: int, second: int, w: Sym3) -> Sym3:
+        return w
 
     @inlined
     def moved_mass(K: wp.ref[Touching], k: int, second: int, mass: lane) -> lane:
@@ -98,8 +104,8 @@ def no_pivot_program(m: types.SimpleNamespace) -> dict:
 
 
 def pivot_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``seen``, ``pivot_prepare``, ``pair_responses``, ``moved_mass``, ``pivot_limit``, ``least_share``,
-    ``pushed``, ``push_pair`` and ``turn_pair``, which the functions over contacts call."""
+    """For the namespace `m`: ``seen``, ``pivot_prepare``, ``pair_responses``, ``turn_response``, ``moved_mass``, ``pivot_limit``,
+    ``least_share``, ``pushed``, ``push_pair`` and ``turn_pair``, which the functions over contacts call."""
     real, lane, Vec3, Sym3 = m.real, m.lane, m.Vec3, m.Sym3
     Touching, BodyRef, Motion = m.Touching, m.BodyRef, m.Motion
     of_contact, contact_put, vec_of_contact = m.of_contact, m.contact_put, m.vec_of_contact
@@ -162,11 +168,7 @@ def pivot_program(m: types.SimpleNamespace) -> dict:
 
     @inlined
     def pair_responses(K: wp.ref[Touching], k: int, ia: Sym3, ib: Sym3, ra: Vec3, rb: Vec3) -> m.Responses:
-        out = m.Responses()
-        out.ia = ia
-        out.ib = ib
-        out.ra = ra
-        out.rb = rb
+        out = m.own_responses(ia, ib, ra, rb)
         if is_special(K, k):
             a = of_contact(K, STATUS_A, k)
             b = of_contact(K, STATUS_B, k)
@@ -175,9 +177,17 @@ def pivot_program(m: types.SimpleNamespace) -> dict:
             w = sym_of_contact(K, TURNING, k)
             out.ia = turning_if(a, w, ia)
             out.ib = turning_if(b, w, ib)
-            out.ra = m.where3_lt(turning, a, m.add3(ra, d), ra)
-            out.rb = m.where3_lt(turning, b, m.add3(rb, d), rb)
+            sliding = m.fill(real(2.5))
+            out.ra = m.where3_lt(turning, a, m.where3_lt(sliding, a, d, m.add3(ra, d)), ra)
+            out.rb = m.where3_lt(turning, b, m.where3_lt(sliding, b, d, m.add3(rb, d)), rb)
         return out
+
+    @inlined
+    def turn_response(K: wp.ref[Touching], k: int, second: int, w: Sym3) -> Sym3:
+        """The responses w of the first or second bodies of contacts to angular impulses: none of those on a slide."""
+        none = m.fill(real(0.0))
+        fixed = m.sym(none, none, none, none, none, none)
+        return where_sym(m.fill(real(2.5)), of_contact(K, STATUS_A + second, k), fixed, w)
 
     @inlined
     def moved_mass(K: wp.ref[Touching], k: int, second: int, mass: lane) -> lane:
@@ -220,12 +230,13 @@ def pivot_program(m: types.SimpleNamespace) -> dict:
     def push_one(
         K: wp.ref[Touching], k: int, B: wp.array[real], r: BodyRef, motion: wp.ref[Motion], status: lane, p: Vec3, dw: Vec3
     ):  # fmt: skip
-        """Gives bodies an impulse and turns them faster by dw; those that are held only turn. Lanes without a contact have a body that
-        forces do not move."""
+        """Gives bodies an impulse and turns them faster by dw; those on a pivot only turn, and those on a slide only move. Lanes without a
+        contact have a body that forces do not move."""
         zero = m.fill(real(0.0))
         own = m.where3_lt(zero, motion.dynamic, dw, m.zero3())
         dv = m.cross(own, vec_of_contact(K, LEVER, k))
         motion.vel = m.add3(motion.vel, m.where3_lt(m.fill(real(1.5)), status, dv, m.zero3()))
+        own = m.where3_lt(m.fill(real(2.5)), status, m.zero3(), own)
         m.motion_add(B, r, motion, m.where3_lt(m.fill(real(0.5)), status, m.zero3(), p), own)
 
     @inlined
@@ -250,8 +261,8 @@ def pivot_program(m: types.SimpleNamespace) -> dict:
         own = pair_responses(K, k, m.body_response(B, A), m.body_response(B, C), m.zero3(), m.zero3())
         motion_a = m.body_motion(B, A)
         motion_b = m.body_motion(B, C)
-        wb = m.sym_apply(own.ib, turn)
-        wa = m.sym_apply(own.ia, m.neg3(turn))
+        wb = m.sym_apply(turn_response(K, k, 1, own.ib), turn)
+        wa = m.sym_apply(turn_response(K, k, 0, own.ia), m.neg3(turn))
         push_one(K, k, B, C, motion_b, of_contact(K, STATUS_B, k), m.zero3(), wb)
         push_one(K, k, B, A, motion_a, of_contact(K, STATUS_A, k), m.zero3(), wa)
 
@@ -259,6 +270,7 @@ def pivot_program(m: types.SimpleNamespace) -> dict:
         "seen",
         "pivot_prepare",
         "pair_responses",
+        "turn_response",
         "moved_mass",
         "pivot_limit",
         "least_share",
@@ -297,6 +309,41 @@ def pivot_function(real, Listed, Touching, pivots: bool):
         return x
 
     @wp.func
+    def on_slide(N: wp.ref[Listed], body: int) -> bool:
+        return int(N.body_pivot[body, AXES]) == SLIDE
+
+    @wp.func
+    def line_of(N: wp.ref[Listed], body: int, B: wp.array[real], body_at: int, stride: int) -> vec3:
+        """The axis of the table that stands in world axes, in link axes."""
+        q = quat()
+        for i in range(4):
+            q[i] = B[place_in_chunk(body_at, stride, N.body_slot[body], QUAT + i)]
+        return wp.quat_rotate_inv(q, read_table(N, body, FIXED_AXIS))
+
+    @wp.func
+    def across(along: vec3) -> vec3:
+        """A unit vector across a direction."""
+        least = vec3(real(0.0), real(0.0), real(0.0))
+        if wp.abs(along[0]) < wp.abs(along[1]):
+            if wp.abs(along[0]) < wp.abs(along[2]):
+                least[0] = real(1.0)
+            else:
+                least[2] = real(1.0)
+        elif wp.abs(along[1]) < wp.abs(along[2]):
+            least[1] = real(1.0)
+        else:
+            least[2] = real(1.0)
+        return wp.normalize(wp.cross(along, least))
+
+    @wp.func
+    def lever_of(N: wp.ref[Listed], body: int, B: wp.array[real], body_at: int, stride: int) -> vec3:
+        """d of a body, in link axes."""
+        if on_slide(N, body):
+            along = line_of(N, body, B, body_at, stride)
+            return wp.cross(along, across(along))
+        return N.body_com[body] - read_table(N, body, ANCHOR)
+
+    @wp.func
     def turning_of(N: wp.ref[Listed], body: int, B: wp.array[real], body_at: int, stride: int) -> mat33:
         """W of a body, in link axes."""
         zero = mat33()
@@ -305,6 +352,9 @@ def pivot_function(real, Listed, Touching, pivots: bool):
         inverse_mass = B[place_in_chunk(body_at, stride, slot, INVERSE_MASS)]
         if inverse_mass <= real(0.0):
             return zero
+        if on_slide(N, body):
+            a = across(line_of(N, body, B, body_at, stride))
+            return inverse_mass * wp.outer(a, a)
         s = mat33()
         for i in range(3):
             s[i, i] = B[place_in_chunk(body_at, stride, slot, BODY_INERTIA + i)]
@@ -322,10 +372,7 @@ def pivot_function(real, Listed, Touching, pivots: bool):
         own = read_table(N, body, OWN_AXIS)
         if axes == ONE:
             return wp.outer(own, own) / wp.dot(own, s * own)
-        q = quat()
-        for i in range(4):
-            q[i] = B[place_in_chunk(body_at, stride, slot, QUAT + i)]
-        fixed = wp.quat_rotate_inv(q, read_table(N, body, FIXED_AXIS))
+        fixed = line_of(N, body, B, body_at, stride)
         # two axes, the second one without its share of the first one
         s_fixed = s * fixed
         size = wp.dot(fixed, s_fixed)
@@ -356,14 +403,18 @@ def pivot_function(real, Listed, Touching, pivots: bool):
                 if N.body_pivot[b, AXES] > real(0.5):
                     body = b
                     status_b = real(2.0)
+                    if on_slide(N, b):
+                        status_b = real(3.0)
             if fast_b and not fast_a:
                 if N.body_pivot[a, AXES] > real(0.5):
                     body = a
                     status_a = real(2.0)
+                    if on_slide(N, a):
+                        status_a = real(3.0)
             K.numbers[at + STATUS_A * K.room] = status_a
             K.numbers[at + STATUS_B * K.room] = status_b
             if body >= 0:
-                d = N.body_com[body] - read_table(N, body, ANCHOR)
+                d = lever_of(N, body, B, body_at, stride)
                 w = turning_of(N, body, B, body_at, stride)
                 for x in range(3):
                     K.numbers[at + (OWN_LEVER + x) * K.room] = d[x]

@@ -69,6 +69,16 @@ def touching_program(m: types.SimpleNamespace) -> dict:
         rb: Vec3
 
     @inlined
+    def own_responses(ia: Sym3, ib: Sym3, ra: Vec3, rb: Vec3) -> Responses:
+        """The responses of bodies that no contact finds on a pivot."""
+        out = Responses()
+        out.ia = ia
+        out.ib = ib
+        out.ra = ra
+        out.rb = rb
+        return out
+
+    @inlined
     def of_contact(K: wp.ref[Touching], i: int, k: int) -> lane:
         return m.fetch_run(K.numbers, K.at + i * K.room + k)
 

@@ -11,8 +11,8 @@ from newton_like.kernels.registration import inlined
 from newton_like.kernels.solvers.xpbd.bodies import POS
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
-    ACTS, ACT_NUMBERS, AIM, ANGULAR, ANGULAR_SIGN, ARMATURE, CALM, CALM_TURN, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP, DAMPING,
-    DOFS_AT, DOF_NUMBERS, DRIFT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, IN_TREE, JOINT_NUMBERS, JOINT_WORK, KD, KE,
+    ACTS, ACT_NUMBERS, AIM, ANGULAR, ANGULAR_SIGN, ARMATURE, CALM, CALM_TURN, CHILD_ARM, CHILD_AT, CHILD_FRAME, CHILD_RUN, CLIP,
+    CLOSING_TURN, CLOSING_TURN_OF_TREES, DAMPING, DOFS_AT, DOF_NUMBERS, DRIFT, DRIVE, DRIVE_SLOPE, EFFORT, FACTOR, GIVEN, IMPULSE, IN_TREE, JOINT_NUMBERS, JOINT_WORK, KD, KE,
     KEPT_OF_HARD, KIND, KV, LEAD, LEAST_SPEED, LENGTH, LINEAR, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, MOST, MOST_SPEED,
     NEAR, OVER_SLIDE, OVER_TURN, OWED, PARENT_ARM, PARENT_AT, PARENT_FRAME, PARENT_RUN, PARENT_TURNS, PASSIVE, PASSIVE_SLOPE, POSITION,
     RECOVERY, RESPONSES, REST, REST_TURN, RIGHT, ROTOR, ROWS, SOFT, SPEED, STICK, STIFFNESS, TURNS, UPPER,
@@ -286,8 +286,11 @@ def joint_solve_program(m: types.SimpleNamespace) -> dict:
             locked = 6 - linear - angular
             # the same share of the rotation: joints that close the one faster than the other vibrate more and more
             m.locked_gaps(J.work, at, kind, linear, angular, gap, q, frame)
+            most = real(CLOSING_TURN)
+            if J.blocks[b, IN_TREE] != 0:
+                most = real(CLOSING_TURN_OF_TREES)
             share = m.closing_share(
-                J.work, at, linear, locked, ia, ib, mass, m.fill(push_speed * h), va, wa, vb, wb, dt
+                J.work, at, linear, locked, ia, ib, mass, m.fill(push_speed * h), m.fill(most), va, wa, vb, wb, dt
             )
             if J.closing != 0:
                 share = close_slowly(J, b, linear, locked, share, h * push_speed)

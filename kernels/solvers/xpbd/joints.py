@@ -80,6 +80,10 @@ RECOVERY = 0.2
 # Largest turn of a body in a sub-step by the closure of gaps, where these close faster than `max_depenetration_speed` [rad].
 CLOSING_TURN = 0.1
 
+# The same of joints that are solved with their trees, whose closure moves the tree as a whole. Of 24 Unitree G1 that fell from 0.9 to 1.6 m
+# without drives, 11 gained more than 2 % of their energy with 0.1, two with 0.03, and none with 0.015.
+CLOSING_TURN_OF_TREES = 0.015
+
 # Largest turn of a body in a sub-step whose curvature the rows follow [rad].
 MOST_TURN = 0.25
 
@@ -274,17 +278,17 @@ def joint_program(m: types.SimpleNamespace) -> dict:
         ib: m.Sym3,
         mass: lane,
         least: lane,
+        most: lane,
         va: Vec3,
         wa: Vec3,
         vb: Vec3,
         wb: Vec3,
         h: lane,
     ) -> lane:
-        """The share of the gaps in `right` that a sub-step closes. More than `least` is closed only as far as it turns bodies little: where
+        """The share of the gaps in `right` that a sub-step closes. More than `least` is closed only as far as it turns bodies by `most`: where
         their turns change the directions of rows, the closure of gaps could add energy in each sub-step."""
         zero = m.fill(real(0.0))
         tiny = m.fill(real(1.0e-20))
-        most = m.fill(real(CLOSING_TURN))
         ra = m.get3(W, at + PARENT_ARM, 0)
         rb = m.get3(W, at + CHILD_ARM, 0)
         sa = lever(ra, ia)

@@ -55,7 +55,7 @@ def warn_light_links(model, together: np.ndarray, stacklevel: int) -> None:
         stacklevel: that of the warning.
     """
     links, ratios = inertia_ratios(model)
-    joints = np.flatnonzero(~together)
+    joints = np.flatnonzero(~together & model.joint_enabled.numpy().astype(bool))
     ends = np.append(model.joint_parent.numpy()[joints], model.joint_child.numpy()[joints])
     light = np.flatnonzero((ratios < LEAST) & np.isin(links, ends))
     if len(light) == 0:

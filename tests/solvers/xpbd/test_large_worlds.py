@@ -37,7 +37,7 @@ def test_stages_of_joints_cover_all_blocks_in_order(rng):
 
 
 def pile(bodies: int, chain: int) -> nl.ModelBuilder:
-    """Boxes in towers of four, and a chain of balls on joints that falls on them."""
+    """Boxes in towers of four, and chains of at most ten balls on joints that fall on them."""
     builder = nl.ModelBuilder()
     side = int(np.ceil(np.sqrt(bodies / 4)))
     for i in range(bodies):
@@ -48,8 +48,8 @@ def pile(bodies: int, chain: int) -> nl.ModelBuilder:
     joints = []
     for k, link in enumerate(links):
         builder.add_shape_sphere(link, radius=0.05)
-        place = (0.2, 0, 0, 0, 0, 0, 1) if k else (0.0, 0.4, 1.1, 0, 0, 0, 1)
-        joints.append(builder.add_joint_ball(links[k - 1] if k else -1, link, parent_xform=place))
+        place = (0.2, 0, 0, 0, 0, 0, 1) if k % 10 else (0.0, 0.4 + 0.03 * k, 1.1, 0, 0, 0, 1)
+        joints.append(builder.add_joint_ball(links[k - 1] if k % 10 else -1, link, parent_xform=place))
     if joints:
         builder.add_articulation(joints)
     return builder

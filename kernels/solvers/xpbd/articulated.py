@@ -30,8 +30,8 @@ def articulated_program(m: types.SimpleNamespace) -> dict:
 
     @wp.struct
     class Whole:
-        """An inertia at a point: of the impulse by the velocity, by the angular velocity (x, y and z of the impulse), and of the angular
-        impulse; and the impulse and angular impulse that are lacking."""
+        """An inertia at a point, and the impulse b and the angular impulse t that are lacking. A change v of the velocity and w of the
+        angular velocity takes the impulse l v + (x.w, y.w, z.w) and the angular impulse v_x x + v_y y + v_z z + h w."""
 
         l: Sym3
         x: Vec3
@@ -137,13 +137,19 @@ def articulated_program(m: types.SimpleNamespace) -> dict:
 
     @inlined
     def turn_lack_of(a: wp.ref[Whole], v: Vec3, w: Vec3) -> Vec3:
-        """The angular impulse that is."""
+        """The angular impulse that is lacking after these changes."""
         p = m.fma3(a.x, v.x, m.fma3(a.y, v.y, m.scale3(a.z, v.z)))
         return m.sub3(a.t, m.add3(p, m.sym_apply(a.h, w)))
 
     @m.func
-    def sym_inverse(s: Sym3) -> Sym3:
-        """The inverse of a positive definite matrix."""
+    def sym_inverse(a: Sym3) -> Sym3:
+        """The inverse of a positive definite matrix. It is scaled first: products of three moments of inertia of small bodies are below the
+        numbers of single precision."""
+        scale = m.rcp(m.add(a.xx, m.add(a.yy, a.zz)))
+        s = m.sym(
+            m.mul(a.xx, scale), m.mul(a.yy, scale), m.mul(a.zz, scale), m.mul(a.xy, scale), m.mul(a.xz, scale),
+            m.mul(a.yz, scale),
+        )  # fmt: skip
         xx = m.fnma(s.yz, s.yz, m.mul(s.yy, s.zz))
         xy = m.fnma(s.xy, s.zz, m.mul(s.xz, s.yz))
         xz = m.fnma(s.xz, s.yy, m.mul(s.xy, s.yz))
@@ -151,7 +157,7 @@ def articulated_program(m: types.SimpleNamespace) -> dict:
         yz = m.fnma(s.xx, s.yz, m.mul(s.xy, s.xz))
         zz = m.fnma(s.xy, s.xy, m.mul(s.xx, s.yy))
         whole = m.fma(s.xx, xx, m.fma(s.xy, xy, m.mul(s.xz, xz)))
-        inverse = m.rcp(whole)
+        inverse = m.mul(m.rcp(whole), scale)
         return m.sym(
             m.mul(xx, inverse), m.mul(yy, inverse), m.mul(zz, inverse), m.mul(xy, inverse), m.mul(xz, inverse),
             m.mul(yz, inverse),

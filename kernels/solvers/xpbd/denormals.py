@@ -9,12 +9,12 @@ import warp as wp
     "\n#else\nreturn 0;\n#endif\n"
 )
 def begin_without_denormals() -> int:
-    """Makes this thread take denormal numbers as zero, with which processors compute slowly. Returns the mode before. Bodies whose joints
-    are at rest in a free fall have such numbers."""
+    """Makes this thread take denormal numbers as zero, and returns the mode before. Processors compute slowly with such numbers, which
+    bodies in free fall have whose joints are at rest."""
 
 
 @wp.func_native(
     "\n#if defined(__x86_64__) && !defined(__CUDA_ARCH__)\n__builtin_ia32_ldmxcsr((unsigned int)mode);\n#endif\n"
 )
 def end_without_denormals(mode: int):
-    """Makes this thread compute in a mode."""
+    """Gives this thread the mode that it had before."""

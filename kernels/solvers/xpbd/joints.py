@@ -67,10 +67,8 @@ DRIVE, DRIVE_SLOPE, MOST, PASSIVE, PASSIVE_SLOPE, STICK, LEAST_SPEED, MOST_SPEED
 ACT_NUMBERS = 8
 
 # Kinds of joints, and the columns of the table of blocks: kind, numbers of free translations and rotations, first slot of the parent and
-# of the
-# child where slots are consecutive
+# of the child where slots are consecutive, and whether trees solve the joints, see `newton_like.kernels.solvers.xpbd.trees`
 AXES, TURNS, LENGTH = range(3)
-# ... and whether a recursion over trees makes the first pass, see `newton_like.kernels.solvers.xpbd.trees`
 KIND, LINEAR, ANGULAR, PARENT_RUN, CHILD_RUN, IN_TREE = range(6)
 BLOCK_COLUMNS = 6
 

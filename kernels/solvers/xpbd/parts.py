@@ -107,7 +107,7 @@ def tree_functions(m: types.SimpleNamespace, trees: bool):
         for n in range(begin + share_start(count, member, members), begin + share_start(count, member + 1, members)):
             if again == 0:
                 m.tree_copy(T, n)
-            if m.tree_rows(T, n, B, at, stride, rotors, again) != 0:
+            if m.tree_rows(T, n, B, at, stride, again) != 0:
                 T.changed[c] = 1
         wait_for_all(sync, c, members, pause)
         for k in range(first, behind):

@@ -125,7 +125,7 @@ def pivot_program(m: types.SimpleNamespace) -> dict:
 
     @inlined
     def is_special(K: wp.ref[Touching], k: int) -> bool:
-        """Whether a body of one of the contacts is held fast or on a pivot."""
+        """Whether a body of one of the contacts is held fast, on a pivot or on a slide."""
         return m.any_lt(m.fill(real(0.5)), m.add(of_contact(K, STATUS_A, k), of_contact(K, STATUS_B, k)))
 
     @inlined
@@ -191,12 +191,14 @@ def pivot_program(m: types.SimpleNamespace) -> dict:
 
     @inlined
     def moved_mass(K: wp.ref[Touching], k: int, second: int, mass: lane) -> lane:
-        """The inverse masses `mass` of the first or second bodies of contacts; zero for those that are held fast or on a pivot."""
+        """The inverse masses `mass` of the first or second bodies of contacts; zero for those that are held fast, on a pivot or on a
+        slide."""
         return m.where_lt(m.fill(real(0.5)), of_contact(K, STATUS_A + second, k), m.fill(real(0.0)), mass)
 
     @m.func
     def pivot_limit(K: wp.ref[Touching], k: int, valid: int, mass_a: lane, mass_b: lane):
-        """Takes the impulses from contacts that cannot turn a body on a pivot, and stores the share of the push of the others."""
+        """Takes the impulses from contacts that cannot turn a body on a pivot, or move one on a slide, and stores the share of the push of
+        the others."""
         one = m.fill(real(1.0))
         share = one
         if is_special(K, k):

@@ -361,12 +361,11 @@ def xpbd_kernel(
         h: real,
         share: real,
         over: real,
-        others: int,
         M: wp.ref[Team],
     ):
-        """Passes over all joints of a chunk, colour by colour: 1 applies this share of kept impulses, 2 solves, 3 solves in the order of
-        second passes, see `newton_like.solvers.xpbd.colours`. Passes over-relax by `over`, but for the joints of the last colour. `others`:
-        only the joints that are not solved in trees."""
+        """Passes over the joints of a chunk that are not in trees, colour by colour: 1 applies this share of kept impulses, 2 solves, 3
+        solves in the order of second passes, see `newton_like.solvers.xpbd.colours`. Passes over-relax by `over`, but for the joints of the
+        last colour."""
         first = M.stage_at[c]
         behind = M.stage_at[c + 1]
         turns = behind
@@ -393,7 +392,7 @@ def xpbd_kernel(
                 b = i
                 if stage == 3:
                     b = start + end - 1 - i
-                if others == 0 or J.blocks[b, IN_TREE] == 0:
+                if J.blocks[b, IN_TREE] == 0:
                     if stage == 1:
                         joint_start(J, b, B, at, stride, share)
                     else:
@@ -513,7 +512,7 @@ def xpbd_kernel(
             if sub == 0:
                 scale = scale * o.impulse_scale
             if J.acting != 0:
-                sweep_joints(1, J, c, B, at, stride, h, scale, over, 1, M)
+                sweep_joints(1, J, c, B, at, stride, h, scale, over, M)
             if M.member == 0:
                 sweep_lines(1, X, c, B, at, stride, h, scale)
             wait_for_all(M.sync, c, M.members, M.pause)
@@ -526,7 +525,7 @@ def xpbd_kernel(
                     hit = 1
             for sweep in range(o.iterations):
                 solve_trees(T, c, B, at, stride, tree_at, J.rotors, sweep, M.member, M.members, M.pause, M.sync)
-                sweep_joints(2 + sweep % 2, J, c, B, at, stride, h, scale, over, 1, M)
+                sweep_joints(2 + sweep % 2, J, c, B, at, stride, h, scale, over, M)
                 if M.member == 0:
                     sweep_lines(2, X, c, B, at, stride, h, o.push_speed)
                 wait_for_all(M.sync, c, M.members, M.pause)

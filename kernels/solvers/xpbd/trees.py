@@ -22,7 +22,7 @@ from newton_like.kernels.solvers.xpbd.bodies import BODY_INERTIA
 from newton_like.kernels.solvers.xpbd.eights import copy_function, rows_access
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
-    ACTS, ACT_NUMBERS, AIM, CHILD_ARM, DRIFT, IMPULSE, JOINT_WORK, PARENT_ARM,
+    ACTS, ACT_NUMBERS, AIM, CHILD_ARM, IMPULSE, JOINT_WORK, PARENT_ARM,
     ROTOR, ROWS,
 )  # fmt: skip
 
@@ -144,12 +144,9 @@ def tree_program(m: types.SimpleNamespace) -> dict:
             copy(T.of_joints, joint, count, to, ROWS, CHILD_ARM + 3)
             copy(T.of_joints, joint, count, to, AIM, AIM + 6)
             copy(T.of_joints, joint, count, to, ACTS, ACTS + MOST_FREE * ACT_NUMBERS)
-            copy(T.of_joints, joint, count, to, DRIFT, DRIFT + MOST_FREE)
 
     @m.func
-    def tree_rows(
-        T: wp.ref[Trees], n: int, B: wp.array[real], body_at: int, stride: int, rotors: int, again: int
-    ) -> int:
+    def tree_rows(T: wp.ref[Trees], n: int, B: wp.array[real], body_at: int, stride: int, again: int) -> int:
         """Finds the changes of velocity along the locked rows of block n, and the velocities of free rows; `again`: in a further pass, also
         the segments of their laws. Returns 1 if one of these changed more than its offset, else 0."""
         linear = T.blocks[n, LINEAR]
@@ -189,8 +186,6 @@ def tree_program(m: types.SimpleNamespace) -> dict:
             u = m.dot(d, turns)
             if free < linear:
                 u = m.dot(d, moves)
-            if rotors != 0:
-                u = m.sub(u, m.get(J, j + DRIFT + free, 0))
             m.put(W, at + SPEED_NOW, 0, u)
             if again != 0:
                 inertia = m.get(W, at + INERTIA, 0)
@@ -266,7 +261,9 @@ def tree_program(m: types.SimpleNamespace) -> dict:
         a.t = m.turn_lack_of(a, v, w)
         a.b = b
         lead = Turning()
-        if again == 0:
+        lead.v = m.zero3()
+        lead.w = m.zero3()
+        if again == 0 and T.blocks[n, MOVED] != 0:
             # the change of the parent that is expected
             fetch_change(T.body, tree_at + EXPECTED * stride, stride, T.blocks[n, PARENT_RUN], parents, lead)
             motion_a = m.body_motion(B, parent)
@@ -445,9 +442,7 @@ def tree_program(m: types.SimpleNamespace) -> dict:
             impulse = m.fma(m.get(W, at + INERTIA, 0), change, m.add(given, m.get(W, at + HELD_BY, 0)))
             m.put(J, j + IMPULSE + free, 0, impulse)
             if rotors != 0:
-                # without what it closes of its drift
-                u = m.add(m.get(W, at + SPEED_NOW, 0), m.get(J, j + DRIFT + free, 0))
-                m.put(J, j + ROTOR + free, 0, m.add(u, change))
+                m.put(J, j + ROTOR + free, 0, m.add(m.get(W, at + SPEED_NOW, 0), change))
             if T.blocks[n, COPIED] != 0:
                 joint = m.listed(T.joint, n * width, width, 0)
                 m.deposit(T.of_joints, (IMPULSE + free) * width, -1, joint, count, impulse)

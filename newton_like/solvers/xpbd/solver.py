@@ -210,14 +210,14 @@ class SolverXPBD(SolverBase):
             numbers=self._array(body_numbers(slots, known), model.dtype), **arrays_of_joints(model),
         )  # fmt: skip
         count = len(blocks.table)
-        self._trees, blocks_and_copies = tree_arrays(slots, blocks, width, self._array, self._lanes, self._numbers)
+        self._trees, copies = tree_arrays(slots, blocks, width, self._array, self._lanes, self._numbers)
         lanes = blocks.numbers.reshape(count * blocks.numbers.shape[1], width)
         self._joints = dict(
             blocks=self._array(blocks.table), parent=self._array(blocks.parent), child=self._array(blocks.child),
             dof=self._array(blocks.dof), coordinate=self._array(blocks.coordinate),
             rotors=int(remember_velocities(model)), acting=int(blocks.acting), measured=int(len(lines.joints) > 0),
             slow=self._lanes(self._closing.lanes(blocks.joint)), closing=0,
-            numbers=self._lanes(lanes), work=self._lanes(first_work(blocks_and_copies, width)),
+            numbers=self._lanes(lanes), work=self._lanes(first_work(count, copies, width)),
         )  # fmt: skip
         if trees:
             work = self._joints["work"]

@@ -14,9 +14,8 @@ from newton_like.kernels.solvers.xpbd.bodies import (  # isort: skip
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ANGULAR_SIGN, ARMATURE, AXES, BLOCK_COLUMNS, CHILD_AT, CHILD_FRAME, CLIP, DAMPING, LENGTH, DOF_NUMBERS, DOFS_AT, EFFORT,
-    JOINT_NUMBERS, KD, KE, KV,
-    JOINT_WORK, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, PARENT_AT, PARENT_FRAME, REST, REST_TURN, ROTOR, SPEED,
-    STIFFNESS, TURNS, UNKNOWN, UPPER,
+    JOINT_NUMBERS, JOINT_WORK, KD, KE, KV, LINEAR_FRAME, LINEAR_SIGN, LOSS, LOSS_IN_MOTION, LOWER, PARENT_AT, PARENT_FRAME, REST,
+    REST_TURN, ROTOR, ROWS, SPEED, STIFFNESS, TURNS, UNKNOWN, UPPER,
 )  # fmt: skip
 from newton_like.kernels.solvers.xpbd.order import BODY_AT, CHUNK_COLUMNS, SLOTS
 from newton_like.kernels.solvers.xpbd.wrenches import WRENCH_COLUMNS
@@ -169,10 +168,13 @@ def body_numbers(slots: Slots, known: np.ndarray) -> np.ndarray:
     return np.concatenate(out)
 
 
-def first_work(blocks: int, width: int) -> np.ndarray:
-    """The work memory of joints before the first step, ``[blocks * JOINT_WORK, width]``: rotors have the velocities of their joints."""
-    out = np.zeros((blocks, JOINT_WORK, width))
+def first_work(blocks: int, copies: int, width: int) -> np.ndarray:
+    """The work memory of joints before the first step, ``[(blocks + copies) * JOINT_WORK, width]``: rotors have the velocities of their
+    joints. Lanes without a joint keep the rows of copies, see `newton_like.solvers.xpbd.trees`, which are unit vectors: the response to a
+    row without a direction is not finite."""
+    out = np.zeros((blocks + copies, JOINT_WORK, width))
     out[:, ROTOR : ROTOR + 6] = UNKNOWN
+    out[blocks:, ROWS : ROWS + 18] = np.tile(np.eye(3).ravel(), 2)[:, None]
     return out.reshape(-1, width)
 
 

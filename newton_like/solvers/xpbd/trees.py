@@ -98,7 +98,7 @@ def solved_together(blocks, count: int) -> np.ndarray:
 
 
 def tree_arrays(slots, blocks, width: int, array, lanes, flat) -> tuple[dict, int]:
-    """The arrays of the struct ``Trees``; none without trees. And the number of blocks of joints with copies of joints.
+    """The arrays of the struct ``Trees``; none without trees. And the number of blocks of copies of joints.
 
     Args:
         slots: a :class:`newton_like.solvers.xpbd.tables.Slots`.
@@ -111,7 +111,7 @@ def tree_arrays(slots, blocks, width: int, array, lanes, flat) -> tuple[dict, in
     depth = blocks.placed.depth.ravel()
     chosen = np.flatnonzero(depth > 0)
     if not len(chosen):
-        return {}, len(blocks.table)
+        return {}, 0
     block = chosen // width
     moved, leaf = blocks.placed.moved.ravel()[chosen] != 0, blocks.placed.leaf.ravel()[chosen] != 0
     rank = np.where(moved, blocks.placed.rank.ravel()[chosen], 0)
@@ -127,7 +127,7 @@ def tree_arrays(slots, blocks, width: int, array, lanes, flat) -> tuple[dict, in
     cuts = np.flatnonzero(np.diff(keys, axis=1).any(axis=0)) + 1
     table, stages, stage_at = [], [], np.zeros(len(slots.chunks) + 1, dtype=int)
     rows = {name: [] for name in ("joint", "parent", "child", "below", "rank")}
-    before, copies = None, len(blocks.table)
+    before, copies = None, 0
     for piece in np.split(np.arange(len(chosen)), cuts):
         for i in range(0, len(piece), width):
             part = piece[i : i + width]
@@ -137,7 +137,7 @@ def tree_arrays(slots, blocks, width: int, array, lanes, flat) -> tuple[dict, in
             # the lanes of a block of joints, or a block of copies
             of_joints, lane = divmod(int(chosen[k]), width)
             along = lane == 0 and (np.diff(place[part]) == 1).all() and (blocks.joint[of_joints, len(part) :] < 0).all()
-            of_joints = of_joints if along else copies
+            of_joints = of_joints if along else len(blocks.table) + copies
             copies += not along
             if (of_chunk, minus_depth, order_of_child) != before:
                 stages.append([len(table), len(table)])

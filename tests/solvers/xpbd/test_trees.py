@@ -1,4 +1,4 @@
-"""Joints of trees, which the first pass over joints solves at once."""
+"""Joints of trees, which are solved at once."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_all_joints_of_trees_are_in_them(rng):
 
 
 def test_deep_trees_are_left_out():
-    """A chain with one joint too many is solved joint by joint, and so is no other chain."""
+    """The joints of a chain of `DEEPEST` links are solved at once, and those of a chain with one more one after the other."""
     chain = np.arange(DEEPEST + 2)
     pairs = np.stack([chain - 1, chain], axis=1)
     kinds = np.tile((AXES, 0, 1), (len(pairs), 1))
@@ -167,18 +167,60 @@ def test_light_links_between_heavy_ones_do_not_shake(rng):
 
 
 @pytest.mark.parametrize("width", [1, 8])
-def test_a_robot_alone_has_the_bits_of_many(width, rng):
-    """Children of one parent are in one block where a robot is alone, and in several ones beside others."""
-    builder = random_tree(rng, True, target_ke=30.0, target_kd=1.0)
+def test_a_robot_alone_has_the_bits_of_one_among_others(width, rng):
+    """Children of one parent are in one block where a robot is alone, and in several ones beside others. The others meet limits at other
+    times, and one has velocities that are not numbers."""
+    builder = random_tree(rng, True, target_ke=30.0, target_kd=1.0, limit_lower=-0.2, limit_upper=0.2, friction=0.2)
+    speeds = 3.0 * rng.normal(size=(19, builder.joint_dof_count))
+    speeds[-1] = np.nan
     ends = []
     for count in (1, 19):
         scene = nl.ModelBuilder()
         for _ in range(count):
             scene.add_world(builder)
         model = scene.finalize("cpu")
-        state = after(xpbd(model, width=width), started(model), 0.1, 1 / 240)
+        state = after(xpbd(model, width=width), started(model, None, speeds[:count]), 0.1, 1 / 240)
         ends.append(state.body_q.numpy().reshape(count, -1))
-    assert (ends[1] == ends[0]).all()
+    assert np.isfinite(ends[1][:-1]).all()
+    assert (ends[1][0] == ends[0][0]).all()
+
+
+def chain_of_hinges(radius: float = 0.1, free: bool = True, count: int = 4) -> nl.ModelBuilder:
+    """Spheres of the density of water that hinges with axes along x and y connect."""
+    builder, joints, parent = nl.ModelBuilder(gravity=0.0), [], -1
+    mass = 4000.0 / 3.0 * np.pi * radius**3
+    for i in range(count):
+        link = builder.add_link(mass=mass, inertia=0.4 * mass * radius**2 * np.eye(3))
+        ends = dict(parent_xform=(0, 0, -radius, 0, 0, 0, 1), child_xform=(0, 0, radius, 0, 0, 0, 1))
+        axis = (0, 1, 0) if i % 2 else (1, 0, 0)
+        first = i == 0 and free
+        joints.append(
+            builder.add_joint_free(link) if first else builder.add_joint_revolute(parent, link, axis=axis, **ends)
+        )
+        parent = link
+    builder.add_articulation(joints)
+    return builder
+
+
+def test_small_robots_turn_as_large_ones(rng):
+    """Without weight, angles do not depend on the size. Products of three moments of inertia of spheres of 0.1 mm are zero in single
+    precision."""
+    speeds, ends = rng.normal(size=9), []
+    for radius in (1e-4, 0.1):
+        model = chain_of_hinges(radius).finalize("cpu")
+        state = started(model, None, np.append(np.zeros(6), speeds[6:]))
+        ends.append(after(xpbd(model), state, 0.5, 1 / 240).joint_q.numpy()[7:])
+    np.testing.assert_allclose(*ends, atol=1e-4)
+
+
+def test_lanes_without_a_joint_have_finite_numbers():
+    """Joints of one block of joints that are in several blocks of trees leave lanes free. What these compute goes into slots without a
+    body, which lanes of contacts read, too."""
+    model = chain_of_hinges(free=False, count=6).finalize("cpu")
+    solver, state = xpbd(model), started(model, np.full(6, 0.1))
+    after(solver, state, 0.02, 1 / 240)
+    assert np.isfinite(solver._bodies["numbers"].numpy()).all()
+    assert np.isfinite(solver._trees["body"].numpy()).all()
 
 
 def test_limits_of_trees_hold(rng):

@@ -19,12 +19,12 @@ import warp as wp
 from newton_like.kernels.registration import inlined
 from newton_like.kernels.simd import COPYING
 from newton_like.kernels.solvers.xpbd.bodies import BODY_INERTIA
-from newton_like.kernels.solvers.xpbd.eights import copy_function, rows_access
 
 from newton_like.kernels.solvers.xpbd.joints import (  # isort: skip
     ACTS, ACT_NUMBERS, AIM, CHILD_ARM, IMPULSE, JOINT_WORK, PARENT_ARM,
     ROTOR, ROWS,
 )  # fmt: skip
+from newton_like.kernels.solvers.xpbd.rows import copy_function, rows_access  # isort: skip
 
 # Numbers of bodies of trees, in rows of the chunk: articulated inertia of the children and what they lack, change of the velocity, the
 # velocity that is expected after the sub-step, that before the forces of the sub-step, and how that changed since the sub-step before

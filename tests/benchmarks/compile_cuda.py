@@ -73,7 +73,9 @@ def programs() -> dict[str, Callable]:
         ),
         "step, general, contacts given": lambda: stepper.general_step(1, wp.float32, Features(given=True)),
         "SolverXPBD, float32": lambda: xpbd_kernel(1, wp.float32, trees=True)[0],
-        "SolverXPBD, laws of contacts, wraps, pivots": lambda: xpbd_kernel(1, wp.float32, "wraps", True, True, True, True)[0],
+        "SolverXPBD, laws of contacts, wraps, pivots": lambda: xpbd_kernel(
+            1, wp.float32, "wraps", True, True, True, True
+        )[0],
         "step, general, float64": lambda: stepper.general_step(1, wp.float64, Features()),
     }
     for case in CASES:

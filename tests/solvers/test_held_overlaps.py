@@ -125,8 +125,8 @@ def test_a_step_adds_little_energy_where_limits_hold_links_in_each_other(rng, ro
         energy.append(dynamics.kinetic_energy(model, state).numpy() + dynamics.potential_energy(model, state).numpy())
     mass = model.body_mass.numpy().sum() / model.world_count
     most = np.diff(energy, axis=0).max(axis=0)
-    # a push v adds up to m v^2; with impulses times targets as the work of limits, two worlds have steps that add 12 times as much. With 3 of
-    # 12 seeds, one or two of 16 worlds have a step that adds 1.8 to 9 times as much, because sweeps do not converge
+    # a push v adds up to m v^2; with impulses times targets as the work of limits, two worlds have steps that add 12 times as much. With
+    # 3 of 12 seeds, one or two of 16 worlds have a step that adds 1.8 to 9 times as much, because sweeps do not converge
     assert most.max() < 1.5 * mass
 
 

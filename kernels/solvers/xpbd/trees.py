@@ -45,19 +45,8 @@ ROOT_COUNT, ROOT_RUN = range(2)
 # of a free row: response to the row (an impulse), its inverse inertia, inertia, change, impulse without a change of the parent, velocity,
 # and the segment of its law
 LOCKED, OWN, AT_ANCHOR, FREE_ROWS = 0, 6, 12, 33
-SEEN, SEEN_TURN, INVERSE, INERTIA, CHANGES, HELD_BY, SPEED_NOW, HELD, LIMITED, LAW_AT, LAW_SLOPE = (
-    0,
-    3,
-    6,
-    7,
-    8,
-    9,
-    10,
-    11,
-    12,
-    13,
-    14,
-)
+SEEN, SEEN_TURN, INVERSE = 0, 3, 6
+INERTIA, CHANGES, HELD_BY, SPEED_NOW, HELD, LIMITED, LAW_AT, LAW_SLOPE = range(7, 15)
 FREE_NUMBERS = 15
 MOST_FREE = 5
 TREE_WORK = FREE_ROWS + MOST_FREE * FREE_NUMBERS

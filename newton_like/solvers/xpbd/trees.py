@@ -143,7 +143,7 @@ def tree_arrays(slots, blocks, width: int, array, lanes, flat) -> tuple[dict, in
                 stages.append([len(table), len(table)])
                 stage_at[of_chunk + 1] += 1
                 before = of_chunk, minus_depth, order_of_child
-            sums = (ADD if order_of_child else FIRST) if not rank[part].any() or order_of_child else MIXED
+            sums = ADD if order_of_child else MIXED if rank[part].any() else FIRST
             table.append((len(part), free, turns, of_joints, not along, *runs, (~leaf[part]).any(), sums, moves))
             stages[-1][1] = len(table)
             rows["joint"].append(np.append(place[part], np.full(rest, place[k])))

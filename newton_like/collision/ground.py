@@ -13,6 +13,7 @@ from newton_like.kernels.parameters.contacts import LARGEST, SQUARES
 from newton_like.kernels.tree import FOLLOW, SPAN
 from newton_like.model.editing.edits import TURNING
 from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.model.pairs import may_collide
 from newton_like.programs.template import Batch
 from newton_like.types import BodyFlags, GeoType, ShapeFlags
 
@@ -49,12 +50,6 @@ PAIR_COLUMNS = ("pair_one", "pair_two", "pair_leaf", "pair_other", "pair_shared"
 
 CHEAP = (SPHERE, CAPSULE)
 """Kinds of colliders whose candidates cost less than finding out whether they are near."""
-
-
-def may_collide(group_a, group_b):
-    """Whether collision groups let shapes touch; see ``ShapeConfig.collision_group``. Arrays broadcast."""
-    a, b = np.asarray(group_a), np.asarray(group_b)
-    return (a != 0) & (b != 0) & (((a > 0) & (b > 0) & (a == b)) | (((a < 0) | (b < 0)) & (a != b)))
 
 
 @dataclass

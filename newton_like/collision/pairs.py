@@ -13,7 +13,6 @@ from newton_like.collision.ground import (
     ContactTables,
     Shapes,
     grouped,
-    may_collide,
     moving_members,
     moving_shapes,
     rows_of,
@@ -22,6 +21,7 @@ from newton_like.collision.ground import (
 from newton_like.collision.surfaces import surfaces_of
 from newton_like.kernels.collision.pairs.records import points_of
 from newton_like.kernels.collision.surfaces.records import FIELD
+from newton_like.model.pairs import may_collide
 from newton_like.programs.template import Batch
 from newton_like.types import GeoType
 

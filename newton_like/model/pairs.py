@@ -110,6 +110,12 @@ class PairSet(MutableSet):
         return f"PairSet({list(self)})" if len(self) <= 20 else f"PairSet of {len(self)} pairs"
 
 
+def may_collide(group_a, group_b):
+    """Whether collision groups let shapes touch; see ``ShapeConfig.collision_group``. Arrays broadcast."""
+    a, b = np.asarray(group_a), np.asarray(group_b)
+    return (a != 0) & (b != 0) & (((a > 0) & (b > 0) & (a == b)) | (((a < 0) | (b < 0)) & (a != b)))
+
+
 def contact_pairs(model) -> np.ndarray:
     """The pairs of shapes that may touch, ``[n, 2]`` int32, see :attr:`Model.shape_contact_pairs`."""
     group, body, world = (
@@ -128,8 +134,7 @@ def contact_pairs(model) -> np.ndarray:
     mine = second >= everywhere[first]
     second = np.where(mine, second - everywhere[first] + first + 1, second)
     a, b = found[first], found[second]
-    alike = np.where(group[a] > 0, (group[a] == group[b]) | (group[b] < 0), group[a] != group[b])
-    keep = alike & (np.maximum(body[a], -1) != np.maximum(body[b], -1))
+    keep = may_collide(group[a], group[b]) & (np.maximum(body[a], -1) != np.maximum(body[b], -1))
     low, high = np.minimum(a, b)[keep], np.maximum(a, b)[keep]
     codes = (low << 32) | high
     filtered = model.shape_collision_filter_pairs.codes

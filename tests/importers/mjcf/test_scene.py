@@ -13,12 +13,12 @@ pytest.importorskip("mujoco")
 
 import mujoco
 
-from newton_like.collision.ground import may_collide
 from newton_like.dynamics import tendon_lengths
 from newton_like.geometry.transforms import transform_multiply
 from newton_like.importers.mjcf import MjcfWarning
 from newton_like.importers.xml_source import MissingFileError
 from newton_like.model.builder.builder import ModelBuilder
+from newton_like.model.pairs import may_collide
 from newton_like.solvers import SolverFeatherstone
 from newton_like.types import BodyFlags, GeoType, JointType, ShapeFlags
 from tests.support.mjcf_peer import MjcfPeer
